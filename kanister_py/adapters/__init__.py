@@ -1,0 +1,1 @@
+"""One technology behind each port: port_technology."""

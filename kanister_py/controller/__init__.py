@@ -1,0 +1,1 @@
+"""Reconciles resources on a cluster."""

@@ -1,0 +1,1 @@
+"""Decisions: data in, data out. No network, files, clock, randomness, threads or logging."""

@@ -1,0 +1,1 @@
+"""ActionSets as data: the table of states, progress and outputs."""

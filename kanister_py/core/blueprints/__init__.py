@@ -1,0 +1,1 @@
+"""Blueprints as data: reading, linting, planning, upgrading."""

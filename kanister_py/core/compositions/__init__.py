@@ -1,0 +1,1 @@
+"""Compositions as data: the pipeline, its requirements and its results."""

@@ -1,0 +1,1 @@
+"""Kubernetes objects as data: documents, paths, selectors, patches, quantities, names, durations."""

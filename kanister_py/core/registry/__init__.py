@@ -1,0 +1,1 @@
+"""Which functions there are, and which version or revision of one answers a request."""

@@ -1,0 +1,1 @@
+"""From arguments and parameters to rendered arguments, in two template languages."""

@@ -1,0 +1,1 @@
+"""Go's text/template over Go's values."""

@@ -1,0 +1,1 @@
+"""Carries decisions out through ports."""

@@ -1,0 +1,1 @@
+"""What users count as functions. Importing one registers nothing."""

@@ -1,0 +1,1 @@
+"""Serves a composition function over gRPC."""

@@ -1,0 +1,1 @@
+"""Publishes the versions of functions over HTTP."""

@@ -1,0 +1,1 @@
+"""What the outside offers, as protocols."""

@@ -1,0 +1,1 @@
+"""The wire format of composition functions, and its generated code."""

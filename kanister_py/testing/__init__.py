@@ -1,0 +1,1 @@
+"""For authors of blueprints and functions: the pytest plugin."""
