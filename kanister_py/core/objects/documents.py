@@ -1,0 +1,514 @@
+"""What does this YAML say, and on which line does it say it?
+
+Read as Kubernetes' own tools read it: `y n yes no on off` are booleans, dates and
+`12:30` stay text, whole numbers stay whole however they are written, and every
+key is text in the end.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from math import isfinite
+from typing import Any
+
+import yaml
+from yaml.events import (
+    AliasEvent,
+    DocumentEndEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from kanister_py.core.errors import InvalidDocument, Problem
+
+# An API server takes objects of about 1.5 MiB; several of them may share a file.
+MAX_BYTES = 4 * 1024 * 1024
+MAX_DEPTH = 100
+MAX_NODES = 400_000
+
+Path = tuple[str | int, ...]
+
+_PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*\Z")
+
+
+def text_of_path(path: Sequence[str | int]) -> str:
+    """Write a path as people do: `actions.backup.phases[1].func`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif _PLAIN_KEY.match(part):
+            text += f".{part}" if text else part
+        else:
+            text += f'["{part}"]'
+    return text
+
+
+def nearest(word: str, known: Sequence[str], most: int = 3) -> tuple[str, ...]:
+    """Say which of the known words somebody may have meant; capitals do not count."""
+    by_folded = {each.casefold(): each for each in sorted(known, reverse=True)}
+    found = get_close_matches(word.casefold(), sorted(by_folded), n=most, cutoff=0.6)
+    return tuple(by_folded[each] for each in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands in a text: line and column from one, offsets in characters."""
+
+    line: int
+    column: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value with its place, and the nodes below it.
+
+    `keys` holds the places of a map's keys. `style` is the quote or block mark
+    a scalar was written with, empty for plain text.
+    """
+
+    value: Any
+    place: Place
+    children: dict[str | int, Node]
+    keys: dict[str, Place]
+    weight: int
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One YAML document: plain data, and where each part of it stands."""
+
+    file: str
+    root: Node
+
+    @property
+    def value(self) -> Any:
+        return self.root.value
+
+    def node_at(self, path: Sequence[str | int]) -> Node | None:
+        """Find the node at a path, or None."""
+        node = self.root
+        for part in path:
+            child = node.children.get(part)
+            if child is None:
+                return None
+            node = child
+        return node
+
+    def place_of(self, path: Sequence[str | int]) -> Place:
+        """Say where a path stands; for one that is missing, where its nearest parent does."""
+        node, place = self.root, self.root.place
+        for part in path:
+            child = node.children.get(part)
+            if child is None:
+                break
+            place = node.keys[part] if isinstance(part, str) and part in node.keys else child.place
+            node = child
+        return place
+
+    def problem(
+        self, path: Sequence[str | int], message: str, reason: str = "InvalidDocument"
+    ) -> Problem:
+        """Make a problem of something at a path of this document."""
+        place = self.place_of(path)
+        return Problem(self.file, place.line, place.column, text_of_path(path), message, reason)
+
+
+def parse_documents(
+    source: str | bytes, file: str = "", *, repeated_keys_win: bool = False
+) -> list[Document]:
+    """Read every document of a YAML stream; those that hold nothing are left out.
+
+    A key that stands twice in one map is refused, unless `repeated_keys_win`, as it
+    is for documents that templates rendered: there the last one counts.
+    """
+    text = _text_of(source, file)
+    try:
+        return [
+            Document(file, root)
+            for root in _Reader(text, file, repeated_keys_win).documents()
+            if root.value is not None
+        ]
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        said = error.problem or error.context or "it cannot be parsed"
+        raise _refusal(
+            file,
+            f"Not valid YAML: {said}",
+            mark.line + 1 if mark else 0,
+            mark.column + 1 if mark else 0,
+        ) from None
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        found = error.character
+        code = found if isinstance(found, int) else ord(found)
+        raise _refusal(
+            file,
+            f"Not valid YAML: the character U+{code:04X} may not stand in a YAML file",
+            before.count("\n") + 1,
+            error.position - before.rfind("\n"),
+        ) from None
+
+
+def parse_document(source: str | bytes, file: str = "") -> Document:
+    """Read a YAML text that must hold exactly one document."""
+    documents = parse_documents(source, file)
+    if not documents:
+        raise _refusal(file, "Found nothing in it; one YAML document is wanted", 1, 1)
+    if len(documents) > 1:
+        place = documents[1].root.place
+        raise _refusal(
+            file,
+            f"Found {len(documents)} documents; one is wanted",
+            place.line,
+            place.column,
+        )
+    return documents[0]
+
+
+def _refusal(file: str, message: str, line: int = 0, column: int = 0, path: str = "") -> InvalidDocument:
+    return InvalidDocument([Problem(file, line, column, path, message)])
+
+
+def _text_of(source: str | bytes, file: str) -> str:
+    if len(source) > MAX_BYTES:
+        raise too_large(file)
+    if isinstance(source, str):
+        return source
+    try:
+        return source.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = source.count(b"\n", 0, error.start) + 1
+        column = error.start - (source.rfind(b"\n", 0, error.start) + 1) + 1
+        raise _refusal(
+            file,
+            f"Not UTF-8: byte 0x{source[error.start]:02x} at offset {error.start}; "
+            "save the file as UTF-8",
+            line,
+            column,
+        ) from None
+
+
+def too_large(file: str) -> InvalidDocument:
+    """Refuse a file for its size alone, before anybody reads it."""
+    return _refusal(
+        file,
+        f"Larger than {MAX_BYTES // (1024 * 1024)} MiB, the most that is read; "
+        "split it into several files",
+    )
+
+
+@dataclass(slots=True)
+class _Open:
+    """A collection whose end has not been read yet."""
+
+    start: Any
+    anchor: str | None
+    is_map: bool
+    items: list[tuple[Node, Node]]
+    elements: list[Node]
+    key: Node | None = None
+
+
+class _Reader:
+    """Builds nodes from the parser's events, with a bound on depth and size.
+
+    No recursion: ten thousand brackets must end in an error, not in a crash.
+    """
+
+    def __init__(self, text: str, file: str, repeated_keys_win: bool) -> None:
+        loader = getattr(yaml, "CLoader", yaml.Loader)
+        self._events: Iterator[Any] = yaml.parse(text, Loader=loader)
+        self._file = file
+        self._repeated_keys_win = repeated_keys_win
+        self._anchors: dict[str, Node | None] = {}
+        self._problems: list[Problem] = []
+        self._nodes = 0
+        self._stack: list[_Open] = []
+        self._root: Node | None = None
+
+    def documents(self) -> Iterator[Node]:
+        for event in self._events:
+            take = self._BY_EVENT.get(type(event))
+            if take is not None:
+                take(self, event)
+            if isinstance(event, DocumentEndEvent) and self._root is not None:
+                yield self._root
+        if self._problems:
+            raise InvalidDocument(self._problems)
+
+    def _start_document(self, _event: Any) -> None:
+        self._anchors.clear()
+        self._root = None
+
+    def _open(self, event: Any) -> None:
+        if len(self._stack) >= MAX_DEPTH:
+            raise self._refusal(event, f"Nested deeper than {MAX_DEPTH} levels")
+        if event.anchor:
+            # Known but unfinished: an alias to it from inside would never end.
+            self._anchors[event.anchor] = None
+        is_map = isinstance(event, MappingStartEvent)
+        self._stack.append(_Open(event.start_mark, event.anchor, is_map, [], []))
+
+    def _close(self, event: Any) -> None:
+        opened = self._stack.pop()
+        place = _place(opened.start, event.end_mark)
+        node = self._map(opened, place) if opened.is_map else _list(opened, place)
+        if opened.anchor:
+            self._anchors[opened.anchor] = node
+        self._put(node)
+
+    def _alias(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            raise self._refusal(event, f"The alias *{event.anchor} has no anchor before it")
+        target = self._anchors[event.anchor]
+        if target is None:
+            raise self._refusal(event, f"The alias *{event.anchor} stands inside what it names")
+        self._count(event, target.weight)
+        self._put(
+            Node(
+                target.value,
+                _place(event.start_mark, event.end_mark),
+                target.children,
+                target.keys,
+                target.weight,
+                "*",
+            )
+        )
+
+    def _scalar(self, event: Any) -> None:
+        self._count(event, 1)
+        plain, _quoted = event.implicit
+        try:
+            value = _value_of(event.tag, event.value, plain)
+        except ValueError as error:
+            self._problems.append(self._problem(event, str(error)))
+            value = event.value
+        place = _place(event.start_mark, event.end_mark)
+        style = event.style or ""
+        node = Node(value, place, {}, {}, 1, "" if style == ":" else style)
+        if event.anchor:
+            self._anchors[event.anchor] = node
+        self._put(node)
+
+    def _put(self, node: Node) -> None:
+        if not self._stack:
+            self._root = node
+            return
+        parent = self._stack[-1]
+        if not parent.is_map:
+            parent.elements.append(node)
+        elif parent.key is None:
+            parent.key = node
+        else:
+            parent.items.append((parent.key, node))
+            parent.key = None
+
+    def _map(self, opened: _Open, place: Place) -> Node:
+        children: dict[str | int, Node] = {}
+        keys: dict[str, Place] = {}
+        merged: dict[str | int, Node] = {}
+        weight = 1
+        for key, node in opened.items:
+            weight += node.weight
+            if key.value == "<<" and not key.style:
+                self._merge(key, node, merged)
+                continue
+            name = self._key(key)
+            if name in children and not self._repeated_keys_win:
+                first = keys[name]
+                self._problems.append(
+                    Problem(
+                        self._file,
+                        key.place.line,
+                        key.place.column,
+                        self._path_here(name),
+                        f"The key {name!r} stands twice in one map, first on line {first.line}",
+                    )
+                )
+            children[name] = node
+            keys[name] = key.place
+        for inherited, node in merged.items():
+            children.setdefault(inherited, node)
+        value = {name: node.value for name, node in children.items()}
+        return Node(value, place, children, keys, weight)
+
+    def _merge(self, key: Node, node: Node, merged: dict[str | int, Node]) -> None:
+        sources = node.children.values() if isinstance(node.value, list) else (node,)
+        for source in sources:
+            if not isinstance(source.value, dict):
+                self._problems.append(
+                    Problem(
+                        self._file,
+                        key.place.line,
+                        key.place.column,
+                        self._path_here("<<"),
+                        "The merge key << wants a map or a list of maps",
+                    )
+                )
+                return
+            for name, child in source.children.items():
+                merged.setdefault(name, child)
+
+    def _key(self, key: Node) -> str:
+        value = key.value
+        if isinstance(value, str):
+            return value
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, int | float):
+            return f"{value:g}" if isinstance(value, float) else str(value)
+        what = "null" if value is None else kind_of(value)
+        self._problems.append(
+            Problem(
+                self._file,
+                key.place.line,
+                key.place.column,
+                self._path_here(),
+                f"A key must be text, found {what}",
+            )
+        )
+        return str(value)
+
+    def _path_here(self, *more: str | int) -> str:
+        parts: list[str | int] = []
+        for opened in self._stack:
+            if not opened.is_map:
+                parts.append(len(opened.elements))
+            elif opened.key is not None:
+                parts.append(str(opened.key.value))
+        return text_of_path([*parts, *more])
+
+    def _count(self, event: Any, weight: int) -> None:
+        self._nodes += weight
+        if self._nodes > MAX_NODES:
+            raise self._refusal(
+                event,
+                f"More than {MAX_NODES} values, aliases included: too many to be meant",
+            )
+
+    def _problem(self, event: Any, message: str) -> Problem:
+        mark = event.start_mark
+        return Problem(self._file, mark.line + 1, mark.column + 1, self._path_here(), message)
+
+    def _refusal(self, event: Any, message: str) -> InvalidDocument:
+        mark = event.start_mark
+        return _refusal(self._file, message, mark.line + 1, mark.column + 1)
+
+    _BY_EVENT: dict[type, Callable[[_Reader, Any], None]] = {
+        DocumentStartEvent: _start_document,
+        MappingStartEvent: _open,
+        SequenceStartEvent: _open,
+        MappingEndEvent: _close,
+        SequenceEndEvent: _close,
+        AliasEvent: _alias,
+        ScalarEvent: _scalar,
+    }
+
+
+def _list(opened: _Open, place: Place) -> Node:
+    children: dict[str | int, Node] = dict(enumerate(opened.elements))
+    weight = 1 + sum(node.weight for node in opened.elements)
+    return Node([node.value for node in opened.elements], place, children, {}, weight)
+
+
+def _place(start: Any, end: Any) -> Place:
+    return Place(start.line + 1, start.column + 1, start.index, end.index)
+
+
+def kind_of(value: object) -> str:
+    """Name the kind of a value as an error message does."""
+    if isinstance(value, dict):
+        return "a map"
+    if isinstance(value, list):
+        return "a list"
+    return {str: "text", bool: "a boolean", int: "a number", float: "a number"}.get(
+        type(value), "nothing"
+    )
+
+
+_TRUE = frozenset({"y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"})
+_FALSE = frozenset({"n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"})
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_NOT_IN_JSON = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_INTEGER = re.compile(
+    r"(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<bin>[01]+)"
+    r"|0[oO]?(?P<oct>[0-7]+)|(?P<dec>0|[1-9][0-9]*))\Z"
+)
+_BASES = (("hex", 16), ("bin", 2), ("oct", 8), ("dec", 10))
+_MOST_DIGITS = 64  # of an unsigned 64-bit number in base two
+_INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
+
+_TAG = "tag:yaml.org,2002:"
+
+
+def _value_of(tag: str | None, text: str, plain: bool) -> Any:
+    """Give a scalar the value that Kubernetes' YAML reader would give it."""
+    if tag is None:
+        return _plain_value_of(text) if plain else text
+    kind = tag.removeprefix(_TAG)
+    if kind == "binary":
+        try:
+            return b64decode(text, validate=False).decode()
+        except (Base64Error, UnicodeDecodeError):
+            raise ValueError("The tag !!binary wants base64 of UTF-8 text") from None
+    if kind not in ("int", "float", "bool", "null"):
+        return text
+    value = _plain_value_of(text)
+    fits = {
+        "int": isinstance(value, int) and not isinstance(value, bool),
+        "float": isinstance(value, int | float) and not isinstance(value, bool),
+        "bool": isinstance(value, bool),
+        "null": value is None,
+    }
+    if not fits[kind]:
+        raise ValueError(f"The tag !!{kind} does not fit {text!r}")
+    return value
+
+
+def _plain_value_of(text: str) -> Any:
+    first = text[:1]
+    if first and first not in "+-.0123456789yYnNtTfFoO~":
+        return text
+    if text in _NULL:
+        return None
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    if first in "+-.0123456789":
+        return _number_of(text)
+    return text
+
+
+def _number_of(text: str) -> Any:
+    if _NOT_IN_JSON.match(text):
+        raise ValueError(f"{text} is no number that JSON can hold; quote it if it is text")
+    bare = text if text.startswith(".") else text.replace("_", "")
+    match = _INTEGER.match(bare)
+    if match:
+        for name, base in _BASES:
+            digits = match[name]
+            if digits is not None and len(digits) <= _MOST_DIGITS:
+                whole = int(match["sign"] + digits, base)
+                if _INT64_MIN <= whole <= _UINT64_MAX:
+                    return whole
+    if _FLOAT.match(bare):
+        number = float(bare)
+        if isfinite(number):
+            # Written as JSON and read back, a whole number has lost its point.
+            return int(number) if number.is_integer() and abs(number) < 1e21 else number
+    return text
