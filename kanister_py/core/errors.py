@@ -199,3 +199,270 @@ class FunctionRevisionNotFound(UsageError):
         self.function = function
         self.asked = asked
         self.passed_over = tuple(passed_over)
+
+
+# The cluster and its objects
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One field that the cluster refuses, and why; `reason` as Kubernetes names it."""
+
+    field: str
+    message: str
+    reason: str = "FieldValueInvalid"
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+
+class ApiError(KanisterError):
+    """What a cluster answers when it does not do what it was asked.
+
+    `reason` and `code` are Kubernetes' own, the message is worded as the API
+    server words it. Stands beside one of the three groups, never alone.
+    """
+
+    reason = "Unknown"
+    code: ClassVar[int] = 500
+
+    def __init__(
+        self, message: str, *, resource: str = "", name: str = "", causes: Sequence[Cause] = ()
+    ) -> None:
+        super().__init__(message)
+        self.resource = resource
+        self.name = name
+        self.causes = tuple(causes)
+
+
+class TransientApiError(ApiError, TransientError):
+    """The cluster cannot do it for the moment."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        resource: str = "",
+        name: str = "",
+        causes: Sequence[Cause] = (),
+        delay_seconds: float = 0.0,
+    ) -> None:
+        super().__init__(message, resource=resource, name=name, causes=causes)
+        self.delay_seconds = delay_seconds
+
+
+class NotFound(ApiError, UsageError):
+    """There is no object of this name."""
+
+    reason = "NotFound"
+    code = 404
+
+
+class NoMatch(NotFound):
+    """The cluster does not know this kind or resource at all."""
+
+    reason = "NoKindMatch"
+
+
+class AlreadyExists(ApiError, UsageError):
+    """An object of this name is there already."""
+
+    reason = "AlreadyExists"
+    code = 409
+
+
+class Conflict(TransientApiError):
+    """The object has changed since it was read: read it again and decide anew."""
+
+    reason = "Conflict"
+    code = 409
+
+
+class ApplyConflict(ApiError, UsageError):
+    """Fields to be applied belong to other field managers, and force was not asked for.
+
+    `conflicts` are pairs of manager and path of the field.
+    """
+
+    reason = "Conflict"
+    code = 409
+
+    def __init__(
+        self, conflicts: Sequence[tuple[str, str]], *, resource: str = "", name: str = ""
+    ) -> None:
+        found = sorted(conflicts)
+        managers = dict.fromkeys(manager for manager, _ in found)
+        told = "; ".join(
+            f'conflict with "{manager}": '
+            + ", ".join(path for owner, path in found if owner == manager)
+            for manager in managers
+        )
+        count = f"{len(found)} conflict{'s' if len(found) != 1 else ''}"
+        causes = [
+            Cause(path, f'conflict with "{manager}"', "FieldManagerConflict")
+            for manager, path in found
+        ]
+        super().__init__(
+            f"Apply failed with {count}: {told}", resource=resource, name=name, causes=causes
+        )
+        self.conflicts = tuple(found)
+
+
+class Invalid(ApiError, UsageError):
+    """The object breaks rules of its kind; `causes` holds every one, with its path."""
+
+    reason = "Invalid"
+    code = 422
+
+
+class BadRequest(ApiError, UsageError):
+    """The request itself makes no sense to the cluster."""
+
+    reason = "BadRequest"
+    code = 400
+
+
+class Forbidden(ApiError, UsageError):
+    """The cluster does not let us do it."""
+
+    reason = "Forbidden"
+    code = 403
+
+
+class Unauthorized(ApiError, UsageError):
+    """The cluster does not know who we are."""
+
+    reason = "Unauthorized"
+    code = 401
+
+
+class MethodNotAllowed(ApiError, UsageError):
+    """This kind does not offer this operation."""
+
+    reason = "MethodNotAllowed"
+    code = 405
+
+
+class UnsupportedMediaType(ApiError, UsageError):
+    """This kind does not take this form of patch."""
+
+    reason = "UnsupportedMediaType"
+    code = 415
+
+
+class Expired(TransientApiError):
+    """The point asked for is no longer in the cluster's history: list again, then watch."""
+
+    reason = "Expired"
+    code = 410
+
+
+class TooManyRequests(TransientApiError):
+    """The cluster asks us to slow down."""
+
+    reason = "TooManyRequests"
+    code = 429
+
+
+class ClusterUnavailable(TransientApiError):
+    """The cluster could not be reached, or broke off."""
+
+    reason = "ServiceUnavailable"
+    code = 503
+
+
+class StreamLost(TransientApiError):
+    """A stream of logs or of a command ended before its end was told."""
+
+    reason = "StreamLost"
+    code = 502
+
+
+class PodsNotRun(UsageError):
+    """Somebody waits for a pod on a cluster that records pods but runs none."""
+
+    reason = "PodsNotRun"
+
+    def __init__(self, pod: str, namespace: str) -> None:
+        super().__init__(
+            f"Pod {namespace}/{pod} is recorded only: nothing runs pods here; "
+            "use --pods=processes or a real cluster"
+        )
+        self.pod = pod
+        self.namespace = namespace
+
+
+# Reading what objects say
+
+
+class InvalidPath(UsageError):
+    """A text that should lead to a field leads nowhere at all."""
+
+    reason = "InvalidPath"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path!r} is not a path to a field: {why}")
+        self.path = path
+        self.why = why
+
+
+class PathNotFound(UsageError):
+    """An object has no field at a path; `at` is how far the path could be followed."""
+
+    reason = "PathNotFound"
+
+    def __init__(self, path: str, at: str, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path = path
+        self.at = at
+        self.why = why
+
+
+class InvalidJSONPath(UsageError):
+    """A JSONPath expression cannot be parsed or followed."""
+
+    reason = "InvalidJSONPath"
+
+    def __init__(self, expression: str, why: str) -> None:
+        super().__init__(why)
+        self.expression = expression
+        self.why = why
+
+
+class InvalidSelector(UsageError):
+    """A text that should be a selector is none."""
+
+    reason = "InvalidSelector"
+
+    def __init__(self, selector: str, why: str) -> None:
+        super().__init__(f"Unable to parse selector {selector!r}: {why}")
+        self.selector = selector
+        self.why = why
+
+
+class InvalidQuantity(UsageError):
+    """A text that should be an amount of something is none."""
+
+    reason = "InvalidQuantity"
+
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(f"{text!r} is not a quantity: {why}")
+        self.text = text
+        self.why = why
+
+
+class InvalidDuration(UsageError):
+    """A text that should be a duration is none; the message is Go's."""
+
+    reason = "InvalidDuration"
+
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(f"time: {why}")
+        self.text = text
+        self.why = why
+
+
+class InvalidPatch(UsageError):
+    """A patch cannot be applied to the object it is meant for."""
+
+    reason = "InvalidPatch"

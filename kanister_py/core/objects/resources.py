@@ -52,9 +52,9 @@ def group_version_of(api_version: str) -> tuple[str, str]:
 
 
 def guess_plural(kind: str) -> str:
-    """Say what the plural of an unknown kind most likely is, as kubectl guesses it."""
+    """Say what the plural of an unknown kind most likely is."""
     lower = kind.lower()
-    if lower.endswith("s") or lower.endswith(("x", "ch", "sh")):
+    if lower.endswith(("s", "x", "ch", "sh")):
         return f"{lower}es"
     if lower.endswith("y") and not lower.endswith(("ay", "ey", "iy", "oy", "uy")):
         return f"{lower[:-1]}ies"

@@ -1,0 +1,27 @@
+"""What tells the time, and what waits for it to pass."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from threading import Condition
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """The one source of time: a test hands in a clock that it moves itself."""
+
+    def now(self) -> datetime:
+        """Say what time it is, in UTC and aware of it."""
+
+    def monotonic(self) -> float:
+        """Say how many seconds have passed since some point that never moves."""
+
+    def sleep(self, seconds: float) -> None:
+        """Come back when so much time has passed."""
+
+    def wait(self, condition: Condition, timeout_seconds: float | None = None) -> bool:
+        """Wait, on a condition that the caller holds, until notified or out of time.
+
+        As with any condition, look again at what was waited for: the answer
+        only says whether time is left. Without a timeout it waits for ever.
+        """
