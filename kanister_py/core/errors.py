@@ -466,3 +466,144 @@ class InvalidPatch(UsageError):
     """A patch cannot be applied to the object it is meant for."""
 
     reason = "InvalidPatch"
+
+
+# Pods as processes, and what commands print
+
+
+class OutputUnreadable(UsageError):
+    """A command printed a line that claims to be an output and is none."""
+
+    reason = "OutputUnreadable"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Failed to unmarshal key-value pair: {why}")
+        self.why = why
+
+
+class OutputTooLarge(UsageError):
+    """A command printed more output than the status of an ActionSet can hold."""
+
+    reason = "OutputTooLarge"
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(
+            f"Outputs hold more than {limit_bytes // 1024} KiB: "
+            "keep the data elsewhere, and make its place the output"
+        )
+        self.limit_bytes = limit_bytes
+
+
+class MountsUnavailable(UsageError):
+    """A pod has mounts, and this machine has no namespaces to make them in."""
+
+    reason = "MountsUnavailable"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"Volumes cannot be mounted: {why}; use Linux with user namespaces, or a real cluster"
+        )
+        self.why = why
+
+
+class HostPathRefused(UsageError):
+    """A pod asks for a folder of this machine, and nobody allowed that."""
+
+    reason = "HostPathRefused"
+
+    def __init__(self, volume: str, path: str) -> None:
+        super().__init__(
+            f"Volume {volume} is {path} of this machine; "
+            "pods as processes get no hostPath unless it is allowed"
+        )
+        self.volume = volume
+        self.path = path
+
+
+class VolumeUnavailable(TransientError):
+    """A volume of a pod is not there, or not yet."""
+
+    reason = "FailedMount"
+
+
+class ContainerConfigError(TransientError):
+    """What a container's environment refers to is not there, or not yet."""
+
+    reason = "CreateContainerConfigError"
+
+
+class ProcessesUnavailable(UsageError):
+    """Processes for pods cannot be started on this machine at all."""
+
+    reason = "ProcessesUnavailable"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Pods cannot run as processes here: {why}")
+        self.why = why
+
+
+# Templates
+
+
+class TemplateError(UsageError):
+    """A template cannot be parsed or carried out.
+
+    The message is Go's own, for Go templates. `line` counts from one; `column` is
+    Go's: bytes from zero, and -1 where Go does not say it.
+    """
+
+    reason = "TemplateError"
+
+    def __init__(self, message: str, name: str = "", line: int = 0, column: int = -1) -> None:
+        super().__init__(message)
+        self.name = name
+        self.line = line
+        self.column = column
+
+
+class TemplateParseError(TemplateError):
+    """A text is no template."""
+
+    reason = "TemplateParseError"
+
+
+class TemplateExecError(TemplateError):
+    """A template fails over the data it was given.
+
+    `context` is the part of the template that failed, `why` what failed there
+    without the place.
+    """
+
+    reason = "TemplateExecError"
+
+    def __init__(
+        self, message: str, name: str, line: int, column: int, context: str, why: str
+    ) -> None:
+        super().__init__(message, name, line, column)
+        self.context = context
+        self.why = why
+
+
+class TemplateKeyMissing(TemplateExecError):
+    """A template reads a key that a map has not."""
+
+    reason = "TemplateKeyMissing"
+
+    def __init__(
+        self, message: str, name: str, line: int, column: int, context: str, key: str
+    ) -> None:
+        super().__init__(message, name, line, column, context, f'map has no entry for key "{key}"')
+        self.key = key
+
+
+class TemplateLimitExceeded(TemplateError):
+    """A template was stopped because it did too much.
+
+    `limit` is what it ran into: steps, size or depth.
+    """
+
+    reason = "TemplateLimitExceeded"
+
+    def __init__(self, limit: str, why: str) -> None:
+        super().__init__(f"The template was stopped: {why}")
+        self.limit = limit

@@ -1,0 +1,703 @@
+"""What Go values look like in Python, and which Go type each of them has.
+
+Most Go values are plain Python values:
+
+    string            str (bytes that are no UTF-8 are lone surrogates, `surrogateescape`)
+    bool              bool
+    int               int
+    float64           float
+    complex128        complex
+    []byte            bytes
+    []interface{}     list
+    map[string]any    dict
+    nil, untyped      None
+
+Where a template can see another type (`%T`, `typeOf`, error texts, the zero value
+behind a missing key), one of the classes below carries it: the sized integers,
+`GoMap`, `GoSlice`, `Struct`, `NilPointer` and whatever a named type wraps. Python's
+own truth is Go's truth for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+Value = Any
+
+
+class Kind(StrEnum):
+    """Go's kinds, spelled as Go spells them."""
+
+    BOOL = "bool"
+    INT = "int"
+    INT8 = "int8"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    UINT = "uint"
+    UINT8 = "uint8"
+    UINT16 = "uint16"
+    UINT32 = "uint32"
+    UINT64 = "uint64"
+    UINTPTR = "uintptr"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+    COMPLEX64 = "complex64"
+    COMPLEX128 = "complex128"
+    STRING = "string"
+    FUNC = "func"
+    INTERFACE = "interface"
+    MAP = "map"
+    POINTER = "ptr"
+    SLICE = "slice"
+    STRUCT = "struct"
+
+
+SIGNED = frozenset({Kind.INT, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64})
+UNSIGNED = frozenset({Kind.UINT, Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64, Kind.UINTPTR})
+INTEGERS = SIGNED | UNSIGNED
+FLOATS = frozenset({Kind.FLOAT32, Kind.FLOAT64})
+COMPLEXES = frozenset({Kind.COMPLEX64, Kind.COMPLEX128})
+NILABLE = frozenset({Kind.FUNC, Kind.INTERFACE, Kind.MAP, Kind.POINTER, Kind.SLICE})
+
+BITS: Mapping[Kind, int] = MappingProxyType(
+    {
+        Kind.INT: 64,
+        Kind.INT8: 8,
+        Kind.INT16: 16,
+        Kind.INT32: 32,
+        Kind.INT64: 64,
+        Kind.UINT: 64,
+        Kind.UINT8: 8,
+        Kind.UINT16: 16,
+        Kind.UINT32: 32,
+        Kind.UINT64: 64,
+        Kind.UINTPTR: 64,
+    }
+)
+
+
+class Field:
+    """One field of a Go struct.
+
+    `json` is what stands in Go's tag: `"bucket,omitempty"`, `"-"`, `",inline"`;
+    empty means that JSON uses the Go name. The fields of an embedded struct can
+    be read from the outer one, as in Go.
+    """
+
+    __slots__ = ("embedded", "json", "name", "type")
+
+    def __init__(self, name: str, type: GoType, json: str = "", *, embedded: bool = False) -> None:  # noqa: A002 - Go's own word for it
+        self.name = name
+        self.type = type
+        self.json = json
+        self.embedded = embedded
+
+    @property
+    def is_exported(self) -> bool:
+        return self.name[:1].isupper()
+
+
+_NO_FIELDS: Mapping[str, Field] = MappingProxyType({})
+
+
+class GoType:
+    """A Go type; two types are the same when they are the same object.
+
+    `methods` maps a method's name to a Python callable that takes the receiver
+    first; its Go signature is an attribute of the callable.
+    """
+
+    __slots__ = ("elem", "fields", "is_named", "key", "kind", "methods", "name", "promoted")
+
+    def __init__(
+        self,
+        name: str,
+        kind: Kind,
+        *,
+        elem: GoType | None = None,
+        key: GoType | None = None,
+        fields: Iterable[Field] = (),
+        is_named: bool = False,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.elem = elem
+        self.key = key
+        self.fields: Mapping[str, Field] = (
+            {each.name: each for each in fields} if fields else _NO_FIELDS
+        )
+        self.is_named = is_named
+        self.methods: dict[str, Any] = {}
+        self.promoted = _promoted(self.fields)
+
+    def __repr__(self) -> str:
+        return f"<Go type {self.name}>"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def field(self, name: str) -> Field | None:
+        """Which field, own or promoted, answers to `name`?"""
+        found = self.fields.get(name)
+        if found is not None:
+            return found
+        path = self.promoted.get(name)
+        return path[-1] if path else None
+
+
+def _promoted(fields: Mapping[str, Field]) -> Mapping[str, tuple[Field, ...]]:
+    """Which names does a struct answer to because of what it embeds?"""
+    found: dict[str, tuple[Field, ...]] = {}
+    for outer in fields.values():
+        if not outer.embedded:
+            continue
+        for name, inner in outer.type.fields.items():
+            if name not in fields:
+                found.setdefault(name, (outer, inner))
+        for name, path in outer.type.promoted.items():
+            if name not in fields:
+                found.setdefault(name, (outer, *path))
+    return found
+
+
+def _basic(kind: Kind) -> GoType:
+    return GoType(kind.value, kind, is_named=True)
+
+
+BOOL = _basic(Kind.BOOL)
+INT = _basic(Kind.INT)
+INT8 = _basic(Kind.INT8)
+INT16 = _basic(Kind.INT16)
+INT32 = _basic(Kind.INT32)
+INT64 = _basic(Kind.INT64)
+UINT = _basic(Kind.UINT)
+UINT8 = _basic(Kind.UINT8)
+UINT16 = _basic(Kind.UINT16)
+UINT32 = _basic(Kind.UINT32)
+UINT64 = _basic(Kind.UINT64)
+UINTPTR = _basic(Kind.UINTPTR)
+FLOAT32 = _basic(Kind.FLOAT32)
+FLOAT64 = _basic(Kind.FLOAT64)
+COMPLEX64 = _basic(Kind.COMPLEX64)
+COMPLEX128 = _basic(Kind.COMPLEX128)
+STRING = _basic(Kind.STRING)
+ANY = GoType("interface {}", Kind.INTERFACE)
+ERROR = GoType("error", Kind.INTERFACE, is_named=True)
+
+
+@cache
+def slice_of(elem: GoType) -> GoType:
+    return GoType(f"[]{elem.name}", Kind.SLICE, elem=elem)
+
+
+@cache
+def map_of(key: GoType, elem: GoType) -> GoType:
+    return GoType(f"map[{key.name}]{elem.name}", Kind.MAP, key=key, elem=elem)
+
+
+@cache
+def pointer_to(elem: GoType) -> GoType:
+    pointer = GoType(f"*{elem.name}", Kind.POINTER, elem=elem)
+    pointer.methods = elem.methods
+    return pointer
+
+
+def struct_type(name: str, *fields: Field) -> GoType:
+    return GoType(name, Kind.STRUCT, fields=fields, is_named=True)
+
+
+def named_type(name: str, underlying: GoType) -> GoType:
+    """A type of its own over another one, such as `v1.SecretType` over `string`."""
+    return GoType(
+        name,
+        underlying.kind,
+        elem=underlying.elem,
+        key=underlying.key,
+        fields=underlying.fields.values(),
+        is_named=True,
+    )
+
+
+BYTES = slice_of(UINT8)
+STRINGS = slice_of(STRING)
+ANY_SLICE = slice_of(ANY)
+ANY_MAP = map_of(STRING, ANY)
+STRING_MAP = map_of(STRING, STRING)
+
+
+# Values that carry their type
+
+
+class Sized(int):
+    """An integer of a Go type other than `int`; arithmetic gives a plain int."""
+
+    __slots__ = ()
+    go_type: ClassVar[GoType]
+
+
+class Int8(Sized):
+    __slots__ = ()
+    go_type = INT8
+
+
+class Int16(Sized):
+    __slots__ = ()
+    go_type = INT16
+
+
+class Int32(Sized):
+    """Also what Go calls a rune."""
+
+    __slots__ = ()
+    go_type = INT32
+
+
+class Int64(Sized):
+    __slots__ = ()
+    go_type = INT64
+
+
+class Uint(Sized):
+    __slots__ = ()
+    go_type = UINT
+
+
+class Uint8(Sized):
+    """Also what Go calls a byte."""
+
+    __slots__ = ()
+    go_type = UINT8
+
+
+class Uint16(Sized):
+    __slots__ = ()
+    go_type = UINT16
+
+
+class Uint32(Sized):
+    __slots__ = ()
+    go_type = UINT32
+
+
+class Uint64(Sized):
+    __slots__ = ()
+    go_type = UINT64
+
+
+class Uintptr(Sized):
+    __slots__ = ()
+    go_type = UINTPTR
+
+
+class Float32(float):
+    __slots__ = ()
+    go_type = FLOAT32
+
+
+class Complex64(complex):
+    __slots__ = ()
+    go_type = COMPLEX64
+
+
+class GoMap(dict[Any, Any]):
+    """A map whose type is not map[string]interface{}, or a nil map."""
+
+    __slots__ = ("go_type", "is_nil")
+
+    def __init__(
+        self, go_type: GoType, entries: Mapping[Any, Any] | None = None, *, is_nil: bool = False
+    ) -> None:
+        super().__init__(entries or {})
+        self.go_type = go_type
+        self.is_nil = is_nil
+
+
+class GoSlice(list[Any]):
+    """A slice whose type is not []interface{}, or a nil slice.
+
+    `beyond` holds what lies between the slice's length and its capacity: cutting
+    a slice does not forget the array behind it.
+    """
+
+    __slots__ = ("beyond", "go_type", "is_nil")
+
+    def __init__(
+        self,
+        go_type: GoType,
+        items: Iterable[Any] = (),
+        *,
+        is_nil: bool = False,
+        beyond: Sequence[Any] = (),
+    ) -> None:
+        super().__init__(items)
+        self.go_type = go_type
+        self.is_nil = is_nil
+        self.beyond = beyond
+
+
+class NilBytes(bytes):
+    """A nil []byte: prints and counts as an empty one, but is nil in JSON and in %#v."""
+
+    __slots__ = ()
+    go_type = BYTES
+    is_nil = True
+
+
+class NilPointer:
+    """A nil pointer (or nil func) that still knows its type."""
+
+    __slots__ = ("go_type",)
+    is_nil = True
+
+    def __init__(self, go_type: GoType) -> None:
+        self.go_type = go_type
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"<nil {self.go_type.name}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NilPointer) and other.go_type is self.go_type
+
+    def __hash__(self) -> int:
+        return hash(self.go_type)
+
+
+class Struct(dict[str, Any]):
+    """A struct, or a pointer to one if `go_type` is a pointer type.
+
+    Only what is not zero must be given: a field that was left out is its type's
+    zero value, and one given in `lazy` is made when it is first read. Iterating
+    gives what was read so far, in no useful order: walk `struct_fields` instead.
+    """
+
+    __slots__ = ("_lazy", "go_type")
+
+    def __init__(
+        self,
+        go_type: GoType,
+        fields: Mapping[str, Any] | None = None,
+        lazy: Mapping[str, Callable[[], Any]] | None = None,
+    ) -> None:
+        super().__init__(fields or {})
+        self.go_type = go_type
+        self._lazy = lazy
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> Any:
+        struct = self.struct
+        found = struct.fields.get(name)
+        if found is None:
+            path = struct.promoted.get(name)
+            if path is None:
+                raise KeyError(name)
+            return self[path[0].name][name]
+        if not found.is_exported:
+            # Templates may not read it; printing reaches it through struct_fields.
+            raise KeyError(name)
+        value = self._make(found)
+        self[name] = value
+        return value
+
+    def _make(self, field: Field) -> Any:
+        if self._lazy is not None and field.name in self._lazy:
+            return self._lazy[field.name]()
+        return zero(field.type)
+
+    @property
+    def struct(self) -> GoType:
+        """The struct's own type, without the pointer."""
+        go_type = self.go_type
+        if go_type.kind is Kind.POINTER and go_type.elem is not None:
+            return go_type.elem
+        return go_type
+
+    def value_of(self, field: Field) -> Any:
+        """What stands in one of the struct's own fields, exported or not?"""
+        return self[field.name] if field.is_exported or field.name in self else zero(field.type)
+
+    def pointed_at(self) -> Struct:
+        """The struct itself, when this is a pointer to it."""
+        return Struct(self.struct, self, self._lazy)
+
+
+class GoFunc:
+    """A function as a value, for `call`."""
+
+    __slots__ = ("function", "go_type")
+
+    def __init__(self, function: Any, go_type: GoType) -> None:
+        self.function = function
+        self.go_type = go_type
+
+
+_PLAIN: dict[type, GoType] = {
+    str: STRING,
+    bool: BOOL,
+    int: INT,
+    float: FLOAT64,
+    complex: COMPLEX128,
+    bytes: BYTES,
+    list: ANY_SLICE,
+    dict: ANY_MAP,
+}
+
+_SIZED: dict[Kind, type] = {
+    Kind.INT8: Int8,
+    Kind.INT16: Int16,
+    Kind.INT32: Int32,
+    Kind.INT64: Int64,
+    Kind.UINT: Uint,
+    Kind.UINT8: Uint8,
+    Kind.UINT16: Uint16,
+    Kind.UINT32: Uint32,
+    Kind.UINT64: Uint64,
+    Kind.UINTPTR: Uintptr,
+    Kind.FLOAT32: Float32,
+    Kind.COMPLEX64: Complex64,
+    Kind.INT: int,
+    Kind.FLOAT64: float,
+    Kind.COMPLEX128: complex,
+    Kind.STRING: str,
+    Kind.BOOL: bool,
+}
+
+
+def type_of(value: Value) -> GoType | None:
+    """Which Go type does a value have? None for an untyped nil."""
+    plain = _PLAIN.get(type(value))
+    if plain is not None:
+        return plain
+    if value is None:
+        return None
+    found = getattr(value, "go_type", None)
+    if isinstance(found, GoType):
+        return found
+    raise TypeError(f"{type(value).__name__} is no Go value")
+
+
+def type_name(value: Value) -> str:
+    """What do `%T` and `typeOf` say?"""
+    go_type = type_of(value)
+    return "<nil>" if go_type is None else go_type.name
+
+
+def kind_of(value: Value) -> Kind | None:
+    """Which kind does a value have? None for an untyped nil."""
+    go_type = type_of(value)
+    return None if go_type is None else go_type.kind
+
+
+def is_nil(value: Value) -> bool:
+    """Is a value nil, typed or not?"""
+    return value is None or getattr(value, "is_nil", False)
+
+
+@cache
+def _class_of(go_type: GoType) -> type:
+    """The Python class behind a named scalar type."""
+    base = _SIZED[go_type.kind]
+    if base is bool:
+        raise TypeError(f"{go_type.name}: Python's bool cannot carry a name")
+    if not go_type.is_named or go_type.name == go_type.kind.value:
+        return base
+    return type(go_type.name, (base,), {"__slots__": (), "go_type": go_type})
+
+
+def zero(go_type: GoType) -> Value:
+    """What is a type's zero value?"""
+    kind = go_type.kind
+    if kind is Kind.STRING:
+        return "" if go_type is STRING else _class_of(go_type)("")
+    if kind is Kind.BOOL:
+        return False
+    if kind is Kind.INTERFACE:
+        return None
+    if kind is Kind.MAP:
+        return GoMap(go_type, is_nil=True)
+    if kind is Kind.SLICE:
+        return NilBytes() if go_type is BYTES else GoSlice(go_type, is_nil=True)
+    if kind is Kind.STRUCT:
+        made = _ZERO_STRUCTS.get(go_type)
+        return made() if made is not None else Struct(go_type)
+    if kind in (Kind.POINTER, Kind.FUNC):
+        return NilPointer(go_type)
+    return _class_of(go_type)(0)
+
+
+# Struct types that are no `Struct` in Python say here how their zero value is made.
+_ZERO_STRUCTS: dict[GoType, Callable[[], Any]] = {}
+
+
+def register_zero(go_type: GoType, make: Callable[[], Any]) -> None:
+    """Say how to make the zero value of a struct type with a Python class of its own."""
+    _ZERO_STRUCTS[go_type] = make
+
+
+def wrap(go_type: GoType, value: Value) -> Value:
+    """Give a plain Python value a Go type, all the way down.
+
+    None becomes the type's zero value (a nil map, a nil pointer, ...). A struct is
+    made from a mapping of its Go field names. A value that has the type already,
+    or any value for an interface, stays as it is.
+    """
+    kind = go_type.kind
+    if kind is Kind.INTERFACE:
+        return value
+    if value is None:
+        return zero(go_type)
+    if type_of(value) is go_type and type(value) not in (list, dict):
+        return value
+    if kind is Kind.MAP:
+        return _wrap_map(go_type, value)
+    if kind is Kind.SLICE:
+        return _wrap_slice(go_type, value)
+    if kind is Kind.STRUCT:
+        return Struct(go_type, _wrap_fields(go_type, value))
+    if kind is Kind.POINTER and go_type.elem is not None:
+        return Struct(go_type, _wrap_fields(go_type.elem, value))
+    return value if kind is Kind.BOOL else _class_of(go_type)(value)
+
+
+def _wrap_map(go_type: GoType, value: Mapping[Any, Any]) -> dict[Any, Any]:
+    if go_type is ANY_MAP:
+        return value if type(value) is dict else dict(value)
+    key, elem = go_type.key, go_type.elem
+    if key is None or elem is None:
+        raise TypeError(f"{go_type.name} is no map type")
+    if elem is STRING and key is STRING:
+        return GoMap(go_type, value)
+    return GoMap(go_type, {wrap(key, name): wrap(elem, each) for name, each in value.items()})
+
+
+def _wrap_slice(go_type: GoType, value: Any) -> Any:
+    if go_type is ANY_SLICE:
+        return value if type(value) is list else list(value)
+    if go_type is BYTES:
+        return bytes(value)
+    elem = go_type.elem
+    if elem is None:
+        raise TypeError(f"{go_type.name} is no slice type")
+    if elem is STRING:
+        return GoSlice(go_type, value)
+    return GoSlice(go_type, [wrap(elem, each) for each in value])
+
+
+def _wrap_fields(struct: GoType, value: Mapping[str, Any]) -> dict[str, Any]:
+    wrapped: dict[str, Any] = {}
+    for name, each in value.items():
+        field = struct.fields.get(name)
+        if field is None:
+            raise TypeError(f"{struct.name} has no field {name}")
+        wrapped[name] = wrap(field.type, each)
+    return wrapped
+
+
+def is_assignable(value_type: GoType, target: GoType) -> bool:
+    """May a value of one type be used where another is wanted, as Go assigns?"""
+    if value_type is target:
+        return True
+    if target.kind is Kind.INTERFACE:
+        return target is ANY or (target is ERROR and "Error" in value_type.methods)
+    if value_type.kind is not target.kind or (value_type.is_named and target.is_named):
+        return False
+    return value_type.elem is target.elem and value_type.key is target.key
+
+
+def int_of_kind(kind: Kind, value: int) -> int:
+    """Cut an integer to the bits of a kind, as Go's conversions do."""
+    bits = BITS[kind]
+    value &= (1 << bits) - 1
+    if kind in SIGNED and value >> (bits - 1):
+        value -= 1 << bits
+    made = _SIZED[kind](value)
+    assert isinstance(made, int)
+    return made
+
+
+def to_bytes(text: str) -> bytes:
+    """The bytes of a Go string."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def from_bytes(data: bytes) -> str:
+    """A Go string with these bytes."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def byte_length(text: str) -> int:
+    """How long is a Go string, in bytes?"""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
+
+
+# Types as text
+
+
+@cache
+def parse_type(text: str) -> GoType:
+    """Which type does Go's text for it mean? Knows the unnamed types and those of `time`."""
+    go_type, rest = _read_type(text.strip())
+    if rest.strip():
+        raise ValueError(f"{text!r} is no Go type")
+    return go_type
+
+
+def _read_type(text: str) -> tuple[GoType, str]:
+    text = text.lstrip()
+    for word in ("interface{}", "interface {}", "any", "reflect.Value"):
+        if text.startswith(word):
+            return ANY, text[len(word) :]
+    if text.startswith("[]"):
+        elem, rest = _read_type(text[2:])
+        return slice_of(elem), rest
+    if text.startswith("*"):
+        elem, rest = _read_type(text[1:])
+        return pointer_to(elem), rest
+    if text.startswith("map["):
+        key, rest = _read_type(text[4:])
+        elem, rest = _read_type(rest[1:])
+        return map_of(key, elem), rest
+    word = text
+    for position, char in enumerate(text):
+        if not (char.isalnum() or char in "._"):
+            word = text[:position]
+            break
+    found = TYPES_BY_NAME.get(word)
+    if found is None:
+        raise ValueError(f"{text!r} names no Go type known here")
+    return found, text[len(word) :]
+
+
+# What a signature may name; the module of times adds its own.
+TYPES_BY_NAME: dict[str, GoType] = {
+    each.name: each
+    for each in (
+        BOOL,
+        INT,
+        INT8,
+        INT16,
+        INT32,
+        INT64,
+        UINT,
+        UINT8,
+        UINT16,
+        UINT32,
+        UINT64,
+        UINTPTR,
+        FLOAT32,
+        FLOAT64,
+        COMPLEX64,
+        COMPLEX128,
+        STRING,
+        ERROR,
+    )
+} | {"byte": UINT8, "rune": INT32}
