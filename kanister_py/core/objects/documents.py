@@ -2,19 +2,23 @@
 
 Read as Kubernetes' own tools read it: `y n yes no on off` are booleans, dates and
 `12:30` stay text, whole numbers stay whole however they are written, and every
-key is text in the end.
+key is text in the end. They go through JSON, and some of it shows: what does not
+fit into 64 bits is a float, and a float as a key is written with the digits of
+a short one.
 """
 
 from __future__ import annotations
 
 import re
+import struct
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from difflib import get_close_matches
-from math import isfinite
-from typing import Any
+from math import inf, isfinite, isnan
+from typing import Any, ClassVar
 
 import yaml
 from yaml.events import (
@@ -92,6 +96,11 @@ class Document:
 
     file: str
     root: Node
+
+    @classmethod
+    def of(cls, value: Any, file: str = "") -> Document:
+        """Make a document of data that was never text: its places are unknown."""
+        return cls(file, _node_of(value))
 
     @property
     def value(self) -> Any:
@@ -178,7 +187,9 @@ def parse_document(source: str | bytes, file: str = "") -> Document:
     return documents[0]
 
 
-def _refusal(file: str, message: str, line: int = 0, column: int = 0, path: str = "") -> InvalidDocument:
+def _refusal(
+    file: str, message: str, line: int = 0, column: int = 0, path: str = ""
+) -> InvalidDocument:
     return InvalidDocument([Problem(file, line, column, path, message)])
 
 
@@ -290,9 +301,8 @@ class _Reader:
 
     def _scalar(self, event: Any) -> None:
         self._count(event, 1)
-        plain, _quoted = event.implicit
         try:
-            value = _value_of(event.tag, event.value, plain)
+            value = self._value_of(event)
         except ValueError as error:
             self._problems.append(self._problem(event, str(error)))
             value = event.value
@@ -302,6 +312,18 @@ class _Reader:
         if event.anchor:
             self._anchors[event.anchor] = node
         self._put(node)
+
+    def _value_of(self, event: Any) -> Any:
+        is_plain, _is_plain_when_quoted = event.implicit
+        resolved = _resolved(event.tag, event.value, is_plain)
+        if not self._at_key():
+            return _as_json(resolved, event.value)
+        if event.value == "<<" and (is_plain or event.tag == f"{_TAG}merge"):
+            return _MERGE
+        return _as_key(resolved)
+
+    def _at_key(self) -> bool:
+        return bool(self._stack) and self._stack[-1].is_map and self._stack[-1].key is None
 
     def _put(self, node: Node) -> None:
         if not self._stack:
@@ -319,15 +341,15 @@ class _Reader:
     def _map(self, opened: _Open, place: Place) -> Node:
         children: dict[str | int, Node] = {}
         keys: dict[str, Place] = {}
-        merged: dict[str | int, Node] = {}
         weight = 1
         for key, node in opened.items:
             weight += node.weight
-            if key.value == "<<" and not key.style:
-                self._merge(key, node, merged)
+            if key.value is _MERGE:
+                # Counts where it stands: it wins over the keys before it.
+                children.update(self._merged(key, node))
                 continue
             name = self._key(key)
-            if name in children and not self._repeated_keys_win:
+            if name in keys and not self._repeated_keys_win:
                 first = keys[name]
                 self._problems.append(
                     Problem(
@@ -340,37 +362,28 @@ class _Reader:
                 )
             children[name] = node
             keys[name] = key.place
-        for inherited, node in merged.items():
-            children.setdefault(inherited, node)
         value = {name: node.value for name, node in children.items()}
         return Node(value, place, children, keys, weight)
 
-    def _merge(self, key: Node, node: Node, merged: dict[str | int, Node]) -> None:
-        sources = node.children.values() if isinstance(node.value, list) else (node,)
-        for source in sources:
-            if not isinstance(source.value, dict):
-                self._problems.append(
-                    Problem(
-                        self._file,
-                        key.place.line,
-                        key.place.column,
-                        self._path_here("<<"),
-                        "The merge key << wants a map or a list of maps",
-                    )
-                )
-                return
-            for name, child in source.children.items():
-                merged.setdefault(name, child)
+    def _merged(self, key: Node, node: Node) -> dict[str | int, Node]:
+        sources = list(node.children.values()) if isinstance(node.value, list) else [node]
+        merged: dict[str | int, Node] = {}
+        for source in reversed(sources):
+            if isinstance(source.value, dict):
+                merged.update(source.children)
+                continue
+            place = key.place
+            what = "The merge key << wants a map or a list of maps"
+            path = self._path_here("<<")
+            self._problems.append(Problem(self._file, place.line, place.column, path, what))
+        return merged
 
     def _key(self, key: Node) -> str:
-        value = key.value
-        if isinstance(value, str):
-            return value
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, int | float):
-            return f"{value:g}" if isinstance(value, float) else str(value)
-        what = "null" if value is None else kind_of(value)
+        if isinstance(key.value, str):
+            return key.value
+        if key.style == "*" and isinstance(key.value, bool | int | float):
+            return _as_key(key.value)
+        what = "nothing" if key.value is None else kind_of(key.value)
         self._problems.append(
             Problem(
                 self._file,
@@ -380,7 +393,7 @@ class _Reader:
                 f"A key must be text, found {what}",
             )
         )
-        return str(value)
+        return str(key.value)
 
     def _path_here(self, *more: str | int) -> str:
         parts: list[str | int] = []
@@ -388,7 +401,7 @@ class _Reader:
             if not opened.is_map:
                 parts.append(len(opened.elements))
             elif opened.key is not None:
-                parts.append(str(opened.key.value))
+                parts.append("<<" if opened.key.value is _MERGE else str(opened.key.value))
         return text_of_path([*parts, *more])
 
     def _count(self, event: Any, weight: int) -> None:
@@ -407,7 +420,7 @@ class _Reader:
         mark = event.start_mark
         return _refusal(self._file, message, mark.line + 1, mark.column + 1)
 
-    _BY_EVENT: dict[type, Callable[[_Reader, Any], None]] = {
+    _BY_EVENT: ClassVar[dict[type, Callable[[_Reader, Any], None]]] = {
         DocumentStartEvent: _start_document,
         MappingStartEvent: _open,
         SequenceStartEvent: _open,
@@ -422,6 +435,18 @@ def _list(opened: _Open, place: Place) -> Node:
     children: dict[str | int, Node] = dict(enumerate(opened.elements))
     weight = 1 + sum(node.weight for node in opened.elements)
     return Node([node.value for node in opened.elements], place, children, {}, weight)
+
+
+_NOWHERE = Place(0, 0, 0, 0)
+
+
+def _node_of(value: Any) -> Node:
+    children: dict[str | int, Node] = {}
+    if isinstance(value, dict):
+        children = {str(key): _node_of(each) for key, each in value.items()}
+    elif isinstance(value, list):
+        children = {index: _node_of(each) for index, each in enumerate(value)}
+    return Node(value, _NOWHERE, children, {}, 1)
 
 
 def _place(start: Any, end: Any) -> Place:
@@ -442,41 +467,57 @@ def kind_of(value: object) -> str:
 _TRUE = frozenset({"y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"})
 _FALSE = frozenset({"n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"})
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
-_NOT_IN_JSON = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_FLOAT_FROM_POINT = re.compile(r"\.[0-9]+(_[0-9]+)*([eE][-+]?[0-9]+(_[0-9]+)*)?\Z")
 _INTEGER = re.compile(
     r"(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<bin>[01]+)"
     r"|0[oO]?(?P<oct>[0-7]+)|(?P<dec>0|[1-9][0-9]*))\Z"
 )
 _BASES = (("hex", 16), ("bin", 2), ("oct", 8), ("dec", 10))
 _MOST_DIGITS = 64  # of an unsigned 64-bit number in base two
-_INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
+_INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
 _TAG = "tag:yaml.org,2002:"
+_MERGE = object()
+_TIMESTAMP = re.compile(
+    r"\d{4}-\d{1,2}-\d{1,2}"
+    r"([Tt ]\d{1,2}:\d{1,2}:\d{1,2}(\.\d+)?(Z|[-+]\d{2}:\d{2})?)?\Z",
+    re.ASCII,
+)
 
 
-def _value_of(tag: str | None, text: str, plain: bool) -> Any:
-    """Give a scalar the value that Kubernetes' YAML reader would give it."""
+def _resolved(tag: str | None, text: str, is_plain: bool) -> Any:
+    """Give a scalar the value that YAML gives it, before JSON has its say."""
     if tag is None:
-        return _plain_value_of(text) if plain else text
+        return _plain_value_of(text) if is_plain else text
     kind = tag.removeprefix(_TAG)
     if kind == "binary":
-        try:
-            return b64decode(text, validate=False).decode()
-        except (Base64Error, UnicodeDecodeError):
-            raise ValueError("The tag !!binary wants base64 of UTF-8 text") from None
-    if kind not in ("int", "float", "bool", "null"):
+        return _binary_of(text)
+    if kind not in ("int", "float", "bool", "null", "timestamp"):
         return text
     value = _plain_value_of(text)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     fits = {
-        "int": isinstance(value, int) and not isinstance(value, bool),
-        "float": isinstance(value, int | float) and not isinstance(value, bool),
+        "int": is_number and not isinstance(value, float),
+        "float": is_number,
         "bool": isinstance(value, bool),
         "null": value is None,
+        "timestamp": _TIMESTAMP.match(text) is not None,
     }
     if not fits[kind]:
         raise ValueError(f"The tag !!{kind} does not fit {text!r}")
     return value
+
+
+def _binary_of(text: str) -> str:
+    try:
+        data = b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
+    except (Base64Error, ValueError):
+        raise ValueError("The tag !!binary wants base64") from None
+    # JSON knows no bytes: each that is no UTF-8 becomes the mark for that.
+    decoded = data.decode("utf-8", "surrogateescape")
+    return "".join("\ufffd" if "\udc80" <= each <= "\udcff" else each for each in decoded)
 
 
 def _plain_value_of(text: str) -> Any:
@@ -495,9 +536,11 @@ def _plain_value_of(text: str) -> Any:
 
 
 def _number_of(text: str) -> Any:
-    if _NOT_IN_JSON.match(text):
-        raise ValueError(f"{text} is no number that JSON can hold; quote it if it is text")
-    bare = text if text.startswith(".") else text.replace("_", "")
+    if _NOT_FINITE.match(text):
+        return float(text.replace(".", "").lower())
+    bare = text.replace("_", "")
+    if text.startswith("."):
+        return float(bare) if _FLOAT_FROM_POINT.match(text) else text
     match = _INTEGER.match(bare)
     if match:
         for name, base in _BASES:
@@ -509,6 +552,51 @@ def _number_of(text: str) -> Any:
     if _FLOAT.match(bare):
         number = float(bare)
         if isfinite(number):
-            # Written as JSON and read back, a whole number has lost its point.
-            return int(number) if number.is_integer() and abs(number) < 1e21 else number
+            return number
     return text
+
+
+def _as_json(value: Any, text: str) -> Any:
+    """Give a value as it is once it was written as JSON and read again."""
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise ValueError(f"{text} is no number that JSON can hold; quote it if it is text")
+        if not value.is_integer() or abs(value) >= 1e19:
+            return value
+        # A whole number has lost its point, and its digits beyond the shortest ones are zeros.
+        whole = int(Decimal(repr(value)))
+        return whole if _INT64_MIN <= whole <= _INT64_MAX else value
+    if isinstance(value, int) and value > _INT64_MAX:
+        return float(value)
+    return value
+
+
+def _as_key(value: Any) -> Any:
+    """Give the text that a scalar has as a key; None has none."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        if value > _INT64_MAX:
+            raise ValueError(f"{value} is too large for a key; quote it")
+        return str(value)
+    return _short_float(value) if isinstance(value, float) else value
+
+
+def _short_float(number: float) -> str:
+    """Write a number with the fewest digits that tell it from other 32-bit floats."""
+    if isnan(number):
+        return ".nan"
+    try:
+        short = struct.unpack("f", struct.pack("f", number))[0]
+    except OverflowError:
+        short = inf if number > 0 else -inf
+    if not isfinite(short):
+        return ".inf" if short > 0 else "-.inf"
+    for digits in range(9):
+        text = f"{short:.{digits}e}"
+        if struct.unpack("f", struct.pack("f", float(text)))[0] == short:
+            break
+    exponent = int(text.partition("e")[2])
+    if exponent < -4 or exponent >= 6:
+        return text
+    return f"{float(text):.{max(digits - exponent, 0)}f}"

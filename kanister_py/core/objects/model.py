@@ -62,7 +62,7 @@ def problems_of(
 
 
 def _path_in(document: Document, loc: Sequence[str | int]) -> list[str | int]:
-    """Drop what pydantic puts into a path without the document knowing it (tags of unions, `[key]`)."""
+    """Drop what pydantic puts into a path and the document does not know: `[key]`, union tags."""
     path: list[str | int] = []
     for index, part in enumerate(loc):
         is_last = index == len(loc) - 1
@@ -143,7 +143,9 @@ def _known_keys(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
 
 
 def _element_of(annotation: Any) -> Any:
-    arguments = [each for each in getattr(annotation, "__args__", ()) if each not in (..., type(None))]
+    arguments = [
+        each for each in getattr(annotation, "__args__", ()) if each not in (..., type(None))
+    ]
     if len(arguments) == 1 and not isinstance(annotation, type) and _is_union(annotation):
         return _element_of(arguments[0])
     return arguments[-1] if arguments else None

@@ -9,40 +9,45 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import total_ordering
-from typing import Any
+from typing import NamedTuple
 
 from semver import Version as SemVer
 
 from kanister_py.core.errors import InvalidRange, InvalidVersion
 
-# What stands in for a pre-release in a key: a release comes after all of its pre-releases.
-_RELEASE: tuple[Any, ...] = ((2,),)
+# The order of a version within its three numbers: a release comes after all of its
+# pre-releases; among those numbers come before words, and compare as numbers.
+_Order = tuple[tuple[int, int, str], ...]
+_RELEASE: _Order = ((2, 0, ""),)
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True, eq=False)
-class Version:
-    """One version. Two spellings of the same version are equal."""
+class Version(NamedTuple):
+    """One version. Two spellings of the same version are equal, and tuples sort as SemVer does."""
 
     major: int
     minor: int
     patch: int
-    prerelease: str = ""
-    key: tuple[Any, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "key", (self.major, self.minor, self.patch, _prerelease_key(self.prerelease))
-        )
+    order: _Order = _RELEASE
 
     @property
     def is_prerelease(self) -> bool:
-        return bool(self.prerelease)
+        return self.order is not _RELEASE and self.order != _RELEASE
+
+    @property
+    def prerelease(self) -> str:
+        if not self.is_prerelease:
+            return ""
+        return ".".join(word if is_word else str(number) for is_word, number, word in self.order)
 
     @property
     def base(self) -> tuple[int, int, int]:
-        return (self.major, self.minor, self.patch)
+        return self[:3]
+
+    @property
+    def bare(self) -> str:
+        """The version without the leading `v`, as releases are written."""
+        text = f"{self.major}.{self.minor}.{self.patch}"
+        return f"{text}-{self.prerelease}" if self.is_prerelease else text
 
     def __str__(self) -> str:
         return f"v{self.bare}"
@@ -50,31 +55,14 @@ class Version:
     def __repr__(self) -> str:
         return f"Version({self!s})"
 
-    @property
-    def bare(self) -> str:
-        """The version without the leading `v`, as releases are written."""
-        text = f"{self.major}.{self.minor}.{self.patch}"
-        return f"{text}-{self.prerelease}" if self.prerelease else text
 
-    def __eq__(self, other: object) -> bool:
-        return self.key == other.key if isinstance(other, Version) else NotImplemented
-
-    def __lt__(self, other: Version) -> bool:
-        return bool(self.key < other.key)
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-
-def _prerelease_key(prerelease: str) -> tuple[Any, ...]:
-    if not prerelease:
-        return _RELEASE
-    # Numbers come before words; numbers compare as numbers, words as text.
+def _order_of(prerelease: str) -> _Order:
     return tuple(
         (0, int(part), "") if part.isdigit() else (1, 0, part) for part in prerelease.split(".")
     )
 
 
+_PLAIN = re.compile(r"v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)\Z", re.ASCII)
 _PARTIAL = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?\Z")
 _MOST_CHARACTERS = 128
 
@@ -83,6 +71,9 @@ def parse_version(text: str) -> Version:
     """Read a version, or say what is wrong with it and what was probably meant."""
     if len(text) > _MOST_CHARACTERS:
         raise InvalidVersion(text[:32] + "...", f"longer than {_MOST_CHARACTERS} characters")
+    plain = _PLAIN.match(text)
+    if plain:
+        return Version(int(plain[1]), int(plain[2]), int(plain[3]))
     bare = text[1:] if text[:1] == "v" else text
     try:
         if not bare.isascii():
@@ -93,7 +84,8 @@ def parse_version(text: str) -> Version:
     if parsed.build is not None:
         meant = bare.partition("+")[0]
         raise InvalidVersion(text, "build metadata is not allowed", f"write v{meant}")
-    return Version(parsed.major, parsed.minor, parsed.patch, parsed.prerelease or "")
+    order = _order_of(parsed.prerelease) if parsed.prerelease else _RELEASE
+    return Version(parsed.major, parsed.minor, parsed.patch, order)
 
 
 def _refused(text: str) -> InvalidVersion:
@@ -115,13 +107,20 @@ def _refused(text: str) -> InvalidVersion:
 DEFAULT_VERSION = Version(0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparator:
-    """One condition of a range: an operator, and the bounds it stands for."""
+class Comparator(NamedTuple):
+    """One condition of a range: how a version is held against its bounds.
 
-    text: str
-    accepts: Callable[[Version], bool]
-    named_prerelease: tuple[int, int, int] | None
+    `past` is the first version beyond what the condition covers, where it covers
+    more than one. `named` are the numbers of a pre-release that it names.
+    """
+
+    test: Callable[[Version, Version, Version | None], bool]
+    low: Version
+    past: Version | None
+    named: tuple[int, int, int] | None
+
+    def accepts(self, version: Version) -> bool:
+        return self.test(version, self.low, self.past)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +138,7 @@ class Range:
         return any(
             all(comparator.accepts(version) for comparator in comparators)
             and (
-                not version.is_prerelease
-                or any(each.named_prerelease == version.base for each in comparators)
+                not version.is_prerelease or any(each.named == version.base for each in comparators)
             )
             for comparators in self.alternatives
         )
@@ -152,7 +150,8 @@ class Range:
 _COMPARATOR = re.compile(
     r"\s*(?P<operator>>=|<=|!=|=|>|<|~|\^)?\s*"
     r"(?P<version>v?(?P<major>0|[1-9]\d*)(?:\.(?P<minor>0|[1-9]\d*)"
-    r"(?:\.(?P<patch>0|[1-9]\d*)(?P<rest>[-+][0-9A-Za-z.+-]*)?)?)?)(?=[\s,]|\Z)"
+    r"(?:\.(?P<patch>0|[1-9]\d*)(?P<rest>[-+][0-9A-Za-z.+-]*)?)?)?)(?=[\s,]|\Z)",
+    re.ASCII,
 )
 _SEPARATOR = re.compile(r"\s*,\s*|\s+")
 _RANGE_MARKS = frozenset("<>=!~^,| ")
@@ -194,51 +193,44 @@ def _conjunction(text: str, part: str) -> tuple[Comparator, ...]:
 
 
 def _comparator(text: str, match: re.Match[str]) -> Comparator:
-    operator = match["operator"] or ""
-    numbers = [int(match[name]) for name in ("major", "minor", "patch") if match[name] is not None]
-    if len(numbers) == 3:
-        low = parse_version(match["version"])
+    operator, version, major, minor, patch, rest = match.groups()
+    if patch is not None:
+        low = parse_version(version) if rest else Version(int(major), int(minor), int(patch))
+        past = None
     elif operator:
-        low = Version(*numbers, *[0] * (3 - len(numbers)))
+        low = Version(int(major), int(minor or 0), 0)
+        # The first version past all that the given numbers cover: 1.2 covers 1.2.x.
+        past = Version(low.major, low.minor + 1, 0) if minor else Version(low.major + 1, 0, 0)
     else:
-        raise InvalidRange(
-            text, f"{match['version']} has too few numbers", f"write ~{match['version']}"
-        )
-    # The first version past all that the given numbers cover: 1.2 covers 1.2.x.
-    past = low if len(numbers) == 3 else _first_after(numbers)
-    whole = len(numbers) == 3
-    accepts: Callable[[Version], bool]
-    match operator:
-        case "" | "=":
-            accepts = (lambda v: v == low) if whole else (lambda v: low <= v < past)
-        case "!=":
-            accepts = (lambda v: v != low) if whole else (lambda v: not low <= v < past)
-        case ">=":
-            accepts = lambda v: v >= low  # noqa: E731 - one line per operator reads as a table
-        case "<":
-            accepts = lambda v: v < low  # noqa: E731 - one line per operator reads as a table
-        case ">":
-            accepts = (lambda v: v > low) if whole else (lambda v: v >= past)
-        case "<=":
-            accepts = (lambda v: v <= low) if whole else (lambda v: v < past)
-        case "~":
-            tilde = _first_after(numbers[:2])
-            accepts = lambda v: low <= v < tilde  # noqa: E731 - one line per operator
-        case _:
-            caret = _first_after(_caret_prefix(numbers))
-            accepts = lambda v: low <= v < caret  # noqa: E731 - one line per operator
-    named = low.base if low.is_prerelease else None
-    return Comparator(f"{operator}{match['version']}", accepts, named)
+        raise InvalidRange(text, f"{version} has too few numbers", f"write ~{version}")
+    named = low.base if rest and low.is_prerelease else None
+    if operator == "~":
+        past = Version(low.major, low.minor + 1, 0) if minor else past
+    elif operator == "^":
+        past = _past_caret(low, minor is not None, patch is not None)
+    return Comparator(_TESTS[operator or "="], low, past, named)
 
 
-def _first_after(numbers: list[int]) -> Version:
-    raised = [*numbers[:-1], numbers[-1] + 1]
-    return Version(*raised, *[0] * (3 - len(raised)))
+def _past_caret(low: Version, has_minor: bool, has_patch: bool) -> Version:
+    """Find the first version that ^ shuts out: it keeps all up to the first number above zero."""
+    if low.major or not has_minor:
+        return Version(low.major + 1, 0, 0)
+    if low.minor or not has_patch:
+        return Version(0, low.minor + 1, 0)
+    return Version(0, 0, low.patch + 1)
 
 
-def _caret_prefix(numbers: list[int]) -> list[int]:
-    """Find the numbers that ^ keeps: up to the first that is not zero, else all that were given."""
-    for index, number in enumerate(numbers):
-        if number:
-            return numbers[: index + 1]
-    return numbers
+def _equals(version: Version, low: Version, past: Version | None) -> bool:
+    return version == low if past is None else low <= version < past
+
+
+_TESTS: dict[str, Callable[[Version, Version, Version | None], bool]] = {
+    "=": _equals,
+    "!=": lambda version, low, past: not _equals(version, low, past),
+    ">=": lambda version, low, _past: version >= low,
+    "<": lambda version, low, _past: version < low,
+    ">": lambda version, low, past: version > low if past is None else version >= past,
+    "<=": lambda version, low, past: version <= low if past is None else version < past,
+    "~": _equals,
+    "^": _equals,
+}

@@ -1,0 +1,224 @@
+"""What does a function say of itself, and may it be registered so?
+
+Works on what the author wrote: a class with a name and `exec`, or one with a
+stable version and a mapping of versions besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from kanister_py.core.errors import InvalidVersion, RegistrationRefused
+from kanister_py.core.objects.documents import Document, text_of_path
+from kanister_py.core.objects.model import problems_of
+from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Source
+from kanister_py.core.versions.catalogue import (
+    Catalogue,
+    Lifecycle,
+    releases_of,
+    wrong_listings,
+    wrong_stable,
+)
+from kanister_py.core.versions.deprecation import Listing, Read, Release
+from kanister_py.core.versions.semver import DEFAULT_VERSION, Version, parse_version
+
+
+def entries_of(
+    declared: Any, source: Source, kind: FunctionKind = FunctionKind.BLUEPRINT
+) -> list[FunctionEntry]:
+    """Read the versions that a class offers, or refuse it with the reason."""
+    if declared is None:
+        raise RegistrationRefused("without a name", "it is None, not a function")
+    name = _name_of(declared)
+    if not isinstance(declared, type):
+        raise RegistrationRefused(name, "it is an instance; give its class: one instance a call")
+    if not hasattr(declared, "versions"):
+        call = "exec" if kind is FunctionKind.BLUEPRINT else "run"
+        if not _can(declared, call):
+            raise RegistrationRefused(name, f"it has no method `{call}`")
+        return [
+            FunctionEntry(
+                name, _own_version(declared, name), kind, source, declared, is_stable=True
+            )
+        ]
+    return _versioned_entries(declared, name, source, kind)
+
+
+def _name_of(declared: Any) -> str:
+    name = getattr(declared, "name", None)
+    shown = getattr(declared, "__qualname__", type(declared).__qualname__)
+    if not isinstance(name, str) or not name:
+        raise RegistrationRefused(shown, "it has no name; set the class attribute `name`")
+    if not name.replace("-", "").isalnum() or not name.isascii():
+        raise RegistrationRefused(name, "a name has letters, digits and hyphens only")
+    return name
+
+
+def _own_version(declared: Any, name: str) -> Version:
+    text = getattr(declared, "version", None)
+    return _version(name, text) if isinstance(text, str) else DEFAULT_VERSION
+
+
+def _version(name: str, text: Any) -> Version:
+    if not isinstance(text, str):
+        raise RegistrationRefused(name, f"a version is text such as 'v0.1.0', found {text!r}")
+    try:
+        return parse_version(text)
+    except InvalidVersion as error:
+        raise RegistrationRefused(name, str(error)) from None
+
+
+def _versioned_entries(
+    declared: Any, name: str, source: Source, kind: FunctionKind
+) -> list[FunctionEntry]:
+    targets = _targets_of(declared, name)
+    lifecycle = _lifecycle_of(declared, name)
+    listings = lifecycle.listed() if lifecycle else {}
+    releases = releases_of(lifecycle.releases) if lifecycle else ()
+    _check_lifecycle(name, listings, releases, source)
+    own = Source(source.name, source.release, releases or source.releases)
+    stable = _stable_of(declared, name, targets, listings, own.release)
+    entries = []
+    for version in targets.keys() | listings.keys():
+        entry = FunctionEntry(
+            name,
+            version,
+            kind,
+            own,
+            targets.get(version),
+            listings.get(version, Listing()),
+            version == stable,
+        )
+        if entry.target is None and entry.support_at() != "removed":
+            raise RegistrationRefused(
+                name, f"lifecycle lists {version}, which versions does not offer"
+            )
+        entries.append(entry)
+    return entries
+
+
+def _targets_of(declared: Any, name: str) -> dict[Version, Any]:
+    offered = declared.versions
+    if not isinstance(offered, Mapping):
+        raise RegistrationRefused(name, "`versions` maps versions to classes")
+    targets: dict[Version, Any] = {}
+    for text, target in offered.items():
+        version = _version(name, text)
+        if version in targets:
+            raise RegistrationRefused(name, f"{version} is offered twice")
+        if target is None:
+            raise RegistrationRefused(name, f"{version} is None, not a function")
+        if isinstance(target, type) and _name_of(target) != name:
+            raise RegistrationRefused(name, f"{version} calls itself {_name_of(target)}")
+        targets[version] = target
+    # A class that is its own v0.0.0 may say so or leave it out; one without `exec` has none.
+    if _can(declared, "exec") or _can(declared, "run"):
+        targets.setdefault(DEFAULT_VERSION, declared)
+    if not targets:
+        raise RegistrationRefused(name, "it offers no versions")
+    return targets
+
+
+def _can(declared: type, method: str) -> bool:
+    call = getattr(declared, method, None)
+    return callable(call) and not getattr(call, "__isabstractmethod__", False)
+
+
+def _lifecycle_of(declared: Any, name: str) -> Lifecycle | None:
+    written = getattr(declared, "lifecycle", None)
+    if not written:
+        return None
+    try:
+        return Lifecycle.model_validate(dict(written))
+    except ValidationError as error:
+        problems = problems_of(Lifecycle, error, Document.of(dict(written), f"{name}.lifecycle"))
+        raise RegistrationRefused(name, "; ".join(str(each) for each in problems)) from None
+
+
+def _check_lifecycle(
+    name: str, listings: Mapping[Version, Listing], releases: Sequence[Release], source: Source
+) -> None:
+    def find(read: Read) -> Listing | None:
+        if read.function != name:
+            raise LookupError(read.function)  # another function's record says what it is worth
+        return listings.get(read.version)
+
+    versions = [each.version for each in releases]
+    wrongs = [
+        f"{text_of_path(('lifecycle', 'versions', str(where[0]), *where[1:]))}: {message}"
+        for where, message in wrong_listings(listings, versions, source.release, find)
+    ]
+    if wrongs:
+        raise RegistrationRefused(name, "; ".join(wrongs))
+
+
+def _stable_of(
+    declared: Any,
+    name: str,
+    targets: Mapping[Version, Any],
+    listings: Mapping[Version, Listing],
+    release: Version,
+) -> Version:
+    stable = _version(name, getattr(declared, "stable_version", None))
+    if stable not in targets:
+        known = ", ".join(str(each) for each in sorted(targets))
+        raise RegistrationRefused(
+            name, f"the stable version {stable} is not there; there are {known}"
+        )
+    for message in wrong_stable({**dict.fromkeys(targets, Listing()), **listings}, stable, release):
+        raise RegistrationRefused(name, message)
+    return stable
+
+
+def catalogued_entries(
+    catalogue: Catalogue,
+    targets: Mapping[str, Mapping[str, str]],
+    source: Source,
+) -> list[list[FunctionEntry]]:
+    """Join the record with the code: one list of entries for each function of the record.
+
+    `targets` says where the code of each version is. What the two disagree about
+    is found by `disagreements`.
+    """
+    families = []
+    for name, record in catalogue.functions.items():
+        code = {parse_version(text): target for text, target in targets.get(name, {}).items()}
+        families.append(
+            [
+                FunctionEntry(
+                    name,
+                    version,
+                    FunctionKind(record.kind),
+                    source,
+                    code.get(version),
+                    listing,
+                    version == catalogue.stable_version(name),
+                )
+                for version, listing in catalogue.listed(name).items()
+            ]
+        )
+    return families
+
+
+def disagreements(
+    catalogue: Catalogue, targets: Mapping[str, Mapping[str, str]], source: Source
+) -> list[str]:
+    """Say where the record and the list of the code differ, without loading any code."""
+    wrongs = []
+    for family in catalogued_entries(catalogue, targets, source):
+        wrongs += [
+            f"{entry.function} {entry.version} is {entry.support_at()}, but there is no code for it"
+            for entry in family
+            if entry.target is None and entry.support_at() != "removed"
+        ]
+    for name, versions in targets.items():
+        listed = catalogue.listed(name)
+        wrongs += [
+            f"{name} {text} has code, but versions.yaml does not list it"
+            for text in versions
+            if parse_version(text) not in listed
+        ]
+    return sorted(wrongs)

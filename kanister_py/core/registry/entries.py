@@ -1,0 +1,224 @@
+"""Which functions are there? Built once, then frozen, and safe to read from any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Generic, Protocol, TypeVar
+
+from kanister_py.core.errors import FunctionNotRegistered, RegistrationRefused
+from kanister_py.core.objects.documents import nearest
+from kanister_py.core.versions.deprecation import Listing, Release, Support, support_of
+from kanister_py.core.versions.semver import DEFAULT_VERSION, Version
+
+
+class FunctionKind(StrEnum):
+    """Which engine calls a function."""
+
+    BLUEPRINT = "Blueprint"
+    COMPOSITION = "Composition"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Who brings a function: a package, its releases, and the one that is installed."""
+
+    name: str
+    release: Version
+    releases: tuple[Release, ...] = ()
+
+    def release_on(self, version: Version) -> Release | None:
+        return next((each for each in self.releases if each.version == version), None)
+
+
+class Candidate(Protocol):
+    """What may answer a request for a function."""
+
+    @property
+    def function(self) -> str: ...
+
+    @property
+    def identity(self) -> Hashable:
+        """What makes it the same candidate, in whatever spelling."""
+
+    @property
+    def rank(self) -> Any:
+        """Its place among its kin: the highest comes first."""
+
+    @property
+    def title(self) -> str:
+        """How it is called in a sentence."""
+
+
+T = TypeVar("T", bound=Candidate)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionEntry:
+    """One version of a function: where its code is, and what the record says of it.
+
+    A removed version has no code. `target` is a class, or `module:Class` for one
+    that is loaded when somebody needs it.
+    """
+
+    function: str
+    version: Version
+    kind: FunctionKind
+    source: Source
+    target: Any = None
+    listing: Listing = field(default_factory=Listing)
+    is_stable: bool = False
+
+    @property
+    def identity(self) -> Hashable:
+        return self.version
+
+    @property
+    def rank(self) -> Version:
+        return self.version
+
+    @property
+    def title(self) -> str:
+        return str(self.version)
+
+    def support_at(self, release: Version | None = None) -> Support:
+        """Say how a release treats this version: the installed one, if none is named."""
+        return support_of(self.listing, release or self.source.release)
+
+
+class DesiredState(StrEnum):
+    """Whether a revision is meant to serve."""
+
+    ACTIVE = "Active"
+    INACTIVE = "Inactive"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRevision:
+    """One installed revision of a function's package.
+
+    `version` is the tag of its package if that is SemVer; a revision without one
+    answers no request for a version.
+    """
+
+    function: str
+    name: str
+    number: int
+    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    desired_state: DesiredState = DesiredState.ACTIVE
+    is_healthy: bool = False
+    endpoint: str = ""
+    digest: str = ""
+    version: Version | None = None
+
+    @property
+    def identity(self) -> Hashable:
+        return self.name
+
+    @property
+    def rank(self) -> tuple[int, str]:
+        # Two revisions of one number cannot be; should they be, the name decides.
+        return (self.number, self.name)
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} (revision {self.number})"
+
+    @property
+    def is_routable(self) -> bool:
+        return not self.why_not_routable
+
+    @property
+    def why_not_routable(self) -> str:
+        """Say what keeps calls away from it, or nothing."""
+        if self.desired_state is not DesiredState.ACTIVE:
+            return "is inactive"
+        if not self.is_healthy:
+            return "is not healthy"
+        if not self.endpoint:
+            return "has no endpoint yet"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Family(Generic[T]):
+    """All candidates of one function, the highest first."""
+
+    function: str
+    candidates: tuple[T, ...]
+    by_identity: Mapping[Hashable, T]
+    default: T | None = None
+    """What a request gets that names nothing."""
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.candidates)
+
+
+class Registry(Generic[T]):
+    """All functions by name. Nothing changes it: a builder makes another one."""
+
+    __slots__ = ("_families",)
+
+    def __init__(self, families: Mapping[str, Family[T]]) -> None:
+        self._families = MappingProxyType({name: families[name] for name in sorted(families)})
+
+    def __contains__(self, function: object) -> bool:
+        return function in self._families
+
+    def __iter__(self) -> Iterator[Family[T]]:
+        return iter(self._families.values())
+
+    def __len__(self) -> int:
+        return len(self._families)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._families)
+
+    def family(self, function: str) -> Family[T]:
+        """Give a function's candidates, or say which names are near."""
+        found = self._families.get(function)
+        if found is None:
+            raise FunctionNotRegistered(function, nearest(function, self.names))
+        return found
+
+
+class RegistryBuilder(Generic[T]):
+    """Collects candidates. What is refused leaves no trace."""
+
+    def __init__(self, registry: Registry[T] | None = None) -> None:
+        self._families: dict[str, Family[T]] = (
+            {family.function: family for family in registry} if registry is not None else {}
+        )
+
+    def add(self, candidates: Sequence[T], default: T | None = None) -> None:
+        """Take all the candidates of one function, or none of them."""
+        if not candidates:
+            raise RegistrationRefused("without a name", "it offers no versions")
+        function = candidates[0].function
+        by_identity: dict[Hashable, T] = {}
+        if function in self._families:
+            raise RegistrationRefused(function, "a function of this name is registered already")
+        for candidate in candidates:
+            if candidate.function != function:
+                raise RegistrationRefused(
+                    function, f"{candidate.title} calls itself {candidate.function}"
+                )
+            if candidate.identity in by_identity:
+                raise RegistrationRefused(function, f"{candidate.title} is offered twice")
+            by_identity[candidate.identity] = candidate
+        if default is not None and default.identity not in by_identity:
+            raise RegistrationRefused(function, f"{default.title} is not among its versions")
+        ordered = tuple(sorted(candidates, key=lambda each: each.rank, reverse=True))
+        self._families[function] = Family(function, ordered, MappingProxyType(by_identity), default)
+
+    def build(self) -> Registry[T]:
+        return Registry(self._families)
+
+
+def default_of(entries: Sequence[FunctionEntry]) -> FunctionEntry | None:
+    """Find what a phase gets that names no version: the stable one, else v0.0.0."""
+    stable = next((each for each in entries if each.is_stable), None)
+    return stable or next((each for each in entries if each.version == DEFAULT_VERSION), None)

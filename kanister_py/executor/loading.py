@@ -1,0 +1,60 @@
+"""Turns an entry of the registry into the class it names, when somebody needs it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from pydantic import BaseModel
+
+from kanister_py.core.errors import CatalogueMismatch, FunctionVersionRemoved
+from kanister_py.core.registry.entries import FunctionEntry, FunctionKind
+from kanister_py.core.versions.semver import parse_version
+
+
+def load_function(entry: FunctionEntry) -> type[Any]:
+    """Give the class behind an entry, after holding it against what the record says."""
+    if entry.target is None:
+        removed_in = entry.listing.removed_in
+        raise FunctionVersionRemoved(
+            entry.function,
+            str(entry.version),
+            removed_in.bare if removed_in else "an earlier one",
+            str(entry.listing.replacement or ""),
+        )
+    loaded = _imported(entry) if isinstance(entry.target, str) else entry.target
+    why = _why_it_differs(entry, loaded)
+    if why:
+        raise CatalogueMismatch(f"{entry.function} {entry.version}", why)
+    found: type[Any] = loaded
+    return found
+
+
+def _imported(entry: FunctionEntry) -> Any:
+    module_name, _, attribute = entry.target.partition(":")
+    try:
+        return getattr(import_module(module_name), attribute)
+    except Exception as error:
+        raise CatalogueMismatch(
+            f"{entry.function} {entry.version}",
+            f"its code {entry.target} cannot be loaded: {type(error).__name__}: {error}",
+        ) from error
+
+
+def _why_it_differs(entry: FunctionEntry, loaded: Any) -> str:
+    if not isinstance(loaded, type):
+        return f"{entry.target} is no class"
+    name = getattr(loaded, "name", None)
+    if name != entry.function:
+        return f"the class {loaded.__qualname__} calls itself {name}"
+    own = getattr(loaded, "version", None)
+    if isinstance(own, str) and parse_version(own) != entry.version:
+        return f"the class {loaded.__qualname__} calls itself {own}"
+    call = "exec" if entry.kind is FunctionKind.BLUEPRINT else "run"
+    if not callable(getattr(loaded, call, None)):
+        return f"the class {loaded.__qualname__} has no method `{call}`"
+    if entry.kind is FunctionKind.BLUEPRINT:
+        model = getattr(loaded, "Args", None)
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            return f"the class {loaded.__qualname__} has no model `Args`"
+    return ""
