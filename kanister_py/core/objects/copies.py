@@ -1,0 +1,32 @@
+"""How to copy what JSON knows, fast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def copy_json(value: Any) -> Any:
+    """Copy a value of JSON so that nothing of it is shared with the original.
+
+    Several times as fast as a general deep copy: there are no cycles and no
+    objects of other kinds to think of. Mappings become dicts, tuples lists.
+    """
+    kind = type(value)
+    if kind is dict:
+        return {
+            key: inside if type(inside) in _PLAIN else copy_json(inside)
+            for key, inside in value.items()
+        }
+    if kind is list:
+        return [inside if type(inside) in _PLAIN else copy_json(inside) for inside in value]
+    if kind in _PLAIN:
+        return value
+    if isinstance(value, Mapping):
+        return {key: copy_json(inside) for key, inside in value.items()}
+    if isinstance(value, tuple):
+        return [copy_json(inside) for inside in value]
+    return value
+
+
+_PLAIN = frozenset({str, int, bool, float, type(None)})

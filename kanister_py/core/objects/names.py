@@ -1,0 +1,168 @@
+"""Which names Kubernetes takes, and how we make our own."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from typing import Final
+
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LABEL_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_QUALIFIED: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+_DATA_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+
+MAX_LABEL: Final = 63
+MAX_SUBDOMAIN: Final = 253
+_GENERATED_LENGTH: Final = 5
+_MAX_GENERATED_BASE: Final = MAX_LABEL - _GENERATED_LENGTH
+
+# No vowels and no digits that look like letters: nothing generated says a word.
+SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def why_not_a_dns_label(name: str) -> str:
+    """Say why a text is not a DNS label as RFC 1123 has it; empty if it is one."""
+    if len(name) > MAX_LABEL:
+        return f"must be no more than {MAX_LABEL} characters"
+    if _LABEL.fullmatch(name):
+        return ""
+    return (
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+        "and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', "
+        "regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+    )
+
+
+def why_not_a_dns_1035_label(name: str) -> str:
+    """Say why a text is not a DNS label as RFC 1035 has it; empty if it is one."""
+    if len(name) > MAX_LABEL:
+        return f"must be no more than {MAX_LABEL} characters"
+    if _LABEL_1035.fullmatch(name):
+        return ""
+    return (
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with "
+        "an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
+        "'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+    )
+
+
+def why_not_a_dns_subdomain(name: str) -> str:
+    """Say why a text is not a DNS subdomain, as most objects' names are; empty if it is one."""
+    if len(name) > MAX_SUBDOMAIN:
+        return f"must be no more than {MAX_SUBDOMAIN} characters"
+    if _SUBDOMAIN.fullmatch(name):
+        return ""
+    return (
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' "
+        "or '.', and must start and end with an alphanumeric character (e.g. 'example.com', "
+        "regex used for validation is "
+        r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+    )
+
+
+def why_not_a_path_segment(name: str) -> str:
+    """Say why a text cannot be a name that may hold almost anything; empty if it can."""
+    if name in {".", ".."}:
+        return f"may not be '{name}'"
+    for sign in "/%":
+        if sign in name:
+            return f"may not contain '{sign}'"
+    return ""
+
+
+def why_not_a_label_key(key: str) -> str:
+    """Say why a text cannot be the key of a label or annotation; empty if it can."""
+    prefix, slash, name = key.rpartition("/")
+    if slash and "/" in prefix:
+        return "a qualified name must have at most one '/'"
+    if slash and not prefix:
+        return "prefix part must be non-empty"
+    if slash and (why := why_not_a_dns_subdomain(prefix)):
+        return f"prefix part {why}"
+    if not name:
+        return "name part must be non-empty"
+    if len(name) > MAX_LABEL:
+        return f"name part must be no more than {MAX_LABEL} characters"
+    if _QUALIFIED.fullmatch(name):
+        return ""
+    return (
+        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and "
+        "end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex "
+        "used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+    )
+
+
+def why_not_a_label_value(value: str) -> str:
+    """Say why a text cannot be the value of a label; empty if it can."""
+    if len(value) > MAX_LABEL:
+        return f"must be no more than {MAX_LABEL} characters"
+    if _VALUE.fullmatch(value):
+        return ""
+    return (
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' "
+        "or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or "
+        "'my_value',  or '12345', regex used for validation is "
+        "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+    )
+
+
+def why_not_a_data_key(key: str) -> str:
+    """Say why a text cannot be a key in a ConfigMap or Secret; empty if it can."""
+    if len(key) > MAX_SUBDOMAIN:
+        return f"must be no more than {MAX_SUBDOMAIN} characters"
+    if not _DATA_KEY.fullmatch(key):
+        return (
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
+            "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
+            "'[-._a-zA-Z0-9]+')"
+        )
+    if key == ".":
+        return "must not be '.'"
+    if key.startswith(".."):
+        return "must not be '..'" if key == ".." else "must not start with '..'"
+    return ""
+
+
+def generate_name(prefix: str, choose: Callable[[str], str]) -> str:
+    """Make a name for `generateName`; `choose` picks one of the characters it is given.
+
+    A long prefix is cut so that the name stays a DNS label.
+    """
+    return prefix[:_MAX_GENERATED_BASE] + "".join(
+        choose(SUFFIX_ALPHABET) for _ in range(_GENERATED_LENGTH)
+    )
+
+
+def short_hash(*parts: str, length: int = 8) -> str:
+    """Hash parts to hex digits; no two different lists of parts are read as one text."""
+    digest = hashlib.sha256()
+    for part in parts:
+        raw = part.encode()
+        digest.update(f"{len(raw)}:".encode())
+        digest.update(raw)
+    return digest.hexdigest()[:length]
+
+
+def fit_name(name: str, max_length: int = MAX_LABEL) -> str:
+    """Cut a name that is too long, and end it in a hash so that it stays one of a kind."""
+    if len(name) <= max_length:
+        return name
+    end = short_hash(name)
+    kept = name[: max_length - len(end) - 1].rstrip("-.")
+    return f"{kept}-{end}"
+
+
+def run_key(
+    actionset_uid: str, action: int, phase: int | None, attempt: int, part: str = ""
+) -> str:
+    """Name one attempt at one phase, the same after every restart.
+
+    `phase` is the phase's index, None for the deferred one; `part` tells apart
+    what one attempt creates more than once.
+    """
+    place = "defer" if phase is None else str(phase)
+    text = "/".join((actionset_uid, str(action), place, str(attempt), part))
+    return hashlib.sha256(text.encode()).hexdigest()[:20]

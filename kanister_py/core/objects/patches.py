@@ -1,0 +1,376 @@
+"""What an object looks like after a patch: merge (RFC 7386), JSON (RFC 6902), strategic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kanister_py.core.errors import InvalidPatch
+from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.merge_rules import NO_RULE, MergeRule
+
+# Merge patch
+
+
+def merge_patched(target: Any, patch: Any) -> Any:
+    """Apply a merge patch: null removes, maps merge, everything else replaces."""
+    if not isinstance(patch, Mapping):
+        return copy_json(patch)
+    merged = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patched(merged.get(key), value)
+    return {key: copy_json(value) if key not in patch else value for key, value in merged.items()}
+
+
+def merge_patch_between(before: Any, after: Any) -> Any:
+    """Say which merge patch makes `after` out of `before`.
+
+    A null inside `after` cannot be said in a merge patch and reads as absent.
+    """
+    if not isinstance(before, Mapping) or not isinstance(after, Mapping):
+        return copy_json(after)
+    patch: dict[str, Any] = {key: None for key in before if key not in after}
+    for key, value in after.items():
+        if key not in before:
+            patch[key] = copy_json(value)
+        elif before[key] != value or type(before[key]) is not type(value):
+            patch[key] = merge_patch_between(before[key], value)
+    return patch
+
+
+# JSON patch
+
+
+def parse_pointer(pointer: str) -> tuple[str, ...]:
+    """Read a JSON pointer (RFC 6901) as the steps it takes."""
+    if not pointer:
+        return ()
+    if not pointer.startswith("/"):
+        raise InvalidPatch(f"JSON pointer {pointer!r} does not start with /")
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/"))
+
+
+def read_pointer(document: Any, pointer: str) -> Any:
+    """Say what is at a JSON pointer."""
+    value = document
+    for step in parse_pointer(pointer):
+        value = _step(value, step, pointer)
+    return value
+
+
+def json_patched(target: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
+    """Apply a JSON patch, all of it or nothing."""
+    document = copy_json(target)
+    for index, operation in enumerate(operations):
+        name = operation.get("op")
+        apply = _OPERATIONS.get(str(name))
+        if apply is None:
+            raise InvalidPatch(f"JSON patch: operation {index} is of unknown kind {name!r}")
+        for needed in _NEEDS[str(name)]:
+            if needed not in operation:
+                raise InvalidPatch(f"JSON patch: operation {index} ({name}) has no {needed!r}")
+        document = apply(document, operation)
+    return document
+
+
+def _array_index(array: Sequence[Any], step: str, pointer: str, *, may_append: bool) -> int:
+    if step == "-" and may_append:
+        return len(array)
+    if not step.isascii() or not step.isdigit() or (len(step) > 1 and step[0] == "0"):
+        raise InvalidPatch(f"JSON patch: {pointer!r} names no index of the array there")
+    index = int(step)
+    if index > len(array) or (index == len(array) and not may_append):
+        raise InvalidPatch(f"JSON patch: {pointer!r} is beyond the {len(array)} items there")
+    return index
+
+
+def _step(value: Any, step: str, pointer: str) -> Any:
+    if isinstance(value, dict):
+        if step not in value:
+            raise InvalidPatch(f"JSON patch: there is nothing at {pointer!r}")
+        return value[step]
+    if isinstance(value, list):
+        return value[_array_index(value, step, pointer, may_append=False)]
+    raise InvalidPatch(f"JSON patch: there is nothing at {pointer!r}")
+
+
+def _parent(document: Any, pointer: str) -> tuple[Any, str]:
+    *before, last = parse_pointer(pointer)
+    value = document
+    for step in before:
+        value = _step(value, step, pointer)
+    if not isinstance(value, dict | list):
+        raise InvalidPatch(f"JSON patch: there is nothing at {pointer!r}")
+    return value, last
+
+
+def _add(document: Any, pointer: str, value: Any) -> Any:
+    if not pointer:
+        return value
+    parent, last = _parent(document, pointer)
+    if isinstance(parent, dict):
+        parent[last] = value
+    else:
+        parent.insert(_array_index(parent, last, pointer, may_append=True), value)
+    return document
+
+
+def _remove(document: Any, pointer: str) -> tuple[Any, Any]:
+    if not pointer:
+        return None, document
+    parent, last = _parent(document, pointer)
+    removed = _step(parent, last, pointer)
+    if isinstance(parent, dict):
+        del parent[last]
+    else:
+        del parent[int(last)]
+    return document, removed
+
+
+def _operation_add(document: Any, operation: Mapping[str, Any]) -> Any:
+    return _add(document, operation["path"], copy_json(operation["value"]))
+
+
+def _operation_remove(document: Any, operation: Mapping[str, Any]) -> Any:
+    return _remove(document, operation["path"])[0]
+
+
+def _operation_replace(document: Any, operation: Mapping[str, Any]) -> Any:
+    pointer = operation["path"]
+    if not pointer:
+        return copy_json(operation["value"])
+    parent, last = _parent(document, pointer)
+    _step(parent, last, pointer)
+    if isinstance(parent, dict):
+        parent[last] = copy_json(operation["value"])
+    else:
+        parent[int(last)] = copy_json(operation["value"])
+    return document
+
+
+def _operation_move(document: Any, operation: Mapping[str, Any]) -> Any:
+    source, pointer = operation["from"], operation["path"]
+    if pointer.startswith(f"{source}/"):
+        raise InvalidPatch(f"JSON patch: {source!r} cannot move into itself")
+    document, moved = _remove(document, source)
+    return _add(document, pointer, moved)
+
+
+def _operation_copy(document: Any, operation: Mapping[str, Any]) -> Any:
+    return _add(document, operation["path"], copy_json(read_pointer(document, operation["from"])))
+
+
+def _operation_test(document: Any, operation: Mapping[str, Any]) -> Any:
+    pointer = operation["path"]
+    if not _is_same(read_pointer(document, pointer), operation["value"]):
+        raise InvalidPatch(f"JSON patch: the test of {pointer!r} failed")
+    return document
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_is_same(left[k], right[k]) for k in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_is_same, left, right))
+    return bool(left == right)
+
+
+_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any]], Any]]] = {
+    "add": _operation_add,
+    "remove": _operation_remove,
+    "replace": _operation_replace,
+    "move": _operation_move,
+    "copy": _operation_copy,
+    "test": _operation_test,
+}
+_NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "add": ("path", "value"),
+    "remove": ("path",),
+    "replace": ("path", "value"),
+    "move": ("from", "path"),
+    "copy": ("from", "path"),
+    "test": ("path", "value"),
+}
+
+# Strategic merge patch
+
+_DIRECTIVE: Final = "$patch"
+_RETAIN: Final = "$retainKeys"
+_ORDER: Final = "$setElementOrder/"
+_DELETE_FROM: Final = "$deleteFromPrimitiveList/"
+
+
+def strategic_patched(
+    target: Mapping[str, Any], patch: Mapping[str, Any], rules: MergeRule
+) -> dict[str, Any]:
+    """Apply a strategic merge patch under the rules of the object's kind.
+
+    As a merge patch, but lists that have a merge key are merged item by item;
+    `$patch`, `$retainKeys`, `$setElementOrder/…` and
+    `$deleteFromPrimitiveList/…` inside the patch say otherwise.
+    """
+    return _merge_map(copy_json(target), copy_json(patch), rules)
+
+
+def _merge_map(original: dict[str, Any], patch: dict[str, Any], rules: MergeRule) -> dict[str, Any]:
+    directive = patch.pop(_DIRECTIVE, None)
+    if directive == "replace":
+        return _without_directives(patch)  # type: ignore[no-any-return]  # a dict stays a dict
+    if directive == "delete":
+        return {}
+    if directive not in {None, "merge"}:
+        raise InvalidPatch(f"Unknown patch type found: {directive}")
+    _retain_keys(original, patch)
+    orders = {
+        key.removeprefix(_ORDER): patch.pop(key) for key in list(patch) if key.startswith(_ORDER)
+    }
+    for key, value in patch.items():
+        if key.startswith(_DELETE_FROM):
+            _delete_from_list(original, key.removeprefix(_DELETE_FROM), value)
+        elif value is None:
+            original.pop(key, None)
+        else:
+            _merge_field(original, key, value, rules.child(key))
+    for key, order in orders.items():
+        if not isinstance(order, list):
+            raise InvalidPatch(f"{_ORDER}{key} is not a list")
+        present = original.get(key)
+        if isinstance(present, list):
+            original[key] = _in_order(present, order, present, rules.child(key).merge_key)
+    return original
+
+
+def _retain_keys(original: dict[str, Any], patch: dict[str, Any]) -> None:
+    retained = patch.pop(_RETAIN, None)
+    if retained is None:
+        return
+    if not isinstance(retained, list):
+        raise InvalidPatch(f"{_RETAIN} is not a list")
+    for key, value in patch.items():
+        if value is not None and not key.startswith("$") and key not in retained:
+            raise InvalidPatch(f"{_RETAIN} does not list {key!r}, which the patch sets")
+    for key in [key for key in original if key not in retained]:
+        del original[key]
+
+
+def _delete_from_list(original: dict[str, Any], key: str, values: Any) -> None:
+    if not isinstance(values, list):
+        raise InvalidPatch(f"{_DELETE_FROM}{key} is not a list")
+    present = original.get(key)
+    if isinstance(present, list):
+        original[key] = [item for item in present if item not in values]
+
+
+def _merge_field(original: dict[str, Any], key: str, value: Any, rule: MergeRule) -> None:
+    present = original.get(key)
+    if isinstance(value, dict):
+        if rule.replaces or not isinstance(present, dict):
+            original[key] = _without_directives(value)
+        else:
+            original[key] = _merge_map(present, value, rule)
+    elif isinstance(value, list):
+        if rule.merges_list and isinstance(present, list):
+            original[key] = _merge_list(present, value, rule)
+        else:
+            original[key] = _without_directives(value)
+    else:
+        original[key] = value
+
+
+def _merge_list(original: list[Any], patch: list[Any], rule: MergeRule) -> list[Any]:
+    if not rule.merge_key:
+        merged = _without_repeats([*original, *patch])
+        return _in_order(merged, patch, original, "")
+    key = rule.merge_key
+    for item in (*original, *patch):
+        if not isinstance(item, dict):
+            raise InvalidPatch(f"An item to merge by {key} is no object: {item!r}")
+    original, patch = _special_items(original, patch, key)
+    merged = list(original)
+    for item in patch:
+        if key not in item:
+            raise InvalidPatch(f"An item to merge does not have its merge key {key}")
+        at = next((i for i, known in enumerate(merged) if known.get(key) == item[key]), None)
+        if at is None:
+            merged.append(_without_directives(item))
+        else:
+            merged[at] = _merge_map(merged[at], item, rule.item or NO_RULE)
+    return _in_order(merged, patch, original, key)
+
+
+def _special_items(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
+    plain: list[Any] = []
+    replaces = False
+    for item in patch:
+        directive = item.get(_DIRECTIVE)
+        if directive is None:
+            plain.append(item)
+        elif directive == "delete":
+            if key not in item:
+                raise InvalidPatch(f"An item to delete does not have its merge key {key}")
+            original = [known for known in original if known.get(key) != item[key]]
+        elif directive == "replace":
+            replaces = True
+        elif directive == "merge":
+            raise InvalidPatch("Merging lists cannot yet be specified in the patch")
+        else:
+            raise InvalidPatch(f"Unknown patch type found: {directive}")
+    return ([], plain) if replaces else (original, plain)
+
+
+def _without_repeats(items: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    for item in items:
+        if not any(item == known and type(item) is type(known) for known in found):
+            found.append(item)
+    return found
+
+
+def _without_directives(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _without_directives(inside)
+            for key, inside in value.items()
+            if not key.startswith((_DIRECTIVE, _RETAIN, _ORDER, _DELETE_FROM))
+        }
+    if isinstance(value, list):
+        return [
+            _without_directives(item)
+            for item in value
+            if not (isinstance(item, dict) and _DIRECTIVE in item)
+        ]
+    return value
+
+
+def _in_order(items: list[Any], wanted: list[Any], server: list[Any], key: str) -> list[Any]:
+    """Order a merged list: what the patch names in its order, the rest as it was before.
+
+    Between the two the order of the live list decides, where it knows both.
+    """
+    identity = (lambda item: item.get(key) if isinstance(item, dict) else item) if key else None
+
+    def place(item: Any, order: list[Any]) -> int:
+        mine = identity(item) if identity else item
+        for index, other in enumerate(order):
+            if (identity(other) if identity else other) == mine:
+                return index
+        return -1
+
+    named = sorted(
+        (item for item in items if place(item, wanted) >= 0), key=lambda item: place(item, wanted)
+    )
+    rest = sorted(
+        (item for item in items if place(item, wanted) < 0), key=lambda item: place(item, server)
+    )
+    ordered: list[Any] = []
+    for item in named:
+        here = place(item, server)
+        while rest and here >= 0 and 0 <= place(rest[0], server) < here:
+            ordered.append(rest.pop(0))
+        ordered.append(item)
+    return ordered + rest

@@ -1,0 +1,319 @@
+"""Which objects a label or field selector lets through."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from kanister_py.core.errors import InvalidSelector
+from kanister_py.core.objects.names import why_not_a_label_key, why_not_a_label_value
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label: `operator` is one of `in notin exists !exists gt lt`."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def lets_through(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.key)
+        if self.operator == "in":
+            return value is not None and value in self.values
+        if self.operator == "notin":
+            return value is None or value not in self.values
+        if self.operator == "exists":
+            return value is not None
+        if self.operator == "!exists":
+            return value is None
+        if value is None or not _INTEGER.fullmatch(value):
+            return False
+        bound = int(self.values[0])
+        return int(value) > bound if self.operator == "gt" else int(value) < bound
+
+    def __str__(self) -> str:
+        if self.operator == "exists":
+            return self.key
+        if self.operator == "!exists":
+            return f"!{self.key}"
+        if self.operator in {"gt", "lt"}:
+            return f"{self.key}{'>' if self.operator == 'gt' else '<'}{self.values[0]}"
+        if len(self.values) == 1 and self.operator == "in":
+            return f"{self.key}={self.values[0]}"
+        return f"{self.key} {self.operator} ({','.join(sorted(self.values))})"
+
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """All requirements at once; none at all lets everything through."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def lets_through(self, labels: Mapping[str, str] | None) -> bool:
+        present = labels or {}
+        return all(requirement.lets_through(present) for requirement in self.requirements)
+
+    def __str__(self) -> str:
+        return ",".join(str(requirement) for requirement in self.requirements)
+
+
+_TOKEN: Final = re.compile(r"\s*(==|=|!=|!|>|<|\(|\)|,|[^\s=!><(),]+)")
+
+
+@lru_cache(maxsize=1024)
+def parse_label_selector(text: str) -> LabelSelector:
+    """Read a label selector as people type it: `app=db,tier in (a,b),!old`."""
+    return LabelSelector(_LabelParser(text).parse())
+
+
+def label_selector_of(selector: Mapping[str, Any] | None) -> LabelSelector:
+    """Read a label selector as objects hold it: `matchLabels` and `matchExpressions`."""
+    if selector is None:
+        return LabelSelector()
+    found = [
+        Requirement(key, "in", (value,))
+        for key, value in sorted((selector.get("matchLabels") or {}).items())
+    ]
+    for expression in selector.get("matchExpressions") or ():
+        name = expression.get("operator")
+        operator = _OPERATORS.get(name)
+        if operator is None:
+            raise InvalidSelector(str(selector), f"{name!r} is not a valid label selector operator")
+        values = tuple(expression.get("values") or ())
+        needs_values = operator in {"in", "notin"}
+        if needs_values != bool(values):
+            need = "must be set" if needs_values else "must not be set"
+            raise InvalidSelector(str(selector), f"values {need} for operator {name}")
+        found.append(Requirement(str(expression.get("key", "")), operator, values))
+    return LabelSelector(tuple(found))
+
+
+_OPERATORS: Final = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!exists"}
+
+
+class _LabelParser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = self._tokens()
+        self.at = 0
+
+    def _tokens(self) -> list[str]:
+        tokens: list[str] = []
+        position = 0
+        stripped = self.text.rstrip()
+        while position < len(stripped):
+            match = _TOKEN.match(stripped, position)
+            if match is None:
+                raise InvalidSelector(self.text, f"unexpected text at {stripped[position:]!r}")
+            tokens.append(match.group(1))
+            position = match.end()
+        return tokens
+
+    def parse(self) -> tuple[Requirement, ...]:
+        if not self.tokens:
+            return ()
+        found = [self._requirement()]
+        while self.at < len(self.tokens):
+            self._expect(",")
+            found.append(self._requirement())
+        return tuple(sorted(found, key=lambda requirement: requirement.key))
+
+    def _peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def _next(self) -> str:
+        token = self._peek()
+        self.at += 1
+        return token
+
+    def _expect(self, want: str) -> None:
+        found = self._next()
+        if found != want:
+            raise InvalidSelector(self.text, f"found '{found}', expected: '{want}'")
+
+    def _key(self) -> str:
+        key = self._next()
+        if not key or key in _SIGNS:
+            raise InvalidSelector(self.text, f"found '{key}', expected: identifier")
+        why = why_not_a_label_key(key)
+        if why:
+            raise InvalidSelector(self.text, f"key: Invalid value: {key!r}: {why}")
+        return key
+
+    def _value(self) -> str:
+        value = self._next()
+        if value in _SIGNS:
+            raise InvalidSelector(self.text, f"found '{value}', expected: identifier")
+        why = why_not_a_label_value(value)
+        if why:
+            raise InvalidSelector(self.text, f"values: Invalid value: {value!r}: {why}")
+        return value
+
+    def _requirement(self) -> Requirement:
+        if self._peek() == "!":
+            self._next()
+            return Requirement(self._key(), "!exists")
+        key = self._key()
+        sign = self._peek()
+        if sign in {"", ","}:
+            return Requirement(key, "exists")
+        self._next()
+        if sign in {"=", "==", "!="}:
+            value = "" if self._peek() in {"", ","} else self._value()
+            return Requirement(key, "notin" if sign == "!=" else "in", (value,))
+        if sign in {"in", "notin"}:
+            return Requirement(key, sign, self._values())
+        if sign in {"<", ">"}:
+            value = self._value()
+            if not _INTEGER.fullmatch(value):
+                raise InvalidSelector(
+                    self.text, "for 'Gt', 'Lt' operators, the value must be an integer"
+                )
+            return Requirement(key, "gt" if sign == ">" else "lt", (value,))
+        raise InvalidSelector(self.text, f"found '{sign}', expected: in, notin, =, ==, !=, gt, lt")
+
+    def _values(self) -> tuple[str, ...]:
+        self._expect("(")
+        if self._peek() == ")":
+            self._next()
+            return ("",)
+        values = [self._set_value()]
+        while self._peek() == ",":
+            self._next()
+            values.append(self._set_value())
+        self._expect(")")
+        return tuple(dict.fromkeys(values))
+
+    def _set_value(self) -> str:
+        return "" if self._peek() in {",", ")"} else self._value()
+
+
+_SIGNS: Final = frozenset({"=", "==", "!=", "!", ">", "<", "(", ")", ","})
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTerm:
+    """One field that must, or must not, have one value."""
+
+    field: str
+    value: str
+    is_equal: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSelector:
+    """All terms at once; none at all lets everything through."""
+
+    terms: tuple[FieldTerm, ...] = ()
+
+    def lets_through(self, obj: Mapping[str, Any]) -> bool:
+        return all(
+            (field_text(obj, term.field) == term.value) is term.is_equal for term in self.terms
+        )
+
+    @property
+    def name(self) -> str:
+        """Say which one name is asked for, if exactly one is."""
+        names = [t.value for t in self.terms if t.field == "metadata.name" and t.is_equal]
+        return names[0] if names else ""
+
+
+@lru_cache(maxsize=1024)
+def parse_field_selector(text: str) -> FieldSelector:
+    """Read a field selector: `metadata.name=db,status.phase!=Running`."""
+    terms: list[FieldTerm] = []
+    for part in _split_terms(text):
+        if not part.strip():
+            continue
+        found = _FIELD_TERM.fullmatch(part)
+        if found is None:
+            raise InvalidSelector(text, f"invalid selector: '{part}'; can't understand '{part}'")
+        name, sign, value = found.groups()
+        terms.append(FieldTerm(name.strip(), _unescape(value), sign != "!="))
+    return FieldSelector(tuple(terms))
+
+
+_FIELD_TERM: Final = re.compile(r"((?:[^=!\\]|\\.|!(?!=))*)(!=|==|=)(.*)", re.DOTALL)
+
+
+def _split_terms(text: str) -> list[str]:
+    return re.findall(r"(?:[^,\\]|\\.)+", text, re.DOTALL)
+
+
+def _unescape(value: str) -> str:
+    return re.sub(r"\\([\\,=])", r"\1", value)
+
+
+def field_text(obj: Mapping[str, Any], path: str) -> str:
+    """Say what a field selector sees at a dotted path: text, and empty text for what is absent."""
+    value: Any = obj
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+        if value is None:
+            break
+    if value is True or value is False:
+        return "true" if value else "false"
+    if value is None:
+        return _FIELD_DEFAULTS.get(path, "")
+    return str(value)
+
+
+_FIELD_DEFAULTS: Final = {"spec.unschedulable": "false", "spec.hostNetwork": "false"}
+
+_SELECTABLE: Final[Mapping[str, frozenset[str]]] = {
+    "pods": frozenset(
+        {
+            "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
+            "spec.hostNetwork", "status.phase", "status.podIP", "status.nominatedNodeName",
+        }
+    ),
+    "events": frozenset(
+        {
+            "involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
+            "involvedObject.uid", "involvedObject.apiVersion", "involvedObject.resourceVersion",
+            "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type",
+        }
+    ),
+    "secrets": frozenset({"type"}),
+    "namespaces": frozenset({"status.phase"}),
+    "nodes": frozenset({"spec.unschedulable"}),
+    "replicasets.apps": frozenset({"status.replicas"}),
+    "replicationcontrollers": frozenset({"status.replicas"}),
+    "jobs.batch": frozenset({"status.successful"}),
+    "services": frozenset({"spec.clusterIP", "spec.type"}),
+}  # fmt: skip
+
+
+def unknown_fields(
+    selector: FieldSelector, group_resource: str, also: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Say by which fields of a selector objects of a resource cannot be chosen."""
+    known = _SELECTABLE.get(group_resource, frozenset())
+    return tuple(
+        term.field
+        for term in selector.terms
+        if term.field not in {"metadata.name", "metadata.namespace"}
+        and term.field not in known
+        and term.field not in also
+    )
+
+
+Predicate = Callable[[Mapping[str, Any]], bool]
+
+
+def predicate_of(labels: LabelSelector, fields: FieldSelector) -> Predicate | None:
+    """Say how to tell whether an object passes both selectors; None if everything does."""
+    if not labels.requirements and not fields.terms:
+        return None
+
+    def passes(obj: Mapping[str, Any]) -> bool:
+        return labels.lets_through(obj["metadata"].get("labels")) and fields.lets_through(obj)
+
+    return passes
