@@ -127,7 +127,7 @@ def _register_plugin(builder: RegistryBuilder[FunctionEntry], plugin: metadata.E
     title = f"{plugin.name} ({plugin.value})"
     try:
         declared = plugin.load()
-    except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises on import
+    except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
         raise PluginBroken(title, f"{type(error).__name__}: {error}") from error
     distribution = plugin.dist
     name = distribution.name if distribution else plugin.module.partition(".")[0]

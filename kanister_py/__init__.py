@@ -1,0 +1,53 @@
+"""Versioned functions for Kubernetes data workflows and compositions.
+
+Everything that is meant for other programs is listed in `__all__`; it is loaded
+when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kanister_py.core.errors import KanisterError
+    from kanister_py.ports.function import (
+        AnyOutputs,
+        Args,
+        Func,
+        OnRestart,
+        Outputs,
+        PhaseContext,
+        VersionedFunc,
+    )
+
+__all__ = [
+    "AnyOutputs",
+    "Args",
+    "Func",
+    "KanisterError",
+    "OnRestart",
+    "Outputs",
+    "PhaseContext",
+    "VersionedFunc",
+]
+
+_HOMES = {
+    "KanisterError": "kanister_py.core.errors",
+    **dict.fromkeys(
+        ("AnyOutputs", "Args", "Func", "OnRestart", "Outputs", "PhaseContext", "VersionedFunc"),
+        "kanister_py.ports.function",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
