@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from math import inf, isfinite, isnan
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import yaml
 from yaml.events import (
@@ -37,10 +37,14 @@ from kanister_py.core.errors import InvalidDocument, Problem
 # An API server takes objects of about 1.5 MiB; several of them may share a file.
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 100
-MAX_NODES = 400_000
+MAX_NODES = 200_000
+
+_MOST_PROBLEMS = 100
 
 Path = tuple[str | int, ...]
 
+# What YAML calls not printable, and halves of surrogate pairs.
+_NOT_IN_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*\Z")
 
 
@@ -64,8 +68,7 @@ def nearest(word: str, known: Sequence[str], most: int = 3) -> tuple[str, ...]:
     return tuple(by_folded[each] for each in found)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where something stands in a text: line and column from one, offsets in characters."""
 
     line: int
@@ -74,8 +77,7 @@ class Place:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A value with its place, and the nodes below it.
 
     `keys` holds the places of a map's keys. `style` is the quote or block mark
@@ -144,31 +146,15 @@ def parse_documents(
     is for documents that templates rendered: there the last one counts.
     """
     text = _text_of(source, file)
+    reader = _Reader(text, file, repeated_keys_win)
     try:
-        return [
-            Document(file, root)
-            for root in _Reader(text, file, repeated_keys_win).documents()
-            if root.value is not None
-        ]
+        return [Document(file, root) for root in reader.documents() if root.value is not None]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = error.problem or error.context or "it cannot be parsed"
-        raise _refusal(
-            file,
-            f"Not valid YAML: {said}",
-            mark.line + 1 if mark else 0,
-            mark.column + 1 if mark else 0,
-        ) from None
-    except yaml.reader.ReaderError as error:
-        before = text[: error.position]
-        found = error.character
-        code = found if isinstance(found, int) else ord(found)
-        raise _refusal(
-            file,
-            f"Not valid YAML: the character U+{code:04X} may not stand in a YAML file",
-            before.count("\n") + 1,
-            error.position - before.rfind("\n"),
-        ) from None
+        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        last = Problem(file, line, column, "", f"Not valid YAML: {said}")
+        raise InvalidDocument([*reader.problems, last]) from None
 
 
 def parse_document(source: str | bytes, file: str = "") -> Document:
@@ -197,9 +183,9 @@ def _text_of(source: str | bytes, file: str) -> str:
     if len(source) > MAX_BYTES:
         raise too_large(file)
     if isinstance(source, str):
-        return source
+        return _checked(source, file)
     try:
-        return source.decode("utf-8-sig")
+        return _checked(source.decode("utf-8-sig"), file)
     except UnicodeDecodeError as error:
         line = source.count(b"\n", 0, error.start) + 1
         column = error.start - (source.rfind(b"\n", 0, error.start) + 1) + 1
@@ -212,6 +198,16 @@ def _text_of(source: str | bytes, file: str) -> str:
         ) from None
 
 
+def _checked(text: str, file: str) -> str:
+    found = _NOT_IN_YAML.search(text)
+    if found is None:
+        return text
+    line = text.count("\n", 0, found.start()) + 1
+    column = found.start() - text.rfind("\n", 0, found.start())
+    message = f"the character U+{ord(found[0]):04X} may not stand in a YAML file"
+    raise _refusal(file, f"Not valid YAML: {message}", line, column)
+
+
 def too_large(file: str) -> InvalidDocument:
     """Refuse a file for its size alone, before anybody reads it."""
     return _refusal(
@@ -219,6 +215,11 @@ def too_large(file: str) -> InvalidDocument:
         f"Larger than {MAX_BYTES // (1024 * 1024)} MiB, the most that is read; "
         "split it into several files",
     )
+
+
+# Shared by all scalars; nobody writes into a node.
+_NO_CHILDREN: dict[str | int, Node] = {}
+_NO_KEYS: dict[str, Place] = {}
 
 
 @dataclass(slots=True)
@@ -245,7 +246,7 @@ class _Reader:
         self._file = file
         self._repeated_keys_win = repeated_keys_win
         self._anchors: dict[str, Node | None] = {}
-        self._problems: list[Problem] = []
+        self.problems: list[Problem] = []
         self._nodes = 0
         self._stack: list[_Open] = []
         self._root: Node | None = None
@@ -257,8 +258,8 @@ class _Reader:
                 take(self, event)
             if isinstance(event, DocumentEndEvent) and self._root is not None:
                 yield self._root
-        if self._problems:
-            raise InvalidDocument(self._problems)
+        if self.problems:
+            raise InvalidDocument(self.problems)
 
     def _start_document(self, _event: Any) -> None:
         self._anchors.clear()
@@ -266,7 +267,7 @@ class _Reader:
 
     def _open(self, event: Any) -> None:
         if len(self._stack) >= MAX_DEPTH:
-            raise self._refusal(event, f"Nested deeper than {MAX_DEPTH} levels")
+            raise self._refused(event, f"Nested deeper than {MAX_DEPTH} levels")
         if event.anchor:
             # Known but unfinished: an alias to it from inside would never end.
             self._anchors[event.anchor] = None
@@ -283,10 +284,10 @@ class _Reader:
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
-            raise self._refusal(event, f"The alias *{event.anchor} has no anchor before it")
+            raise self._refused(event, f"The alias *{event.anchor} has no anchor before it")
         target = self._anchors[event.anchor]
         if target is None:
-            raise self._refusal(event, f"The alias *{event.anchor} stands inside what it names")
+            raise self._refused(event, f"The alias *{event.anchor} stands inside what it names")
         self._count(event, target.weight)
         self._put(
             Node(
@@ -301,29 +302,30 @@ class _Reader:
 
     def _scalar(self, event: Any) -> None:
         self._count(event, 1)
-        try:
-            value = self._value_of(event)
-        except ValueError as error:
-            self._problems.append(self._problem(event, str(error)))
-            value = event.value
-        place = _place(event.start_mark, event.end_mark)
-        style = event.style or ""
-        node = Node(value, place, {}, {}, 1, "" if style == ":" else style)
+        text, style = event.value, event.style or ""
+        if event.tag is None and style and style != ":":
+            value = text
+        else:
+            try:
+                value = self._value_of(event, text)
+            except ValueError as error:
+                self._add(self._problem(event, str(error)))
+                value = text
+        start, end = event.start_mark, event.end_mark
+        place = Place(start.line + 1, start.column + 1, start.index, end.index)
+        node = Node(value, place, _NO_CHILDREN, _NO_KEYS, 1, "" if style == ":" else style)
         if event.anchor:
             self._anchors[event.anchor] = node
         self._put(node)
 
-    def _value_of(self, event: Any) -> Any:
+    def _value_of(self, event: Any, text: str) -> Any:
         is_plain, _is_plain_when_quoted = event.implicit
-        resolved = _resolved(event.tag, event.value, is_plain)
-        if not self._at_key():
-            return _as_json(resolved, event.value)
-        if event.value == "<<" and (is_plain or event.tag == f"{_TAG}merge"):
-            return _MERGE
-        return _as_key(resolved)
-
-    def _at_key(self) -> bool:
-        return bool(self._stack) and self._stack[-1].is_map and self._stack[-1].key is None
+        resolved = _resolved(event.tag, text, is_plain)
+        at_key = bool(self._stack) and self._stack[-1].is_map and self._stack[-1].key is None
+        if at_key:
+            is_merge = text == "<<" and (is_plain or event.tag == f"{_TAG}merge")
+            return _MERGE if is_merge else _as_key(resolved)
+        return resolved if isinstance(resolved, str) else _as_json(resolved, text)
 
     def _put(self, node: Node) -> None:
         if not self._stack:
@@ -351,7 +353,7 @@ class _Reader:
             name = self._key(key)
             if name in keys and not self._repeated_keys_win:
                 first = keys[name]
-                self._problems.append(
+                self._add(
                     Problem(
                         self._file,
                         key.place.line,
@@ -375,16 +377,16 @@ class _Reader:
             place = key.place
             what = "The merge key << wants a map or a list of maps"
             path = self._path_here("<<")
-            self._problems.append(Problem(self._file, place.line, place.column, path, what))
+            self._add(Problem(self._file, place.line, place.column, path, what))
         return merged
 
     def _key(self, key: Node) -> str:
         if isinstance(key.value, str):
             return key.value
         if key.style == "*" and isinstance(key.value, bool | int | float):
-            return _as_key(key.value)
+            return str(_as_key(key.value))
         what = "nothing" if key.value is None else kind_of(key.value)
-        self._problems.append(
+        self._add(
             Problem(
                 self._file,
                 key.place.line,
@@ -394,6 +396,11 @@ class _Reader:
             )
         )
         return str(key.value)
+
+    def _add(self, problem: Problem) -> None:
+        self.problems.append(problem)
+        if len(self.problems) >= _MOST_PROBLEMS:
+            raise InvalidDocument(self.problems)
 
     def _path_here(self, *more: str | int) -> str:
         parts: list[str | int] = []
@@ -407,7 +414,7 @@ class _Reader:
     def _count(self, event: Any, weight: int) -> None:
         self._nodes += weight
         if self._nodes > MAX_NODES:
-            raise self._refusal(
+            raise self._refused(
                 event,
                 f"More than {MAX_NODES} values, aliases included: too many to be meant",
             )
@@ -416,9 +423,10 @@ class _Reader:
         mark = event.start_mark
         return Problem(self._file, mark.line + 1, mark.column + 1, self._path_here(), message)
 
-    def _refusal(self, event: Any, message: str) -> InvalidDocument:
+    def _refused(self, event: Any, message: str) -> InvalidDocument:
         mark = event.start_mark
-        return _refusal(self._file, message, mark.line + 1, mark.column + 1)
+        last = Problem(self._file, mark.line + 1, mark.column + 1, "", message)
+        return InvalidDocument([*self.problems, last])
 
     _BY_EVENT: ClassVar[dict[type, Callable[[_Reader, Any], None]]] = {
         DocumentStartEvent: _start_document,
@@ -464,9 +472,15 @@ def kind_of(value: object) -> str:
     )
 
 
-_TRUE = frozenset({"y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"})
-_FALSE = frozenset({"n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"})
-_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_NUMBER_STARTS = "+-.0123456789"
+_PLAIN_NUMBER = re.compile(r"(0|[1-9][0-9]{0,17})\Z")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _FLOAT_FROM_POINT = re.compile(r"\.[0-9]+(_[0-9]+)*([eE][-+]?[0-9]+(_[0-9]+)*)?\Z")
@@ -522,20 +536,14 @@ def _binary_of(text: str) -> str:
 
 def _plain_value_of(text: str) -> Any:
     first = text[:1]
-    if first and first not in "+-.0123456789yYnNtTfFoO~":
-        return text
-    if text in _NULL:
-        return None
-    if text in _TRUE:
-        return True
-    if text in _FALSE:
-        return False
-    if first in "+-.0123456789":
+    if first in _NUMBER_STARTS and first:
         return _number_of(text)
-    return text
+    return _WORDS.get(text, text)
 
 
 def _number_of(text: str) -> Any:
+    if _PLAIN_NUMBER.match(text):
+        return int(text)
     if _NOT_FINITE.match(text):
         return float(text.replace(".", "").lower())
     bare = text.replace("_", "")
@@ -600,3 +608,44 @@ def _short_float(number: float) -> str:
     if exponent < -4 or exponent >= 6:
         return text
     return f"{float(text):.{max(digits - exponent, 0)}f}"
+
+
+def dump_yaml(value: Any) -> str:
+    """Write plain data as YAML that every reader takes for the same data.
+
+    Text that some reader would take for something else (`on`, `1e3`, `12:30`) is
+    quoted; text of several lines is written as a block.
+    """
+    text: str = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=False,
+        width=100,
+    )
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the signature is PyYAML's
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002 - the signature is PyYAML's
+        super().increase_indent(flow, indentless=False)
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = None
+    if "\n" in text:
+        style = "|"
+    else:
+        try:
+            is_text = _plain_value_of(text) == text and isinstance(_plain_value_of(text), str)
+        except ValueError:
+            is_text = False
+        style = None if is_text else "'"
+    return dumper.represent_scalar(f"{_TAG}str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
