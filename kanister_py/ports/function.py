@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -65,22 +67,69 @@ class PhaseContext(Protocol):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the run has been told to stop."""
+        """Whether the phase has been told to stop: by a cancel, or because its time is over."""
+
+    def check_cancelled(self) -> None:
+        """Raise if the phase has been told to stop; the run knows that error as its own."""
+
+    def on_cancel(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
+        """Have `stop` called, from another thread, if the phase is told to stop inside the block.
+
+        For whatever blocks where nobody looks at `cancelled`: close the stream
+        there. Called at once if the phase has been told already.
+        """
 
     def wait(
-        self, until: Callable[[], Any], *, timeout_seconds: float | None = None, what: str = ""
+        self,
+        until: Callable[[], Any],
+        *,
+        timeout_seconds: float | None = None,
+        what: str = "",
+        every_seconds: float | None = None,
     ) -> Any:
         """Wait until `until` answers something true, and give that answer.
 
-        A waiting phase takes no working slot. Raises when the deadline passes or
-        the run is cancelled; `what` says in that error what was waited for.
+        `until` is asked again whenever something changes that it has read through
+        `cluster`; one that reads nothing there, or says `every_seconds`, is asked
+        again and again. What it raises ends the wait. A waiting phase takes no
+        working slot. Raises `WaitTimedOut` when the deadline passes, and when the
+        phase is told to stop; `what` says in that error what was waited for. A wait
+        for a pod on a cluster that runs none raises `PodsNotRun` at once.
         """
+
+    def idle(self) -> AbstractContextManager[None]:
+        """Give the working slot back for a block that only waits, such as reading a stream."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass without a working slot; raises when the phase is told to stop."""
+
+    def now(self) -> datetime:
+        """Say what time it is, in UTC."""
 
     def progress(self, percent: int) -> None:
         """Say how far the work is, from 0 to 100."""
 
     def log(self, line: str) -> None:
-        """Add a line to the log of the phase. Known secrets in it are masked."""
+        """Add a line to the log of the phase. Known secrets in it are masked.
+
+        The last lines stand in the error if the phase fails.
+        """
+
+    def mask(self, text: str) -> str:
+        """Give a text without the secrets that are known so far."""
+
+    def read_outputs(self, stream: Iterable[bytes]) -> dict[str, str]:
+        """Read what a command prints to its end: outputs are collected, the rest is logged.
+
+        Takes no working slot meanwhile. Raises `OutputUnreadable` or
+        `OutputTooLarge` after the end, so that the whole log is there by then.
+        """
+
+    def labels(self, part: str = "") -> dict[str, str]:
+        """Say which labels everything must carry that the function creates."""
+
+    def owner_references(self, namespace: str) -> list[dict[str, Any]]:
+        """Say who owns what is created in a namespace; nobody where that is not allowed."""
 
 
 class Run(Protocol):
