@@ -1,0 +1,62 @@
+"""How far is an ActionSet, in percent? Kept in sums, so that no phase is counted twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from kanister_py.core.actionsets.status import PhaseStatus, Place, State, Status
+
+DONE = 100
+
+
+def bounded_percent(percent: int) -> int:
+    """Keep a percentage between nothing and all."""
+    return max(0, min(DONE, percent))
+
+
+def percent_of(status: Status) -> int:
+    """Average the percentages of all phases, rounded down; deferred ones do not count."""
+    totals = status.totals
+    return totals.percents // totals.phases if totals.phases else 0
+
+
+def record_percent(status: Status, now: datetime) -> Status:
+    """Bring the percentage up to date; its time changes only with its value."""
+    percent = percent_of(status)
+    if percent == (status.percent or 0):
+        return status
+    return replace(status, percent=percent, progress_time=now)
+
+
+def record_phase(status: Status, place: Place, phase: PhaseStatus) -> Status:
+    """Put a phase in place of what is known about it, and keep the sums true."""
+    action = status.actions[place.action]
+    before = action.phase(place.phase)
+    totals = status.totals
+    running = totals.running
+    if before.state is not phase.state:
+        if phase.state is State.RUNNING:
+            running = (*running, place)
+        elif before.state is State.RUNNING:
+            running = tuple(each for each in running if each != place)
+    counted = 0 if place.is_deferred else (phase.percent or 0) - (before.percent or 0)
+    totals = replace(
+        totals,
+        percents=totals.percents + counted,
+        output_bytes=totals.output_bytes + _output_bytes(phase) - _output_bytes(before),
+        running=running,
+    )
+    if place.is_deferred:
+        action = replace(action, deferred=phase)
+    else:
+        phases = action.phases
+        phases = (*phases[: place.phase], phase, *phases[place.phase + 1 :])
+        action = replace(action, phases=phases)
+    actions = status.actions
+    actions = (*actions[: place.action], action, *actions[place.action + 1 :])
+    return replace(status, actions=actions, totals=totals)
+
+
+def _output_bytes(phase: PhaseStatus) -> int:
+    return phase.output.size_bytes if phase.output is not None else 0

@@ -1,0 +1,535 @@
+"""What is known about the course of an ActionSet? The whole memory of a run.
+
+It reads and writes as `status` of the resource: the shape that the first
+implementation of these resources writes, and a few fields more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.notices import Notice
+
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+DEFER: Final = -1
+"""The phase index of an action's deferPhase."""
+
+
+class State(StrEnum):
+    """How far an ActionSet or a phase is; there are these four and no more."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    FAILED = "failed"
+    COMPLETE = "complete"
+
+
+class Place(NamedTuple):
+    """Which phase of which action; both count from zero, `DEFER` is the deferred phase."""
+
+    action: int
+    phase: int
+
+    @property
+    def is_deferred(self) -> bool:
+        return self.phase == DEFER
+
+    @property
+    def phase_index(self) -> int | None:
+        """The phase's index, None for the deferred phase."""
+        return None if self.phase == DEFER else self.phase
+
+    def __str__(self) -> str:
+        return f"{self.action}/{'defer' if self.is_deferred else self.phase}"
+
+
+class PhaseOutput(NamedTuple):
+    """The keys and values that a phase gives to later ones, with their size in JSON."""
+
+    values: Mapping[str, Any]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseError:
+    """Why one attempt at a phase failed. Nothing in here is secret any more.
+
+    `is_transient` says that the same attempt may well succeed later.
+    """
+
+    message: str
+    reason: str = "Error"
+    exit_code: int | None = None
+    log_tail: tuple[str, ...] = ()
+    is_transient: bool = False
+    delay_seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        data: dict[str, Any] = {"message": self.message, "reason": self.reason}
+        if self.exit_code is not None:
+            data["exitCode"] = self.exit_code
+        if self.log_tail:
+            data["logTail"] = list(self.log_tail)
+        if self.is_transient:
+            data["transient"] = True
+        if self.delay_seconds:
+            data["delaySeconds"] = self.delay_seconds
+        return data
+
+
+def parse_phase_error(data: Mapping[str, Any]) -> PhaseError:
+    """Read what `PhaseError.as_dict` wrote."""
+    return PhaseError(
+        message=str(data.get("message", "")),
+        reason=str(data.get("reason", "Error")),
+        exit_code=data.get("exitCode"),
+        log_tail=tuple(data.get("logTail", ())),
+        is_transient=bool(data.get("transient", False)),
+        delay_seconds=float(data.get("delaySeconds", 0.0)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """Why an ActionSet failed, and where."""
+
+    message: str
+    reason: str = ""
+    action: str = ""
+    phase: str = ""
+    attempt: int = 0
+    exit_code: int | None = None
+    log_tail: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        pairs = {
+            "reason": self.reason,
+            "action": self.action,
+            "phase": self.phase,
+            "attempt": self.attempt,
+        }
+        data: dict[str, Any] = {"message": self.message}
+        data.update({key: value for key, value in pairs.items() if value})
+        if self.exit_code is not None:
+            data["exitCode"] = self.exit_code
+        if self.log_tail:
+            data["logTail"] = list(self.log_tail)
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseStatus:
+    """How far one phase is.
+
+    `attempt` is the number of the last attempt that was started, from one.
+    Pending with a `retry_time` means: failed, and to be tried again then.
+    """
+
+    name: str
+    state: State = State.PENDING
+    output: PhaseOutput | None = None
+    percent: int | None = None
+    progress_time: datetime | None = None
+    func_version: str = ""
+    attempt: int = 0
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    retry_time: datetime | None = None
+    is_skipped: bool = False
+    error: PhaseError | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        data: dict[str, Any] = {"name": self.name, "state": str(self.state)}
+        if self.output is not None and self.output.values:
+            data["output"] = dict(self.output.values)
+        progress = {}
+        if self.percent is not None:
+            progress["progressPercent"] = str(self.percent)
+        if self.progress_time is not None:
+            progress["lastTransitionTime"] = text_of_time(self.progress_time)
+        data["progress"] = progress
+        if self.func_version:
+            data["funcVersion"] = self.func_version
+        if self.attempt:
+            data["attempt"] = self.attempt
+        for key, time in (
+            ("startTime", self.start_time),
+            ("completionTime", self.completion_time),
+            ("retryTime", self.retry_time),
+        ):
+            if time is not None:
+                data[key] = text_of_moment(time)
+        if self.is_skipped:
+            data["skipped"] = True
+        if self.error is not None:
+            data["error"] = {"message": self.error.message, "reason": self.error.reason}
+        return data
+
+
+NO_PHASE: Final = PhaseStatus(name="")
+
+
+@dataclass(frozen=True, slots=True)
+class ActionStatus:
+    """How far one action is. `start_time` is when it was launched: its templates' `.Time`.
+
+    `artifacts` are templates until the action has ended well. `facts` is what was
+    seen at launch and cannot be seen again later.
+    """
+
+    name: str
+    object: Mapping[str, Any] = field(default=NOTHING)
+    blueprint: str = ""
+    artifacts: Mapping[str, Any] = field(default=NOTHING)
+    phases: tuple[PhaseStatus, ...] = ()
+    deferred: PhaseStatus | None = None
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    facts: Mapping[str, Any] = field(default=NOTHING)
+
+    def phase(self, index: int) -> PhaseStatus:
+        if index == DEFER:
+            assert self.deferred is not None
+            return self.deferred
+        return self.phases[index]
+
+    def as_dict(self) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "name": self.name,
+            "object": dict(self.object),
+            "blueprint": self.blueprint,
+        }
+        if self.artifacts:
+            data["artifacts"] = dict(self.artifacts)
+        if self.phases:
+            data["phases"] = [phase.as_dict() for phase in self.phases]
+        if self.deferred is None:
+            # Always there in what clients of the original read, even when there is none.
+            data["deferPhase"] = {"name": "", "state": "", "progress": {}}
+        else:
+            data["deferPhase"] = self.deferred.as_dict()
+        if self.start_time is not None:
+            data["startTime"] = text_of_moment(self.start_time)
+        if self.completion_time is not None:
+            data["completionTime"] = text_of_moment(self.completion_time)
+        if self.facts:
+            data["facts"] = dict(self.facts)
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A notice, with where in the ActionSet it belongs."""
+
+    reason: str
+    message: str
+    action: str = ""
+    phase: str = ""
+    function: str = ""
+    version: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        pairs = {
+            "reason": self.reason,
+            "action": self.action,
+            "phase": self.phase,
+            "function": self.function,
+            "version": self.version,
+            "message": self.message,
+        }
+        return {key: value for key, value in pairs.items() if value}
+
+
+def warned_of(notice: Notice, action: str = "", phase: str = "") -> Warned:
+    """Say in a status what a notice says."""
+    return Warned(notice.reason, notice.message, action, phase, notice.function, notice.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Something that is true or not of an ActionSet, and since when."""
+
+    type: str
+    is_true: bool
+    reason: str
+    message: str = ""
+    last_transition_time: datetime | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "type": self.type,
+            "status": "True" if self.is_true else "False",
+            "reason": self.reason,
+            "message": self.message,
+        }
+        if self.last_transition_time is not None:
+            data["lastTransitionTime"] = text_of_time(self.last_transition_time)
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over all actions, kept up to date so that no step has to look at every phase."""
+
+    phases: int = 0
+    percents: int = 0
+    output_bytes: int = 0
+    open_actions: int = 0
+    unlaunched: int = 0
+    running: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far an ActionSet is. A new value for every change, the old one stays as it is."""
+
+    state: State = State.PENDING
+    actions: tuple[ActionStatus, ...] = ()
+    error: RunError | None = None
+    percent: int | None = None
+    progress_time: datetime | None = None
+    warnings: tuple[Warned, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    totals: Totals = field(default_factory=Totals, repr=False)
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in (State.FAILED, State.COMPLETE)
+
+    @property
+    def running_phase(self) -> str:
+        """Name the phase that was started last of those that run."""
+        if not self.totals.running:
+            return ""
+        return self.phase_at(self.totals.running[-1]).name
+
+    def phase_at(self, place: Place) -> PhaseStatus:
+        return self.actions[place.action].phase(place.phase)
+
+    def condition(self, kind: str) -> Condition | None:
+        return next((each for each in self.conditions if each.type == kind), None)
+
+    @property
+    def output_artifacts(self) -> dict[str, dict[str, Any]]:
+        """Collect the artifacts of all actions that have ended well, by name."""
+        found: dict[str, dict[str, Any]] = {}
+        for action in self.actions:
+            if action.completion_time is not None and self.state is State.COMPLETE:
+                found.update({name: dict(each) for name, each in action.artifacts.items()})
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """Write it as the resource's `status`."""
+        progress: dict[str, Any] = {}
+        if self.running_phase:
+            progress["runningPhase"] = self.running_phase
+        if self.percent is not None:
+            progress["percentCompleted"] = str(self.percent)
+        if self.progress_time is not None:
+            progress["lastTransitionTime"] = text_of_time(self.progress_time)
+        data: dict[str, Any] = {
+            "state": str(self.state),
+            "error": self.error.as_dict() if self.error is not None else {"message": ""},
+            "progress": progress,
+        }
+        if self.actions:
+            data["actions"] = [action.as_dict() for action in self.actions]
+        if self.warnings:
+            data["warnings"] = [each.as_dict() for each in self.warnings]
+        if self.conditions:
+            data["conditions"] = [each.as_dict() for each in self.conditions]
+        return data
+
+
+# Reading it back
+
+
+def parse_status(data: Mapping[str, Any]) -> Status:
+    """Read a resource's `status`, whoever wrote it."""
+    actions = tuple(_parse_action(each) for each in data.get("actions") or ())
+    progress = data.get("progress") or {}
+    percent = progress.get("percentCompleted")
+    status = Status(
+        state=_state_of(data.get("state")),
+        actions=actions,
+        error=_parse_error(data.get("error") or {}),
+        percent=_percent_of(percent),
+        progress_time=parse_time(progress.get("lastTransitionTime")),
+        warnings=tuple(
+            Warned(**{key: str(each.get(key, "")) for key in _WARNED_KEYS})
+            for each in data.get("warnings") or ()
+        ),
+        conditions=tuple(
+            Condition(
+                str(each.get("type", "")),
+                each.get("status") == "True",
+                str(each.get("reason", "")),
+                str(each.get("message", "")),
+                parse_time(each.get("lastTransitionTime")),
+            )
+            for each in data.get("conditions") or ()
+        ),
+    )
+    return with_totals(status)
+
+
+_WARNED_KEYS: Final = ("reason", "message", "action", "phase", "function", "version")
+
+
+def with_totals(status: Status) -> Status:
+    """Count everything anew, as after reading a status somebody else wrote."""
+    running: list[tuple[datetime, Place]] = []
+    percents = outputs = phases = 0
+    for at, action in enumerate(status.actions):
+        phases += len(action.phases)
+        percents += sum(phase.percent or 0 for phase in action.phases)
+        every = [*enumerate(action.phases)]
+        if action.deferred is not None:
+            every.append((DEFER, action.deferred))
+        for index, phase in every:
+            if phase.output is not None:
+                outputs += phase.output.size_bytes
+            if phase.state is State.RUNNING:
+                running.append((phase.start_time or _LONG_AGO, Place(at, index)))
+    totals = Totals(
+        phases=phases,
+        percents=percents,
+        output_bytes=outputs,
+        open_actions=sum(action.completion_time is None for action in status.actions),
+        unlaunched=sum(action.start_time is None for action in status.actions),
+        running=tuple(place for _, place in sorted(running)),
+    )
+    return Status(
+        status.state,
+        status.actions,
+        status.error,
+        status.percent,
+        status.progress_time,
+        status.warnings,
+        status.conditions,
+        totals,
+    )
+
+
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _parse_action(data: Mapping[str, Any]) -> ActionStatus:
+    deferred = data.get("deferPhase") or {}
+    has_deferred = bool(deferred.get("name") or deferred.get("state"))
+    return ActionStatus(
+        name=str(data.get("name", "")),
+        object=MappingProxyType(dict(data.get("object") or {})),
+        blueprint=str(data.get("blueprint", "")),
+        artifacts=MappingProxyType(dict(data.get("artifacts") or {})),
+        phases=tuple(_parse_phase(each) for each in data.get("phases") or ()),
+        deferred=_parse_phase(deferred) if has_deferred else None,
+        start_time=parse_time(data.get("startTime")),
+        completion_time=parse_time(data.get("completionTime")),
+        facts=MappingProxyType(dict(data.get("facts") or {})),
+    )
+
+
+def _parse_phase(data: Mapping[str, Any]) -> PhaseStatus:
+    progress = data.get("progress") or {}
+    state = _state_of(data.get("state"))
+    output = data.get("output")
+    error = data.get("error")
+    if output is None and state is State.COMPLETE:
+        output = {}
+    return PhaseStatus(
+        name=str(data.get("name", "")),
+        state=state,
+        output=measure_output(output) if output is not None else None,
+        percent=_percent_of(progress.get("progressPercent")),
+        progress_time=parse_time(progress.get("lastTransitionTime")),
+        func_version=str(data.get("funcVersion", "")),
+        attempt=int(data.get("attempt", 0)),
+        start_time=parse_time(data.get("startTime")),
+        completion_time=parse_time(data.get("completionTime")),
+        retry_time=parse_time(data.get("retryTime")),
+        is_skipped=bool(data.get("skipped", False)),
+        error=parse_phase_error(error) if error else None,
+    )
+
+
+def _parse_error(data: Mapping[str, Any]) -> RunError | None:
+    if not data.get("message"):
+        return None
+    return RunError(
+        message=str(data["message"]),
+        reason=str(data.get("reason", "")),
+        action=str(data.get("action", "")),
+        phase=str(data.get("phase", "")),
+        attempt=int(data.get("attempt", 0)),
+        exit_code=data.get("exitCode"),
+        log_tail=tuple(data.get("logTail", ())),
+    )
+
+
+def _state_of(text: object) -> State:
+    return State(str(text)) if text in _STATES else State.PENDING
+
+
+_STATES: Final = frozenset(str(state) for state in State)
+
+
+def _percent_of(text: object) -> int | None:
+    try:
+        return max(0, min(100, int(str(text)))) if text not in (None, "") else None
+    except ValueError:
+        return None
+
+
+def measure_output(values: Mapping[str, Any]) -> PhaseOutput:
+    """Measure outputs as they lie in a status."""
+    return PhaseOutput(MappingProxyType(dict(values)), size_of(values))
+
+
+def size_of(value: object) -> int:
+    """Say about how many bytes a value takes as JSON."""
+    if isinstance(value, str):
+        return len(value.encode("utf-8", "replace")) + 2
+    if isinstance(value, Mapping):
+        return 2 + sum(size_of(key) + size_of(each) + 2 for key, each in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return 2 + sum(size_of(each) + 1 for each in value)
+    return len(str(value))
+
+
+# Times
+
+
+def text_of_time(time: datetime) -> str:
+    """Write a time as Kubernetes does, to the second."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def text_of_moment(time: datetime) -> str:
+    """Write a time to the microsecond, trailing zeros left out."""
+    utc = time.astimezone(UTC)
+    text = utc.strftime("%Y-%m-%dT%H:%M:%S")
+    fraction = f".{utc.microsecond:06d}".rstrip("0") if utc.microsecond else ""
+    return f"{text}{fraction}Z"
+
+
+def parse_time(text: object) -> datetime | None:
+    """Read what either of the two wrote; None for anything else."""
+    if not isinstance(text, str):
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+def new_status(actions: Iterable[ActionStatus]) -> Status:
+    """Say how an ActionSet stands that nobody has touched yet."""
+    return with_totals(Status(actions=tuple(actions)))

@@ -1,0 +1,788 @@
+"""What may happen next to an ActionSet, and what becomes of it when something did.
+
+The one table of states. `next_steps` reads it, `record` writes it; both are
+pure, so that a laptop, a controller and a test come to the same end. What does
+not fit the state it meets changes nothing: a worker that answers too late
+cannot bring a finished phase back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, TypeAlias
+
+from kanister_py.core.actionsets.outcomes import (
+    ArtifactsFailed,
+    ArtifactsRendered,
+    Begun,
+    CancelAsked,
+    Launched,
+    LaunchFailed,
+    Outcome,
+    PhaseCompleted,
+    PhaseFailed,
+    PhaseProgressed,
+    PhaseSkipped,
+    PhaseStarted,
+    Resumed,
+    Suspended,
+)
+from kanister_py.core.actionsets.progress import (
+    DONE,
+    bounded_percent,
+    record_percent,
+    record_phase,
+)
+from kanister_py.core.actionsets.status import (
+    DEFER,
+    ActionStatus,
+    Condition,
+    PhaseError,
+    PhaseStatus,
+    Place,
+    RunError,
+    State,
+    Status,
+    measure_output,
+    new_status,
+)
+
+MAX_OUTPUT_BYTES: Final = 512 * 1024
+"""How much the outputs of all phases of one ActionSet may hold together."""
+
+CANCELLED: Final = "Cancelled"
+CANCEL_ASKED: Final = "CancelAsked"
+SUSPENDED: Final = "Suspended"
+COMPLETE: Final = "Complete"
+FAILED: Final = "Failed"
+
+
+# What the blueprint says about the course
+
+
+class ExecutionMode(StrEnum):
+    """Whether the actions of an ActionSet run side by side or one after the other."""
+
+    PARALLEL = "Parallel"
+    SEQUENTIAL = "Sequential"
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRule:
+    """How often, and after which waits, a failed phase is tried again.
+
+    `limit` counts retries, the first attempt is none. `on` names reasons; without
+    it, only what may pass by itself is tried again.
+    """
+
+    limit: int
+    backoff_seconds: float = 10.0
+    factor: float = 2.0
+    max_backoff_seconds: float = 300.0
+    on: frozenset[str] | None = None
+
+    def delay_after(self, attempt: int) -> float:
+        """Say how long to wait after an attempt, counted from one."""
+        # A power that leaves the range of floats is beyond every bound as well.
+        try:
+            delay = self.backoff_seconds * self.factor ** (attempt - 1)
+        except OverflowError:
+            return self.max_backoff_seconds
+        return min(delay, self.max_backoff_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRules:
+    """What the table must know of a phase."""
+
+    name: str
+    retry: RetryRule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRules:
+    """What the table must know of an action."""
+
+    name: str
+    phases: tuple[PhaseRules, ...] = ()
+    deferred: PhaseRules | None = None
+    has_artifacts: bool = False
+
+    def phase(self, index: int) -> PhaseRules:
+        if index == DEFER:
+            assert self.deferred is not None
+            return self.deferred
+        return self.phases[index]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the table must know of an ActionSet and its blueprints; never changes in a run."""
+
+    actions: tuple[ActionRules, ...] = ()
+    mode: ExecutionMode = ExecutionMode.PARALLEL
+
+
+# What may be done next
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Choose the version of every function, before anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Find what the templates of an action see."""
+
+    action: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartPhase:
+    """Record that an attempt starts, then let it."""
+
+    place: Place
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuePhase:
+    """Take up an attempt that was under way when its process died.
+
+    Whether it can be taken up is for its function to say; if it cannot, the
+    phase fails as interrupted.
+    """
+
+    place: Place
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopPhase:
+    """Tell a phase at work to stop. It says itself when it has."""
+
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class RefusePhase:
+    """Let a phase fail that never started: the ActionSet has been cancelled."""
+
+    place: Place
+    reason: str = CANCELLED
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForRetry:
+    """Nothing to do for a phase before this time."""
+
+    place: Place
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RenderArtifacts:
+    """Render the output artifacts of an action, whose phases are all complete."""
+
+    action: int
+
+
+Step: TypeAlias = (
+    Begin
+    | Launch
+    | StartPhase
+    | ContinuePhase
+    | StopPhase
+    | RefusePhase
+    | WaitForRetry
+    | RenderArtifacts
+)
+
+
+def next_steps(
+    rules: Rules,
+    status: Status,
+    now: datetime,
+    *,
+    working: Container[Place] = (),
+    action: int | None = None,
+) -> list[Step]:
+    """Say everything that may be done now; nothing means: wait for what is under way.
+
+    `working` are the phases that somebody is carrying out at this moment. With
+    `action`, only that one is looked at, which is enough after an outcome that
+    concerns no other.
+    """
+    if status.is_final:
+        return []
+    cancel = status.condition(CANCEL_ASKED)
+    is_suspended = cancel is None and _is_true(status.condition(SUSPENDED))
+    if status.state is State.PENDING:
+        return [] if is_suspended else [Begin()]
+    if rules.mode is ExecutionMode.SEQUENTIAL:
+        one = _first_open(status)
+        chosen: Iterable[int] = () if one is None else (one,)
+    elif status.totals.unlaunched and cancel is None:
+        # Whatever cannot even start must be known before anything acts.
+        if is_suspended:
+            return []
+        return [
+            Launch(index) for index, each in enumerate(status.actions) if each.start_time is None
+        ]
+    else:
+        chosen = range(len(status.actions)) if action is None else (action,)
+    steps: list[Step] = []
+    for index in chosen:
+        step = _next_of_action(
+            rules.actions[index], status.actions[index], index, now, working, cancel, is_suspended
+        )
+        if step is not None:
+            steps.append(step)
+    return steps
+
+
+def _next_of_action(
+    rules: ActionRules,
+    action: ActionStatus,
+    index: int,
+    now: datetime,
+    working: Container[Place],
+    cancel: Condition | None,
+    is_suspended: bool,
+) -> Step | None:
+    if action.completion_time is not None:
+        return None
+    if action.start_time is None and cancel is None:
+        return None if is_suspended else Launch(index)
+    if action.start_time is None and not action.phases:
+        return None
+    current = current_phase(action)
+    if current is not None and action.phases[current].state is not State.FAILED:
+        place = Place(index, current)
+        step = _next_of_phase(action.phases[current], place, now, working, is_suspended)
+        if cancel is None:
+            return step
+        if isinstance(step, StartPhase | WaitForRetry):
+            return RefusePhase(place, cancel.reason, cancel.message)
+        return StopPhase(place) if step is None else step
+    if action.deferred is not None and action.deferred.state in (State.PENDING, State.RUNNING):
+        # Cleaning up is not cancelled and does not wait.
+        return _next_of_phase(action.deferred, Place(index, DEFER), now, working, False)
+    if current is None and rules.has_artifacts:
+        return RenderArtifacts(index)
+    return None
+
+
+def _next_of_phase(
+    phase: PhaseStatus,
+    place: Place,
+    now: datetime,
+    working: Container[Place],
+    is_suspended: bool,
+) -> Step | None:
+    if phase.state is State.RUNNING:
+        return None if place in working else ContinuePhase(place, phase.attempt)
+    if is_suspended:
+        return None
+    if phase.retry_time is not None and phase.retry_time > now:
+        return WaitForRetry(place, phase.retry_time)
+    return StartPhase(place, phase.attempt + 1)
+
+
+def current_phase(action: ActionStatus) -> int | None:
+    """Find the first phase that is not complete; None if there is none."""
+    # Phases are completed in order, so there is no need to look at each.
+    at = bisect_left(action.phases, True, key=_is_not_complete)
+    return at if at < len(action.phases) else None
+
+
+def _is_not_complete(phase: PhaseStatus) -> bool:
+    return phase.state is not State.COMPLETE
+
+
+def _first_open(status: Status) -> int | None:
+    at = bisect_left(status.actions, True, key=_is_open)
+    return at if at < len(status.actions) else None
+
+
+def _is_open(action: ActionStatus) -> bool:
+    return action.completion_time is None
+
+
+def _is_true(condition: Condition | None) -> bool:
+    return condition is not None and condition.is_true
+
+
+# What becomes of it
+
+
+def record(rules: Rules, status: Status, outcome: Outcome) -> Status:
+    """Say how an ActionSet stands after something happened.
+
+    An outcome that does not fit the status is answered with the same status.
+    """
+    if status.is_final:
+        return status
+    return _RECORDERS[type(outcome)](rules, status, outcome)
+
+
+def _record_begun(rules: Rules, status: Status, outcome: Begun) -> Status:
+    if status.state is not State.PENDING or len(outcome.versions) != len(status.actions):
+        return status
+    actions = tuple(
+        _with_versions(action, versions)
+        for action, versions in zip(status.actions, outcome.versions, strict=True)
+    )
+    status = replace(
+        status,
+        state=State.RUNNING,
+        actions=actions,
+        warnings=(*status.warnings, *outcome.warnings),
+    )
+    return _settled(rules, status, outcome.time)
+
+
+def _with_versions(action: ActionStatus, versions: tuple[str, ...]) -> ActionStatus:
+    phases = tuple(
+        replace(phase, func_version=version)
+        for phase, version in zip(action.phases, versions, strict=False)
+    )
+    deferred = action.deferred
+    if deferred is not None and len(versions) > len(phases):
+        deferred = replace(deferred, func_version=versions[-1])
+    return replace(action, phases=phases, deferred=deferred)
+
+
+def _record_launched(rules: Rules, status: Status, outcome: Launched) -> Status:
+    action = _action_at(status, outcome.action)
+    if status.state is not State.RUNNING or action is None or action.start_time is not None:
+        return status
+    status = _put_action(
+        status,
+        outcome.action,
+        replace(action, start_time=outcome.time, facts=outcome.facts),
+    )
+    totals = replace(status.totals, unlaunched=status.totals.unlaunched - 1)
+    return _settled_action(rules, replace(status, totals=totals), outcome.action, outcome.time)
+
+
+def _record_launch_failed(_: Rules, status: Status, outcome: LaunchFailed) -> Status:
+    action = _action_at(status, outcome.action)
+    if action is None or action.start_time is not None:
+        return status
+    error = outcome.error
+    failure = RunError(
+        message=f"Action {action.name} could not start: {_said(error)}",
+        reason=error.reason,
+        action=action.name,
+    )
+    if action.phases:
+        first = replace(
+            action.phases[0],
+            state=State.FAILED,
+            error=error,
+            completion_time=outcome.time,
+        )
+        failure = replace(failure, phase=first.name)
+        status = record_phase(status, Place(outcome.action, 0), first)
+    return _ended(replace(status, error=status.error or failure), outcome.time)
+
+
+def _record_started(_: Rules, status: Status, outcome: PhaseStarted) -> Status:
+    phase = _phase_in_turn(status, outcome.place)
+    if (
+        phase is None
+        or phase.state is not State.PENDING
+        or outcome.attempt != phase.attempt + 1
+        or status.actions[outcome.place.action].start_time is None
+    ):
+        return status
+    started = replace(
+        phase,
+        state=State.RUNNING,
+        attempt=outcome.attempt,
+        start_time=outcome.time,
+        retry_time=None,
+        error=None,
+    )
+    return record_phase(status, outcome.place, started)
+
+
+def _record_progressed(_: Rules, status: Status, outcome: PhaseProgressed) -> Status:
+    phase = _phase_in_turn(status, outcome.place)
+    percent = bounded_percent(outcome.percent)
+    if phase is None or phase.state is not State.RUNNING or percent <= (phase.percent or 0):
+        return status
+    moved = replace(phase, percent=percent, progress_time=outcome.time)
+    return record_percent(record_phase(status, outcome.place, moved), outcome.time)
+
+
+def _record_completed(rules: Rules, status: Status, outcome: PhaseCompleted) -> Status:
+    phase = _phase_in_turn(status, outcome.place)
+    if phase is None or phase.state is not State.RUNNING:
+        return status
+    output = measure_output(outcome.output)
+    if status.totals.output_bytes + output.size_bytes > MAX_OUTPUT_BYTES:
+        error = PhaseError(
+            f"The outputs of all phases would hold more than {MAX_OUTPUT_BYTES // 1024} KiB; "
+            "keep the data elsewhere, and make its place the output",
+            reason="OutputTooLarge",
+        )
+        return _record_failed(rules, status, PhaseFailed(outcome.time, outcome.place, error))
+    done = replace(
+        phase,
+        state=State.COMPLETE,
+        output=output,
+        percent=DONE,
+        progress_time=outcome.time,
+        completion_time=outcome.time,
+    )
+    return _with_done(rules, status, outcome.place, done, outcome.time)
+
+
+def _record_skipped(rules: Rules, status: Status, outcome: PhaseSkipped) -> Status:
+    phase = _phase_in_turn(status, outcome.place)
+    if phase is None or phase.state is not State.RUNNING:
+        return status
+    skipped = replace(
+        phase,
+        state=State.COMPLETE,
+        output=measure_output({}),
+        percent=DONE,
+        progress_time=outcome.time,
+        completion_time=outcome.time,
+        is_skipped=True,
+    )
+    return _with_done(rules, status, outcome.place, skipped, outcome.time)
+
+
+def _with_done(
+    rules: Rules, status: Status, place: Place, done: PhaseStatus, now: datetime
+) -> Status:
+    status = record_percent(record_phase(status, place, done), now)
+    return _settled_action(rules, status, place.action, now)
+
+
+def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status:
+    place, error = outcome.place, outcome.error
+    phase = _phase_in_turn(status, place)
+    if phase is None or phase.state not in (State.PENDING, State.RUNNING):
+        return status
+    action = status.actions[place.action]
+    rule = rules.actions[place.action].phase(place.phase).retry
+    is_cancelled = status.condition(CANCEL_ASKED) is not None and not place.is_deferred
+    if phase.state is State.RUNNING and not is_cancelled and _may_retry(rule, phase, error):
+        assert rule is not None
+        delay = max(rule.delay_after(phase.attempt), error.delay_seconds)
+        waiting = replace(
+            phase,
+            state=State.PENDING,
+            percent=None,
+            progress_time=None,
+            retry_time=outcome.time + timedelta(seconds=delay),
+            error=error,
+        )
+        return record_percent(record_phase(status, place, waiting), outcome.time)
+    failed = replace(
+        phase,
+        state=State.FAILED,
+        completion_time=outcome.time,
+        retry_time=None,
+        error=error,
+    )
+    status = record_phase(status, place, failed)
+    status = replace(status, error=_first_error(status.error, action, failed, place, rule))
+    return _settled_action(rules, status, place.action, outcome.time)
+
+
+def _may_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError) -> bool:
+    if rule is None or phase.attempt > rule.limit or error.reason == CANCELLED:
+        return False
+    return error.is_transient if rule.on is None else error.reason in rule.on
+
+
+def _first_error(
+    before: RunError | None,
+    action: ActionStatus,
+    phase: PhaseStatus,
+    place: Place,
+    rule: RetryRule | None,
+) -> RunError:
+    """Say why the ActionSet failed: the first failure counts.
+
+    A deferred phase that fails takes the place of what failed before it in its
+    own action, and tells of it.
+    """
+    assert phase.error is not None
+    if before is not None and not (place.is_deferred and before.action == action.name):
+        return before
+    return _described(before, action, phase, place, rule)
+
+
+def _described(
+    before: RunError | None,
+    action: ActionStatus,
+    phase: PhaseStatus,
+    place: Place,
+    rule: RetryRule | None,
+) -> RunError:
+    error = phase.error
+    assert error is not None
+    if place.is_deferred:
+        where = f"Deferred phase {phase.name}".rstrip()
+    else:
+        where = f"Phase {phase.name or place.phase}"
+    if phase.attempt:
+        most = f" of {rule.limit + 1}" if rule is not None and rule.limit else ""
+        how = f"failed at attempt {phase.attempt}{most}"
+    else:
+        how = "did not start"
+    message = f"{where} of action {action.name} {how}: {_said(error)}"
+    if before is not None:
+        message += f"; before that: {before.message}"
+    return RunError(
+        message=message,
+        reason=error.reason,
+        action=action.name,
+        phase=phase.name,
+        attempt=phase.attempt,
+        exit_code=error.exit_code,
+        log_tail=error.log_tail,
+    )
+
+
+def _said(error: PhaseError) -> str:
+    text = f"{error.message} ({error.reason}"
+    if error.exit_code is not None:
+        text += f", exit code {error.exit_code}"
+    text += ")"
+    if error.log_tail:
+        text += f"; last log lines: {' | '.join(error.log_tail)}"
+    return text
+
+
+def _record_artifacts(rules: Rules, status: Status, outcome: ArtifactsRendered) -> Status:
+    action = _action_awaiting_artifacts(rules, status, outcome.action)
+    if action is None:
+        return status
+    status = _put_action(status, outcome.action, replace(action, artifacts=outcome.artifacts))
+    return _closed_action(rules, status, outcome.action, outcome.time)
+
+
+def _record_artifacts_failed(rules: Rules, status: Status, outcome: ArtifactsFailed) -> Status:
+    action = _action_awaiting_artifacts(rules, status, outcome.action)
+    if action is None:
+        return status
+    error = RunError(
+        message=f"The output artifacts of action {action.name} failed: {_said(outcome.error)}",
+        reason=outcome.error.reason,
+        action=action.name,
+    )
+    status = replace(status, error=status.error or error)
+    return _closed_action(rules, status, outcome.action, outcome.time)
+
+
+def _action_awaiting_artifacts(rules: Rules, status: Status, index: int) -> ActionStatus | None:
+    action = _action_at(status, index)
+    if action is None or action.completion_time is not None or action.start_time is None:
+        return None
+    if current_phase(action) is not None or not rules.actions[index].has_artifacts:
+        return None
+    if action.deferred is not None and action.deferred.state is not State.COMPLETE:
+        return None
+    return action
+
+
+def _record_cancel(rules: Rules, status: Status, outcome: CancelAsked) -> Status:
+    if status.condition(CANCEL_ASKED) is not None:
+        return status
+    condition = Condition(CANCEL_ASKED, True, outcome.reason, outcome.message, outcome.time)
+    return _settled(rules, _with_condition(status, condition), outcome.time)
+
+
+def _record_suspended(_: Rules, status: Status, outcome: Suspended) -> Status:
+    if _is_true(status.condition(SUSPENDED)):
+        return status
+    return _with_condition(status, Condition(SUSPENDED, True, SUSPENDED, "", outcome.time))
+
+
+def _record_resumed(_: Rules, status: Status, outcome: Resumed) -> Status:
+    if not _is_true(status.condition(SUSPENDED)):
+        return status
+    return _with_condition(status, Condition(SUSPENDED, False, "Resumed", "", outcome.time))
+
+
+_RECORDERS: Final[Mapping[type, Callable[[Rules, Status, Any], Status]]] = {
+    Begun: _record_begun,
+    Launched: _record_launched,
+    LaunchFailed: _record_launch_failed,
+    PhaseStarted: _record_started,
+    PhaseProgressed: _record_progressed,
+    PhaseCompleted: _record_completed,
+    PhaseSkipped: _record_skipped,
+    PhaseFailed: _record_failed,
+    ArtifactsRendered: _record_artifacts,
+    ArtifactsFailed: _record_artifacts_failed,
+    CancelAsked: _record_cancel,
+    Suspended: _record_suspended,
+    Resumed: _record_resumed,
+}
+
+
+def _action_at(status: Status, index: int) -> ActionStatus | None:
+    return status.actions[index] if 0 <= index < len(status.actions) else None
+
+
+def _phase_in_turn(status: Status, place: Place) -> PhaseStatus | None:
+    """Give a phase if something can happen to it now: all before it are done, nothing is after."""
+    action = _action_at(status, place.action)
+    if status.state is not State.RUNNING or action is None or action.completion_time is not None:
+        return None
+    current = current_phase(action)
+    if not place.is_deferred:
+        return action.phases[place.phase] if place.phase == current else None
+    phases_are_over = current is None or action.phases[current].state is State.FAILED
+    return action.deferred if phases_are_over else None
+
+
+def _put_action(status: Status, index: int, action: ActionStatus) -> Status:
+    actions = status.actions
+    return replace(status, actions=(*actions[:index], action, *actions[index + 1 :]))
+
+
+def _with_condition(status: Status, condition: Condition) -> Status:
+    others = tuple(each for each in status.conditions if each.type != condition.type)
+    return replace(status, conditions=(*others, condition))
+
+
+# Beginnings and ends
+
+
+def refused_status(message: str, reason: str, now: datetime, action: str = "") -> Status:
+    """Say how an ActionSet stands that cannot be understood at all: failed, without actions."""
+    return _ended(Status(error=RunError(message, reason, action)), now)
+
+
+def status_for_retry(
+    rules: Rules, status: Status, fresh: Status, from_phase: str = "", *, action: str = ""
+) -> Status | None:
+    """Say how a new run begins that takes over what an earlier one has completed.
+
+    `fresh` is the status of a run that nobody has touched. Phases before
+    `from_phase` keep their outputs; without it, those before the first that is
+    not complete. None if no action has such a phase, or one before it is not complete.
+    """
+    found = False
+    actions = []
+    for index, (old, new) in enumerate(zip(status.actions, fresh.actions, strict=True)):
+        at = current_phase(old)
+        if at is None:
+            at = len(old.phases)
+        if from_phase and (not action or old.name == action):
+            names = [each.name for each in rules.actions[index].phases]
+            if from_phase in names and names.index(from_phase) <= at:
+                at = names.index(from_phase)
+                found = True
+        actions.append(replace(new, phases=(*old.phases[:at], *new.phases[at:])))
+    if from_phase and not found:
+        return None
+    return record_percent(new_status(actions), _latest_time(status))
+
+
+def _latest_time(status: Status) -> datetime:
+    times = [phase.completion_time for each in status.actions for phase in each.phases]
+    return max(
+        (time for time in (status.progress_time, *times) if time is not None),
+        default=_LONG_AGO,
+    )
+
+
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def expiry_of(
+    status: Status, after_finished_seconds: int | None, after_failure_seconds: int | None
+) -> datetime | None:
+    """Say when an ActionSet may be deleted; None for never, or not yet known.
+
+    What is said for failures counts for failures, else what is said for all.
+    """
+    ended = status.condition(COMPLETE) or status.condition(FAILED)
+    if not status.is_final or ended is None or ended.last_transition_time is None:
+        return None
+    seconds = after_finished_seconds
+    if status.state is State.FAILED and after_failure_seconds is not None:
+        seconds = after_failure_seconds
+    if seconds is None:
+        return None
+    return ended.last_transition_time + timedelta(seconds=seconds)
+
+
+def _settled(rules: Rules, status: Status, now: datetime) -> Status:
+    for index in range(len(status.actions)):
+        status = _settled_action(rules, status, index, now)
+    return _settled_set(rules, status, now)
+
+
+def _settled_action(rules: Rules, status: Status, index: int, now: datetime) -> Status:
+    """Close an action in which nothing is left to do."""
+    if status.state is not State.RUNNING:
+        return status
+    action = status.actions[index]
+    was_cancelled = status.condition(CANCEL_ASKED) is not None
+    if action.completion_time is not None or (action.start_time is None and not was_cancelled):
+        return status
+    current = current_phase(action)
+    is_good = current is None
+    if current is not None and action.phases[current].state is not State.FAILED:
+        return status
+    # Nothing has been done that a deferred phase would have to clean up.
+    if action.deferred is not None and action.start_time is not None:
+        if action.deferred.state in (State.PENDING, State.RUNNING):
+            return status
+        is_good = is_good and action.deferred.state is State.COMPLETE
+    if is_good and action.start_time is not None and rules.actions[index].has_artifacts:
+        return status
+    return _closed_action(rules, status, index, now)
+
+
+def _closed_action(rules: Rules, status: Status, index: int, now: datetime) -> Status:
+    action = replace(status.actions[index], completion_time=now)
+    if action.start_time is None and status.error is None:
+        message = f"Action {action.name} was cancelled before it started"
+        status = replace(status, error=RunError(message, CANCELLED, action.name))
+    totals = replace(status.totals, open_actions=status.totals.open_actions - 1)
+    status = replace(_put_action(status, index, action), totals=totals)
+    return _settled_set(rules, status, now)
+
+
+def _settled_set(rules: Rules, status: Status, now: datetime) -> Status:
+    if status.state is not State.RUNNING:
+        return status
+    is_stopped = rules.mode is ExecutionMode.SEQUENTIAL and status.error is not None
+    if status.totals.open_actions == 0:
+        return _ended(status, now)
+    if is_stopped and _none_under_way(status):
+        return _ended(status, now)
+    return status
+
+
+def _none_under_way(status: Status) -> bool:
+    first = _first_open(status)
+    return first is None or status.actions[first].start_time is None
+
+
+def _ended(status: Status, now: datetime) -> Status:
+    """Make the status final. Nothing gets past this."""
+    error = status.error
+    if error is None:
+        condition = Condition(COMPLETE, True, COMPLETE, "", now)
+        return _with_condition(replace(status, state=State.COMPLETE), condition)
+    condition = Condition(FAILED, True, error.reason or FAILED, error.message, now)
+    return _with_condition(replace(status, state=State.FAILED), condition)
