@@ -520,6 +520,20 @@ class HostPathRefused(UsageError):
         self.path = path
 
 
+class VolumeNotSupported(UsageError):
+    """A volume is of a kind that only a real node has."""
+
+    reason = "VolumeNotSupported"
+
+    def __init__(self, volume: str, kind: str) -> None:
+        super().__init__(
+            f"Volume {volume} is of kind {kind}; pods as processes have emptyDir, "
+            "persistentVolumeClaim, configMap, secret, projected and downwardAPI"
+        )
+        self.volume = volume
+        self.kind = kind
+
+
 class VolumeUnavailable(TransientError):
     """A volume of a pod is not there, or not yet."""
 
@@ -607,3 +621,233 @@ class TemplateLimitExceeded(TemplateError):
     def __init__(self, limit: str, why: str) -> None:
         super().__init__(f"The template was stopped: {why}")
         self.limit = limit
+
+
+# Params, args and the engines that render them
+
+
+class InvalidObjectReference(UsageError):
+    """A reference to an object says too little about where the object is."""
+
+    reason = "InvalidObjectReference"
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(
+            f"Object {name or 'without a name'} of kind {kind!r} cannot be found: "
+            "give apiVersion and resource (and group, unless it is a core resource), "
+            "or a kind that is known: StatefulSet, Deployment, DeploymentConfig, PVC, Namespace"
+        )
+        self.kind = kind
+        self.name = name
+
+
+class InvalidProfile(UsageError):
+    """A Profile, or a Secret it refers to, is not what a location is opened with."""
+
+    reason = "InvalidProfile"
+
+
+class UnknownTemplateEngine(UsageError):
+    """A blueprint asks for its templates to be read in a language we do not have."""
+
+    reason = "UnknownTemplateEngine"
+
+    def __init__(self, engine: str, known: Sequence[str]) -> None:
+        super().__init__(f"Template engine {engine!r} is not known; there are {', '.join(known)}")
+        self.engine = engine
+        self.known = tuple(known)
+
+
+class RenderFailed(UsageError):
+    """A template of a blueprint cannot be rendered.
+
+    The message is Kanister's. `path` is where the template stands below what was
+    rendered, `line` and `column` the place inside it, `cause` what its engine said.
+    """
+
+    reason = "RenderFailed"
+
+    def __init__(self, message: str, path: str, cause: TemplateError) -> None:
+        super().__init__(message)
+        self.path = path
+        self.cause = cause
+        self.line = cause.line
+        self.column = cause.column
+
+
+@dataclass(frozen=True, slots=True)
+class ArgProblem:
+    """One thing that is wrong with one arg: where, what was wanted, and what was found there.
+
+    `kind` is missing, unknown or type. Of a missing or unknown arg, `wanted` and
+    `found` say nothing.
+    """
+
+    path: str
+    message: str
+    kind: str
+    wanted: str = ""
+    found: str = ""
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class InvalidArgs(UsageError):
+    """The args of a phase are not what its function takes; holds every problem."""
+
+    reason = "InvalidArgs"
+
+    def __init__(self, function: str, problems: Sequence[ArgProblem]) -> None:
+        self.function = function
+        self.problems = tuple(problems)
+        told = "; ".join(problem.message for problem in self.problems)
+        super().__init__(f"Args of {function or 'the function'} are refused: {told}")
+
+
+# Running phases
+
+
+class RunCancelled(UsageError):
+    """Somebody asked for the end of the run."""
+
+    reason = "Cancelled"
+
+    def __init__(self, what: str = "The run") -> None:
+        super().__init__(f"{what} was cancelled")
+
+
+class PhaseTimedOut(UsageError):
+    """A phase took longer than its `timeout` allows."""
+
+    reason = "PhaseTimedOut"
+
+    def __init__(self, phase: str, timeout: str) -> None:
+        super().__init__(f"Phase {phase} did not end within its timeout of {timeout}")
+        self.phase = phase
+        self.timeout = timeout
+
+
+class WaitTimedOut(UsageError):
+    """Something that a function waited for did not come in time."""
+
+    reason = "WaitTimedOut"
+
+    def __init__(self, what: str, timeout_seconds: float) -> None:
+        super().__init__(f"Waited {timeout_seconds:g} s for {what or 'a condition'}, in vain")
+        self.what = what
+        self.timeout_seconds = timeout_seconds
+
+
+class PhaseInterrupted(UsageError):
+    """A phase was under way when its process died, and cannot be taken up again."""
+
+    reason = "Interrupted"
+
+    def __init__(self, function: str) -> None:
+        super().__init__(
+            f"The process that ran {function} died, and nobody knows how far it came; "
+            "retry with `on: [Interrupted]` if it is safe to do twice"
+        )
+        self.function = function
+
+
+class CommandFailed(UsageError):
+    """A command in a container ended with something else than zero."""
+
+    reason = "CommandFailed"
+
+    def __init__(self, message: str, exit_code: int | None = None) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class FunctionFailed(UsageError):
+    """A function raised something that is none of our errors."""
+
+    reason = "FunctionFailed"
+
+    def __init__(self, function: str, why: str) -> None:
+        super().__init__(f"{function}: {why}")
+        self.function = function
+        self.why = why
+
+
+class ActionNotFound(UsageError):
+    """An ActionSet names an action that its blueprint has not."""
+
+    reason = "ActionNotFound"
+
+    def __init__(self, action: str, kind: str, blueprint: str, known: Sequence[str] = ()) -> None:
+        there = f"; it has {', '.join(known)}" if known else ""
+        super().__init__(
+            f"Action {action} for object kind {kind} not found in blueprint {blueprint}{there}"
+        )
+        self.action = action
+        self.blueprint = blueprint
+        self.known = tuple(known)
+
+
+class ObjectNotFetched(UsageError):
+    """The object that an action acts on cannot be read."""
+
+    reason = "ObjectNotFetched"
+
+
+class FunctionNotYetHere(UsageError):
+    """A function of the original that this release does not offer yet."""
+
+    reason = "FunctionNotYetHere"
+
+    def __init__(self, function: str) -> None:
+        super().__init__(f"Function {function} is not in this release yet")
+        self.function = function
+
+
+# State folders and journals
+
+
+class StateFolderInUse(UsageError):
+    """Another run works in this state folder."""
+
+    reason = "StateFolderInUse"
+
+    def __init__(self, folder: str, holder: str) -> None:
+        by = f" by {holder}" if holder else ""
+        super().__init__(f"State folder {folder} is in use{by}; wait for it, or take another one")
+        self.folder = folder
+        self.holder = holder
+
+
+class StateFolderUnreadable(UsageError):
+    """A state folder is of another version, damaged, or none at all."""
+
+    reason = "StateFolderUnreadable"
+
+    def __init__(self, folder: str, why: str) -> None:
+        super().__init__(f"State folder {folder} cannot be used: {why}")
+        self.folder = folder
+        self.why = why
+
+
+class RunNotFound(UsageError):
+    """A state folder holds no run of this name."""
+
+    reason = "RunNotFound"
+
+    def __init__(self, run: str, folder: str, known: Sequence[str] = ()) -> None:
+        there = f"; there are {', '.join(known)}" if known else "; there are none"
+        super().__init__(f"No run {run} in {folder}{there}")
+        self.run = run
+        self.known = tuple(known)
+
+
+class JournalUnwritable(TransientError):
+    """The journal of a run cannot be written, so the run cannot go on."""
+
+    reason = "JournalUnwritable"
+
+    def __init__(self, file: str, why: str) -> None:
+        super().__init__(f"Cannot write {file}: {why}; the run stops here and can be resumed")
+        self.file = file
+        self.why = why
