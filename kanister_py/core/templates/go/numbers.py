@@ -1,0 +1,211 @@
+"""Numbers as text: which one does Go read, and how does Go write it?"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from typing import Final
+
+_UNDERSCORES = re.compile(r"[+-]?(?:0[xXoObB](?:_?[0-9a-fA-F])+|[0-9](?:_?[0-9])*)")
+_INT = re.compile(
+    r"([+-]?)(?:0[xX]([0-9a-fA-F_]+)|0[bB]([01_]+)|0[oO]([0-7_]+)|0([0-7_]+)|([0-9][0-9_]*))"
+)
+_BASES = (16, 2, 8, 8, 10)
+_FLOAT = re.compile(r"[+-]?(?:[0-9_]+\.?[0-9_]*|\.[0-9_]+)(?:[eE][+-]?[0-9_]+)?")
+_HEX_FLOAT = re.compile(
+    r"[+-]?0[xX](?:[0-9a-fA-F_]+\.?[0-9a-fA-F_]*|\.[0-9a-fA-F_]+)[pP][+-]?[0-9_]+"
+)
+_SPECIAL = re.compile(r"[+-]?(?:inf|infinity)|nan", re.IGNORECASE)
+
+MIN_INT64: Final = -(1 << 63)
+MAX_INT64: Final = (1 << 63) - 1
+MAX_UINT64: Final = (1 << 64) - 1
+
+
+def _is_well_separated(text: str) -> bool:
+    """Do underscores only stand between digits, or between a base and its digits?"""
+    if "_" not in text:
+        return True
+    last = "^"
+    rest = text.lstrip("+-")
+    if len(rest) >= 2 and rest[0] == "0" and rest[1].lower() in "box":
+        last = "0"
+        is_hex = rest[1].lower() == "x"
+        rest = rest[2:]
+    else:
+        is_hex = False
+    for char in rest:
+        if char.isdigit() or (is_hex and char.lower() in "abcdef"):
+            last = "0"
+        elif char == "_":
+            if last != "0":
+                return False
+            last = "_"
+        else:
+            if last == "_":
+                return False
+            last = "!"
+    return last != "_"
+
+
+def read_int(text: str) -> int | None:
+    """The integer of any size a text stands for, with Go's bases; None if it stands for none."""
+    found = _INT.fullmatch(text)
+    if found is None or not _is_well_separated(text):
+        return None
+    for base, digits in zip(_BASES, found.groups()[1:], strict=True):
+        if digits is not None:
+            digits = digits.replace("_", "")
+            if not digits:
+                return None
+            value = int(digits, base)
+            return -value if found.group(1) == "-" else value
+    return None
+
+
+def read_float(text: str) -> float | None:
+    """The float64 a text stands for, None if it stands for none or for one too large."""
+    if not _is_well_separated(text):
+        return None
+    plain = text.replace("_", "")
+    if _FLOAT.fullmatch(text):
+        value = float(plain)
+    elif _HEX_FLOAT.fullmatch(text):
+        try:
+            value = float.fromhex(plain)
+        except OverflowError:
+            return None
+    else:
+        return float(text) if _SPECIAL.fullmatch(text) else None
+    return None if math.isinf(value) else value
+
+
+# Writing
+
+
+def format_float(value: float, verb: str = "g", precision: int = -1, bits: int = 64) -> str:
+    """A float as Go's strconv.FormatFloat writes it; a precision of -1 is the shortest."""
+    if value != value:  # noqa: PLR0124 - the test for NaN that needs no call
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    if verb in "eE":
+        return _exponent_form(value, verb, precision, bits)
+    if verb == "f":
+        return _plain_form(value, precision, bits)
+    if verb in "gG":
+        return _general_form(value, verb, precision, bits)
+    if verb in "xX":
+        return _hex_form(value, verb, precision)
+    return _binary_form(value, bits)
+
+
+def _digits_of(value: float, bits: int) -> tuple[str, int]:
+    """The shortest digits that name the float, and where the point stands before them."""
+    text = repr(abs(value)) if bits == 64 else _shortest_float32(abs(value))
+    mantissa, _, exponent = text.partition("e")
+    whole, _, part = mantissa.partition(".")
+    point = len(whole) + int(exponent or 0)
+    digits = (whole + part).lstrip("0")
+    point -= len(whole + part) - len(digits)
+    digits = digits.rstrip("0")
+    return (digits, point) if digits else ("0", 1)
+
+
+def _shortest_float32(value: float) -> str:
+    for precision in range(1, 10):
+        text = f"{value:.{precision - 1}e}"
+        if struct.unpack("f", struct.pack("f", float(text)))[0] == value:
+            return text
+    return repr(value)
+
+
+def _sign(value: float) -> str:
+    return "-" if math.copysign(1.0, value) < 0 else ""
+
+
+def _exponent_form(value: float, verb: str, precision: int, bits: int) -> str:
+    if precision >= 0:
+        text = f"{abs(value):.{precision}e}"
+        mantissa, _, exponent = text.partition("e")
+        power = int(exponent)
+    else:
+        digits, point = _digits_of(value, bits)
+        mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
+        power = point - 1 if value else 0
+    return f"{_sign(value)}{mantissa}{verb}{'-' if power < 0 else '+'}{abs(power):02d}"
+
+
+def _plain_form(value: float, precision: int, bits: int) -> str:
+    if precision >= 0:
+        return f"{_sign(value)}{abs(value):.{precision}f}"
+    digits, point = _digits_of(value, bits)
+    if point <= 0:
+        text = "0." + "0" * -point + digits
+    elif point >= len(digits):
+        text = digits + "0" * (point - len(digits))
+    else:
+        text = f"{digits[:point]}.{digits[point:]}"
+    return _sign(value) + ("0" if not value else text)
+
+
+def _general_form(value: float, verb: str, precision: int, bits: int) -> str:
+    """`%g`: plain while the exponent is small; Go's printing of a value starts later."""
+    if precision < 0:
+        digits, point = _digits_of(value, bits)
+        threshold = 21 if len(digits) <= 21 else len(digits)
+        exponent_verb = "e" if verb == "g" else "E"
+        power = point - 1 if value else 0
+        if power < -4 or power >= threshold:
+            return _exponent_form(value, exponent_verb, -1, bits)
+        return _plain_form(value, -1, bits)
+    precision = precision or 1
+    text = f"{abs(value):.{precision - 1}e}"
+    mantissa, _, exponent = text.partition("e")
+    power = int(exponent)
+    digits = mantissa.replace(".", "").rstrip("0") or "0"
+    limit = precision
+    if limit > len(digits) and len(digits) >= power + 1:
+        limit = len(digits)
+    if power < -4 or power >= limit:
+        shown = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
+        mark = "e" if verb == "g" else "E"
+        return f"{_sign(value)}{shown}{mark}{'-' if power < 0 else '+'}{abs(power):02d}"
+    return _sign(value) + f"{abs(value):.{max(len(digits) - power - 1, 0)}f}"
+
+
+def _hex_form(value: float, verb: str, precision: int) -> str:
+    if value == 0:
+        mantissa, power = 0, 0
+    else:
+        fraction, power = math.frexp(abs(value))
+        mantissa, power = int(math.ldexp(fraction, 53)), power - 1
+    # 52 bits behind the point are 13 digits.
+    if precision >= 0 and precision < 13:
+        drop = 4 * (13 - precision)
+        half = 1 << (drop - 1)
+        rest = mantissa & ((1 << drop) - 1)
+        mantissa >>= drop
+        if rest > half or (rest == half and mantissa & 1):
+            mantissa += 1
+        mantissa <<= drop
+        if mantissa >> 53:
+            mantissa >>= 1
+            power += 1
+    digits = f"{mantissa & ((1 << 52) - 1):013x}"
+    digits = digits.rstrip("0") if precision < 0 else digits[:precision].ljust(precision, "0")
+    text = f"0x{mantissa >> 52}{'.' if digits else ''}{digits}p"
+    text = f"{_sign(value)}{text}{'-' if power < 0 else '+'}{abs(power):02d}"
+    return text.upper() if verb == "X" else text
+
+
+def _binary_form(value: float, bits: int) -> str:
+    width, bias = (52, 1023) if bits == 64 else (23, 127)
+    if value == 0:
+        mantissa, power = 0, 1 - bias - width
+    else:
+        fraction, exponent = math.frexp(abs(value))
+        power = max(exponent - 1, 1 - bias) - width
+        mantissa = int(math.ldexp(fraction, exponent - power))
+    return f"{_sign(value)}{mantissa}p{'-' if power < 0 else '+'}{abs(power)}"

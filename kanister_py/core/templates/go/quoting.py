@@ -1,0 +1,170 @@
+"""Texts and characters in quotes, as Go writes and reads them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_ESCAPES = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
+_NEEDS_CARE = re.compile(r'[^ -~]|["\\]')
+_PRINTABLE = frozenset("LMNPS")
+_MAX_RUNE = 0x10FFFF
+
+
+def is_print(char: str) -> bool:
+    """Does Go count the character as one that shows? Of the spaces only the plain one does."""
+    if char <= "~":
+        return char >= " "
+    return unicodedata.category(char)[0] in _PRINTABLE
+
+
+def quote(text: str, *, ascii_only: bool = False) -> str:
+    """The text in double quotes, as `%q` writes it."""
+    if _NEEDS_CARE.search(text) is None:
+        return f'"{text}"'
+    return '"' + "".join(_escaped(char, '"', ascii_only=ascii_only) for char in text) + '"'
+
+
+def quote_rune(code: int, *, ascii_only: bool = False) -> str:
+    """A character in single quotes, as `%q` writes an integer."""
+    if code > _MAX_RUNE or code < 0 or 0xD800 <= code <= 0xDFFF:
+        code = 0xFFFD
+    return "'" + _escaped(chr(code), "'", ascii_only=ascii_only) + "'"
+
+
+def _escaped(char: str, mark: str, *, ascii_only: bool) -> str:
+    if char in (mark, "\\"):
+        return "\\" + char
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    if is_print(char) and not (ascii_only and code >= 0x80):
+        return char
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def can_backquote(text: str) -> bool:
+    """May the text stand between backquotes, unchanged?"""
+    return not any(
+        char == "`"
+        or char in ("\x7f", "\ufeff")
+        or (char < " " and char != "\t")
+        or "\ud800" <= char <= "\udfff"
+        for char in text
+    )
+
+
+def describe_rune(char: str) -> str:
+    """A character as `%#U` writes it: its number, and itself if it shows."""
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:
+        code, char = 0xFFFD, "\ufffd"
+    shown = f" '{char}'" if is_print(char) else ""
+    return f"U+{code:04X}{shown}"
+
+
+# Reading
+
+_SIMPLE = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+}
+_HEX_WIDTHS = {"x": 2, "u": 4, "U": 8}
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+class InvalidSyntax(ValueError):
+    """What stands in quotes is no Go literal."""
+
+    def __init__(self) -> None:
+        super().__init__("invalid syntax")
+
+
+def unquote(literal: str) -> str:
+    """The text a Go string literal stands for, double-quoted or raw."""
+    inside = literal[1:-1]
+    if literal[0] == "`":
+        return inside.replace("\r", "") if "\r" in inside else inside
+    if "\\" not in inside:
+        return inside
+    read: list[str] = []
+    at = 0
+    has_bytes = False
+    while at < len(inside):
+        if inside[at] != "\\":
+            end = inside.find("\\", at)
+            end = len(inside) if end < 0 else end
+            read.append(inside[at:end])
+            at = end
+            continue
+        code, is_byte, at = _read_escape(inside, at, '"')
+        if is_byte and code >= 0x80:
+            has_bytes = True
+            read.append(chr(0xDC00 + code))
+        else:
+            read.append(chr(code))
+    text = "".join(read)
+    # Escaped bytes may come together to a character after all.
+    return (
+        text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+        if (has_bytes)
+        else text
+    )
+
+
+def unquote_rune(literal: str) -> tuple[int, str]:
+    """The character at the start of a quoted one, and what stands after it."""
+    inside = literal[1:]
+    if not inside or inside[0] in "'\n" or inside == "":
+        raise InvalidSyntax
+    if inside[0] != "\\":
+        code = ord(inside[0])
+        return (0xFFFD if 0xDC80 <= code <= 0xDCFF else code), inside[1:]
+    code, _, end = _read_escape(inside, 0, "'")
+    return code, inside[end:]
+
+
+def _read_escape(text: str, at: int, mark: str) -> tuple[int, bool, int]:
+    """Which number does the escape at `at` stand for, is it a byte, and where does it end?"""
+    char = text[at + 1 : at + 2]
+    at += 2
+    width = _HEX_WIDTHS.get(char)
+    if width is not None:
+        digits = text[at : at + width]
+        if len(digits) < width or not _HEX.issuperset(digits):
+            raise InvalidSyntax
+        code = int(digits, 16)
+        if char != "x" and (code > _MAX_RUNE or 0xD800 <= code <= 0xDFFF):
+            raise InvalidSyntax
+        return code, char == "x", at + width
+    if char and char in "01234567":
+        digits = text[at - 1 : at + 2]
+        if len(digits) < 3 or any(each not in "01234567" for each in digits):
+            raise InvalidSyntax
+        code = int(digits, 8)
+        if code > 255:
+            raise InvalidSyntax
+        return code, True, at + 2
+    if char not in _SIMPLE or (char in "'\"" and char != mark):
+        raise InvalidSyntax
+    return ord(_SIMPLE[char]), False, at
