@@ -1,0 +1,86 @@
+"""In which language are the templates of a blueprint written?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kanister_py.core.errors import TemplateParseError, UnknownTemplateEngine
+from kanister_py.core.templates.go import FunctionTable, compile_template
+
+ENGINE_ANNOTATION = "kanister-py.io/template-engine"
+
+
+class Engine(StrEnum):
+    """The languages we have; the values are what the annotation says."""
+
+    GO = "go"
+    JINJA2 = "jinja2"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """Which language was taken, and why, in words for the author."""
+
+    engine: Engine
+    why: str
+
+
+def choose_engine(annotations: Mapping[str, str], templates: Iterable[str]) -> EngineChoice:
+    """Say in which language a blueprint's templates are written.
+
+    One blueprint has one language. What the annotation says holds; else a single
+    expression that only Go could mean settles it; else Go must be able to read all of
+    them.
+    """
+    asked = annotations.get(ENGINE_ANNOTATION)
+    if asked is not None:
+        if asked not in tuple(Engine):
+            raise UnknownTemplateEngine(asked, tuple(Engine))
+        return EngineChoice(Engine(asked), f"The annotation {ENGINE_ANNOTATION} says so")
+    texts = list(dict.fromkeys(text for text in templates if is_template(text)))
+    if not texts:
+        return EngineChoice(Engine.GO, "No text is a template")
+    for text in texts:
+        marker = _go_reading(text)
+        if marker:
+            return EngineChoice(Engine.GO, f"An expression reads {marker}")
+    for text in texts:
+        try:
+            compile_template(text, blueprint_functions())
+        except TemplateParseError as error:
+            return EngineChoice(Engine.JINJA2, f"Go cannot read all of them: {error.message}")
+    return EngineChoice(Engine.GO, "All of them can be read as Go")
+
+
+def is_template(text: str, engine: Engine | None = None) -> bool:
+    """Say whether a text is anything but itself; without an engine, in any language."""
+    if engine is Engine.GO:
+        return "{{" in text
+    return "{" in text and ("{{" in text or "{%" in text or "{#" in text)
+
+
+def blueprint_functions() -> FunctionTable:
+    """The functions that the Go templates of a blueprint may call."""
+    # Some five hundred functions: a run whose args are plain text does without them.
+    from kanister_py.core.templates.go.sprig import BLUEPRINT_FUNCTIONS
+
+    return BLUEPRINT_FUNCTIONS
+
+
+_EXPRESSION = re.compile(r"\{\{(?!-?\s*/\*)(.*?)\}\}", re.DOTALL)
+_QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|`[^`]*`|\'(?:\\.|[^\'\\\n])*\'')
+# A field of the dot follows nothing it could be the field of.
+_READING = re.compile(r"(?<![\w.)\]}$\"])\.[^\W\d]\w*|\$[^\W\d]\w*")
+
+
+def _go_reading(text: str) -> str:
+    """The first `.Field` or `$variable` that an expression of a text reads."""
+    for expression in _EXPRESSION.finditer(text):
+        # What was quoted leaves a quote behind, so that `"a".b` stays what it was.
+        found = _READING.search(_QUOTED.sub('"', expression[1]))
+        if found:
+            return found[0]
+    return ""

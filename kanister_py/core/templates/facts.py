@@ -1,0 +1,415 @@
+"""What must be read before an action's templates can be rendered, and what was found?
+
+`needs_of` and its kin say what must be read, as data; somebody else reads it; the
+rest of the module turns it into `ActionFacts`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from kanister_py.core.errors import InvalidObjectReference, InvalidProfile
+from kanister_py.core.objects.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENT_CONFIGS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    SECRETS,
+    STATEFUL_SETS,
+    GroupVersionResource,
+)
+
+KubeObject = Mapping[str, Any]
+
+
+# What must be read
+
+
+class WorkloadKind(StrEnum):
+    """Kinds of which a template sees the pods; the value is what an ActionSet calls them."""
+
+    STATEFUL_SET = "statefulset"
+    DEPLOYMENT = "deployment"
+    DEPLOYMENT_CONFIG = "deploymentconfig"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectNeed:
+    """One object that must be read. An empty namespace means an object of the whole cluster."""
+
+    resource: GroupVersionResource
+    name: str
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionNeeds:
+    """What must be read for the object an action acts on.
+
+    With a `workload`, its pods are wanted too: those that match the selector of the
+    object, and before them the `owners` that stand between it and them.
+    """
+
+    object: ObjectNeed
+    workload: WorkloadKind | None = None
+    owners: GroupVersionResource | None = None
+    has_pvc: bool = False
+    has_namespace: bool = False
+
+
+_WORKLOADS: Final[
+    Mapping[str, tuple[WorkloadKind, GroupVersionResource, GroupVersionResource | None]]
+] = {
+    "statefulset": (WorkloadKind.STATEFUL_SET, STATEFUL_SETS, None),
+    "deployment": (WorkloadKind.DEPLOYMENT, DEPLOYMENTS, REPLICA_SETS),
+    "deploymentconfig": (
+        WorkloadKind.DEPLOYMENT_CONFIG,
+        DEPLOYMENT_CONFIGS,
+        REPLICATION_CONTROLLERS,
+    ),
+}
+
+
+def needs_of(reference: Mapping[str, Any]) -> ActionNeeds:
+    """Say what must be read for an action on the object of `reference`.
+
+    The kind is compared without regard to capitals. A kind that is not known needs
+    `apiVersion` (a version only: the group stands by itself) and `resource`.
+    """
+    kind = str(reference.get("kind") or "").lower()
+    name, namespace = _text(reference, "name"), _text(reference, "namespace")
+    if kind in _WORKLOADS:
+        workload, resource, owners = _WORKLOADS[kind]
+        return ActionNeeds(ObjectNeed(resource, name, namespace), workload, owners)
+    if kind == "pvc":
+        return ActionNeeds(ObjectNeed(PERSISTENT_VOLUME_CLAIMS, name, namespace), has_pvc=True)
+    if kind == "namespace":
+        return ActionNeeds(ObjectNeed(NAMESPACES, name), has_namespace=True)
+    version, plural = _text(reference, "apiVersion"), _text(reference, "resource")
+    if not version or not plural:
+        raise InvalidObjectReference(kind, name)
+    resource = GroupVersionResource(_text(reference, "group"), version, plural)
+    return ActionNeeds(ObjectNeed(resource, name, namespace))
+
+
+_REFERABLE: Final = {"secret": SECRETS, "configmap": CONFIG_MAPS}
+
+
+def needs_of_phase(objects: Mapping[str, Mapping[str, Any]]) -> dict[str, ObjectNeed]:
+    """Say what must be read for the rendered `objects` of a phase; other kinds are left out."""
+    return {
+        name: ObjectNeed(resource, _text(each, "name"), _text(each, "namespace"))
+        for name, each in objects.items()
+        if (resource := _REFERABLE.get(_text(each, "kind").lower())) is not None
+    }
+
+
+def _text(reference: Mapping[str, Any], key: str) -> str:
+    value = reference.get(key)
+    return "" if value is None else str(value)
+
+
+# What was found
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A workload and its running pods, with the containers of each in the same order.
+
+    `persistent_volume_claims` maps each pod to its claims, and those to the paths at
+    which its containers have them.
+    """
+
+    name: str
+    namespace: str
+    pods: tuple[str, ...] = ()
+    containers: tuple[tuple[str, ...], ...] = ()
+    persistent_volume_claims: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Something of which a template sees no more than where it is."""
+
+    name: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class KopiaServer:
+    """How to log in to a Kopia server."""
+
+    username: str
+    hostname: str
+    password: str
+    cert: str
+    connect_options: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """An identity and its secret, read out of a Secret."""
+
+    id: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedProfile:
+    """A Profile with what its credential refers to. One of the last three is set."""
+
+    location: Mapping[str, str]
+    credential_type: str
+    skip_ssl_verify: bool = False
+    key_pair: KeyPair | None = None
+    secret: KubeObject | None = None
+    kopia_server: KopiaServer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFacts:
+    """What was read for one action before its first phase. None is Go's nil."""
+
+    time: str
+    object: Mapping[str, Any] | None = None
+    stateful_set: Workload | None = None
+    deployment: Workload | None = None
+    deployment_config: Workload | None = None
+    pvc: Named | None = None
+    namespace: Named | None = None
+    artifacts: Mapping[str, Mapping[str, Any]] | None = None
+    config_maps: Mapping[str, KubeObject] = field(default_factory=dict)
+    secrets: Mapping[str, KubeObject] = field(default_factory=dict)
+    profile: ResolvedProfile | None = None
+    options: Mapping[str, str] | None = None
+    pod_override: Mapping[str, Any] | None = None
+    pod_labels: Mapping[str, str] | None = None
+    pod_annotations: Mapping[str, str] | None = None
+
+    @property
+    def workload(self) -> Workload | None:
+        """The workload the action is about, of whichever kind."""
+        return self.stateful_set or self.deployment or self.deployment_config
+
+
+def facts_of_object(
+    reference: Mapping[str, Any], found: KubeObject, workload: Workload | None = None
+) -> dict[str, Any]:
+    """Say which fields of `ActionFacts` come from the object of an action.
+
+    A namespace is named by the reference's `namespace` in both fields, so with only
+    a `name` both are empty. Blueprints rely on it.
+    """
+    needs = needs_of(reference)
+    facts: dict[str, Any] = {"object": found}
+    namespace = _text(reference, "namespace")
+    if needs.workload is not None:
+        facts[needs.workload.name.lower()] = workload
+    if needs.has_pvc:
+        facts["pvc"] = Named(_text(reference, "name"), namespace)
+    if needs.has_namespace:
+        facts["namespace"] = Named(namespace, namespace)
+    return facts
+
+
+# Pods of a workload
+
+_REVISION_MARKS: Final = {
+    WorkloadKind.DEPLOYMENT: (
+        ("metadata", "annotations", "deployment.kubernetes.io/revision"),
+        "deployment.kubernetes.io/revision",
+    ),
+    WorkloadKind.DEPLOYMENT_CONFIG: (
+        ("status", "latestVersion"),
+        "openshift.io/deployment-config.latest-version",
+    ),
+}
+
+
+def owner_of_pods(
+    kind: WorkloadKind, workload: KubeObject, owners: Iterable[KubeObject]
+) -> KubeObject | None:
+    """Say which object owns the pods of a workload's present revision; None if there is none."""
+    if kind is WorkloadKind.STATEFUL_SET:
+        return workload
+    path, mark = _REVISION_MARKS[kind]
+    wanted: Any = workload
+    for step in path:
+        wanted = (wanted or {}).get(step)
+    for owner in owners:
+        annotations = owner["metadata"].get("annotations") or {}
+        if _is_owned_by(owner, workload) and annotations.get(mark) == str(wanted):
+            return owner
+    return None
+
+
+def workload_of(workload: KubeObject, owner: KubeObject, pods: Iterable[KubeObject]) -> Workload:
+    """Say what a template sees of a workload: only pods that run count."""
+    running = [
+        pod
+        for pod in pods
+        if (pod.get("status") or {}).get("phase") == "Running" and _is_owned_by(pod, owner)
+    ]
+    claims = {pod["metadata"]["name"]: _claims_of(pod) for pod in running}
+    return Workload(
+        name=workload["metadata"]["name"],
+        namespace=workload["metadata"].get("namespace", ""),
+        pods=tuple(claims),
+        containers=tuple(
+            tuple(each["name"] for each in pod["status"].get("containerStatuses") or ())
+            for pod in running
+        ),
+        persistent_volume_claims={name: found for name, found in claims.items() if found},
+    )
+
+
+def _is_owned_by(obj: KubeObject, owner: KubeObject) -> bool:
+    uid = owner["metadata"].get("uid")
+    return any(each.get("uid") == uid for each in obj["metadata"].get("ownerReferences") or ())
+
+
+def _claims_of(pod: KubeObject) -> dict[str, str]:
+    """Which claims do the regular containers of a pod mount, and where?"""
+    spec = pod.get("spec") or {}
+    claims = {
+        each["name"]: each["persistentVolumeClaim"]["claimName"]
+        for each in spec.get("volumes") or ()
+        if each.get("persistentVolumeClaim")
+    }
+    return {
+        claims[mount["name"]]: mount["mountPath"]
+        for container in spec.get("containers") or ()
+        for mount in container.get("volumeMounts") or ()
+        if mount["name"] in claims
+    }
+
+
+# Profiles
+
+
+def needs_of_profile(profile: KubeObject) -> tuple[ObjectNeed, ...]:
+    """Say which Secrets hold the credential of a profile."""
+    return tuple(dict.fromkeys(_secret_need(each) for each in _secret_references(profile)))
+
+
+def _secret_references(profile: KubeObject) -> list[Mapping[str, Any]]:
+    credential = profile.get("credential") or {}
+    match credential.get("type"):
+        case "keyPair":
+            return [(credential.get("keyPair") or {}).get("secret") or {}]
+        case "secret":
+            return [credential.get("secret") or {}]
+        case "kopia":
+            server = credential.get("kopiaServerSecret") or {}
+            return [(server.get(key) or {}).get("secret") or {} for key in _KOPIA_KEYS]
+    return []
+
+
+_KOPIA_KEYS: Final = ("userPassphrase", "tlsCert")
+
+
+def _secret_need(reference: Mapping[str, Any]) -> ObjectNeed:
+    return ObjectNeed(SECRETS, _text(reference, "name"), _text(reference, "namespace"))
+
+
+def resolve_profile(
+    profile: KubeObject, secrets: Mapping[ObjectNeed, KubeObject]
+) -> ResolvedProfile:
+    """Put what a profile's Secrets say in place of the references to them."""
+    credential = profile.get("credential") or {}
+    kind = _text(credential, "type")
+    location = {
+        key: _text(profile.get("location") or {}, key)
+        for key in ("type", "bucket", "endpoint", "prefix", "region")
+    }
+    found = [secrets[need] for need in map(_secret_need, _secret_references(profile))]
+    key_pair, secret, server = None, None, None
+    if kind == "keyPair":
+        pair = credential.get("keyPair") or {}
+        key_pair = KeyPair(
+            _text_in(found[0], _text(pair, "idField")),
+            _text_in(found[0], _text(pair, "secretField")),
+        )
+    elif kind == "secret":
+        secret = found[0]
+        check_credential_secret(secret)
+    elif kind == "kopia":
+        server = _kopia_server(credential.get("kopiaServerSecret") or {}, found)
+    else:
+        raise InvalidProfile(f"CredentialType '{kind}' not supported")
+    skip = bool(profile.get("skipSSLVerify"))
+    return ResolvedProfile(location, kind, skip, key_pair, secret, server)
+
+
+def _kopia_server(server: Mapping[str, Any], found: Sequence[KubeObject]) -> KopiaServer:
+    password, cert = (
+        _text_in(secret, _text(server.get(key) or {}, "key"))
+        for key, secret in zip(_KOPIA_KEYS, found, strict=True)
+    )
+    return KopiaServer(
+        _text(server, "username"),
+        _text(server, "hostname"),
+        password,
+        cert,
+        server.get("connectOptions"),
+    )
+
+
+def _text_in(secret: KubeObject, key: str) -> str:
+    data = secret.get("data") or {}
+    if key not in data:
+        meta = secret["metadata"]
+        raise InvalidProfile(
+            f"Key '{key}' not found in secret '{meta.get('namespace', '')}:{meta['name']}'"
+        )
+    return b64decode(data[key]).decode("utf-8", "surrogateescape")
+
+
+_AWS: Final = "secrets.kanister.io/aws"
+# Which keys must, and which may, a Secret of each type have?
+_CREDENTIALS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    _AWS: (("aws_access_key_id", "aws_secret_access_key"), ("role",)),
+    "secrets.kanister.io/azure": (
+        (),
+        (
+            "azure_storage_account_id",
+            "azure_storage_key",
+            "azure_storage_environment",
+            "azure_federated_identity",
+        ),
+    ),
+    "secrets.kanister.io/gcp": (
+        (),
+        ("gcp_project_id", "gcp_service_key", "service-account.json"),
+    ),
+    "secrets.kanister.io/filestore": ((), ()),
+}
+
+
+def check_credential_secret(secret: KubeObject) -> None:
+    """Refuse a Secret that no location can be opened with."""
+    kind, meta = secret.get("type", ""), secret["metadata"]
+    name = f"{meta.get('namespace', '')}:{meta['name']}"
+    if kind not in _CREDENTIALS:
+        known = ", ".join(_CREDENTIALS)
+        raise InvalidProfile(
+            f"Secret type '{kind}' of secret '{name}' not supported; known: {known}"
+        )
+    required, optional = _CREDENTIALS[kind]
+    keys = set(secret.get("data") or {})
+    missing = [key for key in required if key not in keys]
+    if missing:
+        raise InvalidProfile(f"Key '{missing[0]}' not found in secret '{name}'")
+    unknown = sorted(keys - {*required, *optional})
+    if kind == _AWS and unknown:
+        raise InvalidProfile(
+            f"Secret '{name}' has an unknown field '{unknown[0]}'; "
+            f"known: {', '.join((*required, *optional))}"
+        )

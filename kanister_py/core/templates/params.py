@@ -1,0 +1,324 @@
+"""What does a template see?
+
+The tree is in Go's names and of Go's types, so that texts of errors and everything
+that prints a type say what Go would say. It is built from facts that somebody else
+has read, each part when it is first looked at; it grows with each phase and is never
+built anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kanister_py.core.templates.facts import ActionFacts, Named, ResolvedProfile, Workload
+from kanister_py.core.templates.go.values import (
+    ANY_MAP,
+    BOOL,
+    INT,
+    STRING,
+    STRING_MAP,
+    STRINGS,
+    Field,
+    GoMap,
+    GoType,
+    Struct,
+    Value,
+    map_of,
+    named_type,
+    pointer_to,
+    slice_of,
+    struct_type,
+    wrap,
+    zero,
+)
+from kanister_py.core.templates.kube_types import (
+    CONFIG_MAPS,
+    SECRET,
+    SECRETS,
+    config_map_value,
+    secret_value,
+    whole_numbers,
+)
+
+KubeObject = Mapping[str, Any]
+
+
+def _workload_type(name: str) -> GoType:
+    return struct_type(
+        name,
+        Field("Name", STRING),
+        Field("Namespace", STRING),
+        Field("Pods", STRINGS),
+        Field("Containers", slice_of(STRINGS)),
+        Field("PersistentVolumeClaims", map_of(STRING, STRING_MAP)),
+    )
+
+
+def _place_type(name: str) -> GoType:
+    return struct_type(name, Field("Name", STRING), Field("Namespace", STRING))
+
+
+LOCATION = struct_type(
+    "v1alpha1.Location",
+    Field("Type", named_type("v1alpha1.LocationType", STRING), "type"),
+    Field("Bucket", STRING, "bucket"),
+    Field("Endpoint", STRING, "endpoint"),
+    Field("Prefix", STRING, "prefix"),
+    Field("Region", STRING, "region"),
+)
+ARTIFACT = struct_type(
+    "v1alpha1.Artifact",
+    Field("KeyValue", STRING_MAP, "keyValue,omitempty"),
+    Field("KopiaSnapshot", STRING, "kopiaSnapshot,omitempty"),
+)
+KEY_PAIR = struct_type("param.KeyPair", Field("ID", STRING), Field("Secret", STRING))
+KOPIA_SERVER = struct_type(
+    "param.KopiaServerCreds",
+    Field("Username", STRING),
+    Field("Hostname", STRING),
+    Field("Password", STRING),
+    Field("Cert", STRING),
+    Field("ConnectOptions", map_of(STRING, INT)),
+)
+CREDENTIAL = struct_type(
+    "param.Credential",
+    Field("Type", named_type("param.CredentialType", STRING)),
+    Field("KeyPair", pointer_to(KEY_PAIR)),
+    Field("Secret", pointer_to(SECRET)),
+    Field("KopiaServerSecret", pointer_to(KOPIA_SERVER)),
+)
+PROFILE = struct_type(
+    "param.Profile",
+    Field("Location", LOCATION),
+    Field("Credential", CREDENTIAL),
+    Field("SkipSSLVerify", BOOL),
+)
+PHASE = struct_type(
+    "param.Phase",
+    Field("Secrets", SECRETS),
+    Field("ConfigMaps", CONFIG_MAPS),
+    Field("Output", ANY_MAP),
+)
+_PHASE_POINTER = pointer_to(PHASE)
+_PHASES = map_of(STRING, _PHASE_POINTER)
+TEMPLATE_PARAMS = struct_type(
+    "param.TemplateParams",
+    Field("StatefulSet", pointer_to(_workload_type("param.StatefulSetParams"))),
+    Field("DeploymentConfig", pointer_to(_workload_type("param.DeploymentConfigParams"))),
+    Field("Deployment", pointer_to(_workload_type("param.DeploymentParams"))),
+    Field("PVC", pointer_to(_place_type("param.PVCParams"))),
+    Field("Namespace", pointer_to(_place_type("param.NamespaceParams"))),
+    Field("ArtifactsIn", map_of(STRING, ARTIFACT)),
+    Field("ConfigMaps", CONFIG_MAPS),
+    Field("Secrets", SECRETS),
+    Field("Time", STRING),
+    Field("Profile", pointer_to(PROFILE)),
+    Field("Options", STRING_MAP),
+    Field("Object", ANY_MAP),
+    Field("Phases", _PHASES),
+    Field("DeferPhase", _PHASE_POINTER),
+    Field("CurrentPhase", _PHASE_POINTER),
+    Field("PodOverride", named_type("v1alpha1.JSONMap", ANY_MAP)),
+    Field("PodAnnotations", STRING_MAP),
+    Field("PodLabels", STRING_MAP),
+)
+ROOT_NAMES = frozenset(TEMPLATE_PARAMS.fields)
+"""What a template can read at the top of the tree."""
+
+
+class Params:
+    """What the templates of one action see; belongs to that action's run alone.
+
+    A phase is entered before its args are rendered and left with its output; both
+    cost the same however many phases came before.
+    """
+
+    __slots__ = ("_phases", "facts", "root")
+
+    def __init__(self, facts: ActionFacts) -> None:
+        self.facts = facts
+        self._phases = GoMap(_PHASES)
+        self.root = Struct(
+            TEMPLATE_PARAMS,
+            {
+                "Time": facts.time,
+                "Phases": self._phases,
+                "DeferPhase": Struct(_PHASE_POINTER),
+            },
+            {
+                "StatefulSet": lambda: _workload("StatefulSet", facts.stateful_set),
+                "DeploymentConfig": lambda: _workload("DeploymentConfig", facts.deployment_config),
+                "Deployment": lambda: _workload("Deployment", facts.deployment),
+                "PVC": lambda: _place("PVC", facts.pvc),
+                "Namespace": lambda: _place("Namespace", facts.namespace),
+                "ArtifactsIn": lambda: _artifacts(facts.artifacts),
+                "ConfigMaps": lambda: _config_maps(facts.config_maps),
+                "Secrets": lambda: _secrets(facts.secrets),
+                "Profile": lambda: _profile(facts.profile),
+                "Options": lambda: wrap(STRING_MAP, facts.options),
+                "Object": lambda: _custom(ANY_MAP, facts.object),
+                "PodOverride": lambda: _custom(_type_of("PodOverride"), facts.pod_override),
+                "PodAnnotations": lambda: wrap(STRING_MAP, facts.pod_annotations),
+                "PodLabels": lambda: wrap(STRING_MAP, facts.pod_labels),
+            },
+        )
+
+    def enter_phase(
+        self,
+        name: str,
+        secrets: Mapping[str, KubeObject] | None = None,
+        config_maps: Mapping[str, KubeObject] | None = None,
+    ) -> None:
+        """Let templates see the objects of a phase, whose output is nil until it is left."""
+        self._phases[name] = _phase(secrets, config_maps)
+
+    def leave_phase(self, name: str, output: Mapping[str, Any] | None) -> None:
+        """Let templates see what a phase gave; a phase that failed gives None."""
+        if name not in self._phases:
+            self.enter_phase(name)
+        self._phases[name]["Output"] = _output(output)
+
+    def enter_defer_phase(
+        self,
+        secrets: Mapping[str, KubeObject] | None = None,
+        config_maps: Mapping[str, KubeObject] | None = None,
+    ) -> None:
+        """As for a phase: the deferPhase is found under a name of its own."""
+        self.root["DeferPhase"] = _phase(secrets, config_maps)
+
+    def leave_defer_phase(self, output: Mapping[str, Any] | None) -> None:
+        """Let templates see what the deferPhase gave."""
+        self.root["DeferPhase"]["Output"] = _output(output)
+
+    def root_inside(self, phase: str) -> Struct:
+        """The tree as a function sees it while it runs: its phase is `.CurrentPhase`.
+
+        An empty name means the deferPhase.
+        """
+        root = self.root.pointed_at()
+        current = self._phases.get(phase) if phase else self.root["DeferPhase"]
+        root["CurrentPhase"] = zero(_PHASE_POINTER) if current is None else current
+        return root
+
+    def secret_texts(self) -> Iterator[str]:
+        """Every secret that a template could have read so far, as text; some more than once."""
+        profile = self.facts.profile
+        if profile is not None:
+            if profile.key_pair is not None:
+                yield profile.key_pair.secret
+            if profile.kopia_server is not None:
+                yield profile.kopia_server.password
+            if profile.secret is not None:
+                yield from _texts_of({"": secret_value(profile.secret)})
+        yield from _texts_of(self.root["Secrets"])
+        for phase in (*self._phases.values(), self.root["DeferPhase"]):
+            yield from _texts_of(phase["Secrets"])
+
+
+def _texts_of(secrets: Mapping[str, Struct]) -> Iterator[str]:
+    for secret in secrets.values():
+        for data in secret["Data"].values():
+            yield data.decode("utf-8", "surrogateescape")
+
+
+def _type_of(field: str) -> GoType:
+    return TEMPLATE_PARAMS.fields[field].type
+
+
+def _workload(field: str, found: Workload | None) -> Value:
+    if found is None:
+        return zero(_type_of(field))
+    return wrap(
+        _type_of(field),
+        {
+            "Name": found.name,
+            "Namespace": found.namespace,
+            "Pods": found.pods,
+            "Containers": found.containers,
+            "PersistentVolumeClaims": found.persistent_volume_claims,
+        },
+    )
+
+
+def _place(field: str, found: Named | None) -> Value:
+    if found is None:
+        return zero(_type_of(field))
+    return wrap(_type_of(field), {"Name": found.name, "Namespace": found.namespace})
+
+
+def _artifacts(found: Mapping[str, Mapping[str, Any]] | None) -> Value:
+    if found is None:
+        return zero(_type_of("ArtifactsIn"))
+    return wrap(
+        _type_of("ArtifactsIn"),
+        {
+            name: {
+                "KeyValue": each.get("keyValue"),
+                "KopiaSnapshot": each.get("kopiaSnapshot") or "",
+            }
+            for name, each in found.items()
+        },
+    )
+
+
+def _secrets(found: Mapping[str, KubeObject] | None) -> GoMap:
+    return GoMap(SECRETS, {name: secret_value(each) for name, each in (found or {}).items()})
+
+
+def _config_maps(found: Mapping[str, KubeObject] | None) -> GoMap:
+    return GoMap(
+        CONFIG_MAPS, {name: config_map_value(each) for name, each in (found or {}).items()}
+    )
+
+
+def _custom(go_type: GoType, found: Mapping[str, Any] | None) -> Value:
+    if found is None:
+        return zero(go_type)
+    numbered = whole_numbers(found)
+    return numbered if go_type is ANY_MAP else GoMap(go_type, numbered)
+
+
+def _profile(found: ResolvedProfile | None) -> Value:
+    if found is None:
+        return zero(_type_of("Profile"))
+    pair, server = found.key_pair, found.kopia_server
+    credential = {
+        "Type": found.credential_type,
+        "KeyPair": pair and {"ID": pair.id, "Secret": pair.secret},
+        "Secret": found.secret and secret_value(found.secret, pointer_to(SECRET)),
+        "KopiaServerSecret": server
+        and {
+            "Username": server.username,
+            "Hostname": server.hostname,
+            "Password": server.password,
+            "Cert": server.cert,
+            "ConnectOptions": server.connect_options,
+        },
+    }
+    location = {key.capitalize(): each for key, each in found.location.items()}
+    return wrap(
+        _type_of("Profile"),
+        {
+            "Location": location,
+            "Credential": credential,
+            "SkipSSLVerify": found.skip_ssl_verify,
+        },
+    )
+
+
+def _phase(
+    secrets: Mapping[str, KubeObject] | None, config_maps: Mapping[str, KubeObject] | None
+) -> Struct:
+    return Struct(
+        _PHASE_POINTER,
+        None,
+        {
+            "Secrets": lambda: _secrets(secrets),
+            "ConfigMaps": lambda: _config_maps(config_maps),
+        },
+    )
+
+
+def _output(output: Mapping[str, Any] | None) -> Value:
+    return zero(ANY_MAP) if output is None else dict(output)

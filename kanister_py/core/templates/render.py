@@ -1,0 +1,124 @@
+"""What do a phase's args say, now that everything they refer to is known?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kanister_py.core.errors import RenderFailed, TemplateError, TemplateKeyMissing
+from kanister_py.core.objects.documents import text_of_path
+from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
+from kanister_py.core.templates.go import DEFAULT, NO_EFFECTS, Effects, Limits, compile_template
+from kanister_py.core.templates.params import Params
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Renderer:
+    """Renders texts over params, in the language of one blueprint.
+
+    What it is handed of the world (`effects`) and how much it may do (`limits`) holds
+    for each text by itself.
+    """
+
+    engine: Engine = Engine.GO
+    effects: Effects = field(default=NO_EFFECTS)
+    limits: Limits = field(default=DEFAULT)
+
+    def text(self, template: str, params: Params, path: Path = ()) -> str:
+        """Say what one text means."""
+        if not is_template(template, self.engine):
+            return template
+        try:
+            return self._render(template, params)
+        except TemplateError as error:
+            raise RenderFailed(_message_of(error), text_of_path(path), error) from None
+
+    def _render(self, template: str, params: Params) -> str:
+        if self.engine is Engine.GO:
+            compiled = compile_template(template, blueprint_functions())
+            return compiled.execute(params.root, self.effects, self.limits)
+        # Jinja2 takes longer to import than most runs take; they do without it.
+        from kanister_py.core.templates.jinja import compile_jinja
+
+        return compile_jinja(template).execute(params, self.effects, self.limits)
+
+    def value(self, value: Any, params: Params, path: Path = ()) -> Any:
+        """Render every text inside a value, keys included; anything else stays what it is.
+
+        What a template makes is text and is not read again: `"{{ 3 }}"` is `"3"`.
+        """
+        if isinstance(value, str):
+            return self.text(value, params, path)
+        if isinstance(value, Mapping):
+            return {
+                self.text(key, params, (*path, key)): self.value(each, params, (*path, key))
+                for key, each in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self.value(each, params, (*path, at)) for at, each in enumerate(value)]
+        return value
+
+    def args(self, args: Mapping[str, Any], params: Params, path: Path = ()) -> dict[str, Any]:
+        """Render the args of a phase. The names of args are rendered too, as any key is."""
+        rendered = self.value(args, params, path)
+        assert isinstance(rendered, dict)
+        return rendered
+
+    def references(
+        self, objects: Mapping[str, Mapping[str, Any]], params: Params, path: Path = ()
+    ) -> dict[str, dict[str, str]]:
+        """Render the `objects` of a phase: which Secrets and ConfigMaps it wants to see."""
+        rendered = {}
+        for name, reference in objects.items():
+            try:
+                rendered[name] = {
+                    key: self.text(_text_of(reference.get(key)), params, (*path, name, key))
+                    for key in _REFERENCE_KEYS
+                }
+            except RenderFailed as error:
+                message = f"could not render object reference {{{name}}}: {error.message}"
+                raise RenderFailed(message, error.path, error.cause) from None
+        return rendered
+
+    def artifacts(
+        self, artifacts: Mapping[str, Mapping[str, Any]], params: Params, path: Path = ()
+    ) -> dict[str, dict[str, Any]]:
+        """Render output artifacts: their values, never their keys."""
+        return {
+            name: self._artifact(artifact, params, (*path, name))
+            for name, artifact in artifacts.items()
+        }
+
+    def _artifact(self, artifact: Mapping[str, Any], params: Params, path: Path) -> dict[str, Any]:
+        rendered: dict[str, Any] = {}
+        key_value, snapshot = artifact.get("keyValue"), artifact.get("kopiaSnapshot")
+        if key_value is not None:
+            rendered["keyValue"] = {
+                key: self.text(_text_of(each), params, (*path, "keyValue", key))
+                for key, each in key_value.items()
+            }
+        if snapshot:
+            rendered["kopiaSnapshot"] = self.text(snapshot, params, (*path, "kopiaSnapshot"))
+        return rendered
+
+    def is_wanted(self, condition: str, params: Params, path: Path = ()) -> bool:
+        """Say whether a phase's `if` lets it run."""
+        return self.text(condition, params, path).strip() not in _UNWANTED
+
+
+_REFERENCE_KEYS = ("apiVersion", "group", "resource", "kind", "name", "namespace")
+_UNWANTED = frozenset({"", "false", "0", "<no value>"})
+
+
+def _text_of(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _message_of(error: TemplateError) -> str:
+    """Say what went wrong as Kanister does: of a missing key, it names no more than the key."""
+    if isinstance(error, TemplateKeyMissing):
+        return f'Failed to render template: "{error.key}" not found'
+    return error.message
