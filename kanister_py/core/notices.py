@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+def _nothing() -> Mapping[str, str]:
+    return MappingProxyType({})
 
 
 class Severity(StrEnum):
@@ -30,7 +32,7 @@ class Notice:
     severity: Severity = Severity.WARNING
     function: str = ""
     version: str = ""
-    facts: Mapping[str, str] = field(default=_NOTHING)
+    facts: Mapping[str, str] = field(default_factory=_nothing)
 
     def as_dict(self) -> dict[str, object]:
         data: dict[str, object] = {"reason": self.reason, "severity": str(self.severity)}

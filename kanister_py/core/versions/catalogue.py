@@ -7,7 +7,7 @@ used twice, so removed versions stay listed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date as Date  # noqa: N812 - a field is called date
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
@@ -80,7 +80,7 @@ def _date_of(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return date.fromisoformat(value)
+        return Date.fromisoformat(value)
     except ValueError:
         raise ValueError(f"Must be a date such as 2026-11-18, found {value!r}") from None
 
@@ -107,7 +107,7 @@ class ReleaseRecord(Record):
     """A release of the package: deprecation windows are counted in these."""
 
     version: ReleaseField
-    date: Annotated[date | None, BeforeValidator(_date_of)] = None
+    date: Annotated[Date | None, BeforeValidator(_date_of)] = None
 
 
 def releases_of(records: Sequence[ReleaseRecord]) -> tuple[Release, ...]:

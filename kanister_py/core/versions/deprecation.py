@@ -10,7 +10,10 @@ from types import MappingProxyType
 
 from kanister_py.core.versions.semver import Version
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+def _nothing() -> Mapping[str, str]:
+    return MappingProxyType({})
+
 
 WINDOW_IN_RELEASES = 2
 """How many releases a deprecated version is still served for, at the least."""
@@ -43,10 +46,10 @@ class Listing:
     deprecated_in: Version | None = None
     removed_in: Version | None = None
     replacement: Version | None = None
-    renamed_args: Mapping[str, str] = field(default=_NOTHING)
+    renamed_args: Mapping[str, str] = field(default_factory=_nothing)
     reads: tuple[Read, ...] = ()
     message: str = ""
-    annotations: Mapping[str, str] = field(default=_NOTHING)
+    annotations: Mapping[str, str] = field(default_factory=_nothing)
 
 
 class Support(StrEnum):

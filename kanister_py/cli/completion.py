@@ -1,0 +1,95 @@
+"""Print a completion script for a shell.
+
+source <(kanister-py completion bash)
+source <(kanister-py completion zsh)
+kanister-py completion fish | source
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from kanister_py.cli.parser import Parser
+
+_BASH = """\
+_kanister_py() {
+  local IFS=$'\\n' found
+  found=$(kanister-py completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  COMPREPLY=($(compgen -W "$found" -- "${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _kanister_py kanister-py
+"""
+
+_ZSH = """\
+#compdef kanister-py
+_kanister_py() {
+  local -a found
+  found=("${(@f)$(kanister-py completion words -- "${words[@]:1:CURRENT-1}" 2>/dev/null)}")
+  if [[ -n "${found[1]}" ]]; then compadd -- $found; else _files; fi
+}
+compdef _kanister_py kanister-py
+"""
+
+_FISH = """\
+function __kanister_py_words
+  kanister-py completion words -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null
+end
+complete -c kanister-py -a '(__kanister_py_words)'
+"""
+
+_SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=[*_SCRIPTS, "words"], metavar="bash|zsh|fish")
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.shell == "words":
+        sys.stdout.writelines(f"{word}\n" for word in words_after(args.words))
+    else:
+        sys.stdout.write(_SCRIPTS[args.shell])
+    return 0
+
+
+def words_after(words: list[str]) -> Iterable[str]:
+    """Say what may stand where the last of these words is being typed."""
+    from kanister_py.cli.main import ALIASES, COMMANDS, PROGRAM, module_of
+
+    if len(words) <= 1:
+        return [*COMMANDS, "--help", "--version"]
+    command = ALIASES.get(words[0], words[0])
+    if command not in COMMANDS:
+        return []
+    parser = Parser(prog=f"{PROGRAM} {command}", environment={})
+    module_of(command).add_arguments(parser)
+    return _choices_of(parser, words[1:])
+
+
+def _choices_of(parser: argparse.ArgumentParser, words: list[str]) -> Iterable[str]:
+    before = words[-2] if len(words) > 1 else ""
+    found: list[str] = []
+    for action in parser._actions:  # noqa: SLF001 - argparse shows its flags in no other way
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - the same
+            verbs: dict[str, Any] = action.choices
+            if words[0] in verbs and len(words) > 1:
+                return [*_choices_of(verbs[words[0]], words[1:]), *_function_names(words)]
+            found += verbs
+        elif before and before in action.option_strings and action.nargs != 0:
+            return [str(each) for each in action.choices or ()]
+        elif action.help != argparse.SUPPRESS:
+            found += action.option_strings
+            found += [str(each) for each in action.choices or () if not action.option_strings]
+    return found
+
+
+def _function_names(words: list[str]) -> Iterable[str]:
+    if words[0] not in ("describe", "diff") or words[-1].startswith("-"):
+        return ()
+    from kanister_py.wiring import read_functions
+
+    return read_functions().registry.names

@@ -1,0 +1,276 @@
+"""See which functions and versions there are, and what changes between them.
+
+kanister-py functions list
+kanister-py functions describe KubeTask@v0.1.0
+kanister-py functions diff KubeTask v0.0.0 v0.1.0
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kanister_py.cli.output import DATA_FORMATS, paint, say, table, write_data
+from kanister_py.core.registry.choose import choose_version
+from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind
+from kanister_py.core.registry.reference import (
+    differences,
+    function_summary,
+    status_of,
+    version_reference,
+)
+from kanister_py.core.versions.deprecation import Listing, Support
+from kanister_py.core.versions.semver import parse_version
+from kanister_py.executor.loading import load_function
+from kanister_py.wiring import Functions, read_functions
+
+_COLOURS = {"stable": "green", "deprecated": "yellow", "removed": "red", "planned": "dim"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", prog=parser.prog)
+    list_ = verbs.add_parser(
+        "list",
+        help="every function with its versions",
+        description="Every function with its versions, the newest first, and what they are worth.",
+    )
+    list_.add_argument(
+        "--kind",
+        choices=[str(kind) for kind in FunctionKind],
+        help="only functions of blueprints, or of compositions",
+    )
+    list_.add_argument(
+        "--all", action="store_true", help="removed and planned versions, too, in the table"
+    )
+    describe = verbs.add_parser(
+        "describe",
+        help="arguments, outputs and status of one version",
+        description="Arguments with their defaults, outputs, and the status of one version: "
+        "the one a phase gets that names none, unless you name one.",
+    )
+    describe.add_argument("name", metavar="NAME[@VERSION]", help="such as KubeTask@v0.1.0")
+    diff = verbs.add_parser(
+        "diff",
+        help="what changes for a blueprint between two versions",
+        description="What changes for a blueprint that moves from one version to another. "
+        "What breaks it comes first.",
+    )
+    diff.add_argument("name", metavar="NAME")
+    diff.add_argument("old", metavar="OLD")
+    diff.add_argument("new", metavar="NEW")
+    for each in (list_, describe, diff):
+        each.add_argument(
+            "-o", "--output", choices=DATA_FORMATS, default="table", help="default: %(default)s"
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    functions = read_functions()
+    for broken in functions.broken:
+        say(f"{paint('warning:', 'yellow')} {broken.message}")
+    if args.verb == "list":
+        return _list(functions, args)
+    if args.verb == "describe":
+        return _describe(functions, args)
+    return _diff(functions, args)
+
+
+def _list(functions: Functions, args: argparse.Namespace) -> int:
+    families = [
+        family
+        for family in functions.registry
+        if args.kind is None or family.candidates[0].kind == args.kind
+    ]
+    data = {
+        "release": functions.release.bare,
+        "functions": [function_summary(family) for family in families],
+    }
+
+    def people() -> Iterable[str]:
+        head = ("FUNCTION", "VERSION", "STATUS", "USE INSTEAD", "FROM")
+        rows = [row for family in families for row in _rows_of(family, show_all=args.all)]
+        if not rows:
+            return ["No function is registered."]
+        return table(head, rows, markdown=args.output == "markdown")
+
+    write_data(data, args.output, people)
+    return 0
+
+
+def _rows_of(family: Family[FunctionEntry], *, show_all: bool) -> Iterable[tuple[str, ...]]:
+    name = family.function
+    for entry in family:
+        support = entry.support_at()
+        if support in (Support.REMOVED, Support.PLANNED) and not show_all:
+            continue
+        status = status_of(entry)
+        listing = entry.listing
+        yield (
+            name,
+            str(entry.version),
+            paint(_status_with_release(status, listing), _COLOURS.get(status, "bold")),
+            str(listing.replacement or ""),
+            f"{entry.source.name} {entry.source.release.bare}",
+        )
+
+
+def _status_with_release(status: str, listing: Listing) -> str:
+    if status == "removed" and listing.removed_in:
+        return f"removed in {listing.removed_in.bare}"
+    if status == "deprecated" and listing.removed_in:
+        return f"deprecated until {listing.removed_in.bare}"
+    return status
+
+
+def _describe(functions: Functions, args: argparse.Namespace) -> int:
+    name, _, version = args.name.partition("@")
+    family = functions.registry.family(name)
+    entry = family.by_identity.get(parse_version(version)) if version else None
+    if entry is None:
+        entry = choose_version(functions.registry, name, version, strict=True).chosen
+    reference = _reference(entry)
+    reference["versions"] = [
+        {"version": str(each.version), "status": status_of(each)} for each in family
+    ]
+    markdown = args.output == "markdown"
+    write_data(reference, args.output, lambda: _page(reference, markdown=markdown))
+    return 0
+
+
+def _reference(entry: FunctionEntry) -> dict[str, Any]:
+    return version_reference(entry, load_function(entry) if entry.target is not None else None)
+
+
+def _page(reference: Mapping[str, Any], *, markdown: bool) -> Iterable[str]:
+    title = f"{reference['name']} {reference['version']}"
+    yield f"# {title}" if markdown else paint(title, "bold")
+    yield ""
+    yield _status_sentence(reference)
+    if reference.get("message"):
+        yield reference["message"]
+    if reference.get("description"):
+        yield ""
+        yield from reference["description"].splitlines()
+    if "arguments" in reference:
+        yield from _section("Arguments", _argument_rows(reference), markdown=markdown)
+        yield from _section("Outputs", _output_rows(reference), markdown=markdown)
+        yield ""
+        yield f"After a restart: {_RESTARTS.get(reference.get('onRestart', ''), 'not declared')}"
+    yield ""
+    others = ", ".join(f"{each['version']} ({each['status']})" for each in reference["versions"])
+    yield f"Versions: {others}"
+    yield f"From: {reference['source']}"
+
+
+_RESTARTS = {
+    "adopt": "the call finds what it left behind, and follows it to its end",
+    "repeat": "the call is made again, which is safe",
+    "fail": "the phase fails with the reason Interrupted, unless its retry says otherwise",
+}
+
+
+def _status_sentence(reference: Mapping[str, Any]) -> str:
+    status = reference["status"]
+    sentence = {
+        "stable": "Stable: what a phase gets that names no version",
+        "served": "Served to phases that name it",
+        "deprecated": "Deprecated",
+        "removed": "Removed",
+        "planned": "Planned",
+    }[status]
+    if status == "deprecated":
+        sentence += f" since release {reference['deprecatedIn']}"
+        if "removedIn" in reference:
+            sentence += f", refused from release {reference['removedIn']} on"
+    elif status == "removed":
+        sentence += f" in release {reference['removedIn']}"
+    elif status == "planned":
+        sentence += f" for release {reference['since']}"
+    if "replacement" in reference:
+        sentence += f"; use {reference['replacement']}"
+    return f"{sentence}."
+
+
+def _section(title: str, rows: list[tuple[str, ...]], *, markdown: bool) -> Iterable[str]:
+    yield ""
+    yield f"## {title}" if markdown else paint(title, "bold")
+    if markdown:
+        yield ""
+    if not rows:
+        yield "none"
+        return
+    head, *rest = rows
+    if rest:
+        yield from table(head, rest, markdown=markdown)
+    else:
+        yield head[0]
+
+
+def _argument_rows(reference: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    if not reference["arguments"]:
+        return []
+    rows = [("NAME", "TYPE", "DEFAULT", "MEANING")]
+    for each in reference["arguments"]:
+        default = "required" if each["required"] else _literal(each.get("default"))
+        rows.append((each["name"], each["type"], default, each["description"]))
+    return list(rows)
+
+
+def _output_rows(reference: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    if not reference["outputs"]:
+        return [("whatever the phase puts out",)] if reference["freeOutputs"] else []
+    rows: list[tuple[str, ...]] = [("NAME", "TYPE", "MEANING")]
+    rows += [(each["name"], each["type"], each["description"]) for each in reference["outputs"]]
+    return rows
+
+
+def _literal(value: Any) -> str:
+    if value is None or value in ("", [], {}):
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _diff(functions: Functions, args: argparse.Namespace) -> int:
+    family = functions.registry.family(args.name)
+    pair = []
+    for text in (args.old, args.new):
+        version = parse_version(text)
+        entry = family.by_identity.get(version)
+        if entry is None:
+            # Nobody compares with a version that is not there: say which ones are.
+            entry = choose_version(functions.registry, args.name, text, strict=True).chosen
+        # A removed version has no code left to compare with: loading it says so.
+        pair.append(version_reference(entry, load_function(entry)))
+    old, new = pair
+    changes = differences(old, new)
+    data = {
+        "name": args.name,
+        "old": old["version"],
+        "new": new["version"],
+        "breaking": any(each["breaking"] for each in changes),
+        "changes": changes,
+    }
+
+    def people() -> Iterable[str]:
+        title = f"{args.name}: {old['version']} to {new['version']}"
+        yield f"# {title}" if args.output == "markdown" else paint(title, "bold")
+        if args.output == "markdown":
+            yield ""
+        if not changes:
+            yield "No argument and no output differs."
+            return
+        rows = [
+            (
+                paint("breaks", "red") if each["breaking"] else "fits",
+                each["name"],
+                each["message"],
+            )
+            for each in changes
+        ]
+        yield from table(("", "NAME", "CHANGE"), rows, markdown=args.output == "markdown")
+
+    write_data(data, args.output, people)
+    return 0

@@ -1,0 +1,137 @@
+"""Which command is meant, and how does it end?"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import NoReturn
+
+from kanister_py.cli.parser import CommandLineError, Parser, ShowHelp
+
+PROGRAM = "kanister-py"
+
+# A command's module is imported when the command is given: start-up is paid for by
+# every call in somebody's loop.
+COMMANDS = {
+    "functions": "See which functions and versions there are",
+    "lint": "Find deprecated, removed and unknown versions, and mistakes",
+    "upgrade": "Rewrite blueprints to the versions that replace old ones",
+    "serve": "Publish the versions over HTTP",
+    "completion": "Print a completion script for a shell",
+}
+ALIASES = {"function": "functions"}
+
+EXIT_FINE, EXIT_FAILED, EXIT_USAGE, EXIT_CANCELLED = 0, 1, 64, 130
+
+_INTRODUCTION = """\
+Versioned functions for Kubernetes data workflows and compositions.
+
+Start here:
+  kanister-py functions list               what there is, and what is deprecated
+  kanister-py functions describe KubeTask  the arguments of one function
+  kanister-py lint blueprints/             would these still run?
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line, and say with which code the process ends."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(words)
+    except ShowHelp as asked:
+        sys.stdout.write(asked.text)
+        return EXIT_FINE
+    except CommandLineError as error:
+        sys.stderr.write(f"{error}\n")
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        sys.stderr.write("Cancelled\n")
+        return EXIT_CANCELLED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Nothing may complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except Exception as error:  # noqa: BLE001 - no traceback reaches a user, whatever happened
+        return _failed(error)
+    finally:
+        _flush()
+
+
+def _run(words: list[str]) -> int:
+    command, rest = _command_of(words)
+    module = module_of(command)
+    parser = Parser(prog=f"{PROGRAM} {command}", description=module.__doc__ or "")
+    module.add_arguments(parser)
+    code: int = module.run(parser.parse_args(rest))
+    sys.stdout.flush()
+    return code
+
+
+def _command_of(words: list[str]) -> tuple[str, list[str]]:
+    if not words or words[0] in ("-h", "--help", "help"):
+        if words[1:] and not words[1].startswith("-"):
+            return _command_of([*words[1:], "--help"])
+        raise ShowHelp(_help())
+    if words[0] == "--version":
+        raise ShowHelp(f"{PROGRAM} {_version()}\n")
+    command = ALIASES.get(words[0], words[0])
+    if command not in COMMANDS:
+        from kanister_py.core.objects.documents import nearest
+
+        near = nearest(command, [*COMMANDS, *ALIASES])
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        what = "flag" if command.startswith("-") else "command"
+        raise CommandLineError(
+            f"{PROGRAM}: Unknown {what} {words[0]!r}{meant} See {PROGRAM} --help"
+        )
+    return command, words[1:]
+
+
+def module_of(command: str) -> ModuleType:
+    return import_module(f"kanister_py.cli.{command}")
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version(PROGRAM)
+
+
+def _help() -> str:
+    width = max(len(name) for name in COMMANDS) + 2
+    lines = [f"usage: {PROGRAM} COMMAND …", "", _INTRODUCTION, "Commands:"]
+    lines += [f"  {name:{width}}{summary}" for name, summary in COMMANDS.items()]
+    lines += [
+        "",
+        f"{PROGRAM} COMMAND --help says more. Data goes to stdout, everything else to stderr.",
+        "Exit codes: 0 fine, 1 failed, 64 a command line that cannot be read, 130 cancelled.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _failed(error: Exception) -> int:
+    from kanister_py.cli.output import error_lines
+
+    for line in error_lines(error):
+        sys.stderr.write(f"{line}\n")
+    if os.environ.get("KANISTER_PY_TRACEBACK"):
+        import traceback
+
+        traceback.print_exception(error)
+    return EXIT_FAILED
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def entry() -> NoReturn:
+    """End the process as `main` says."""
+    sys.exit(main())

@@ -1,0 +1,264 @@
+"""What should a reader know of a function, its versions and their arguments?
+
+Plain data, ready for JSON: the command line, the endpoint and the page all show this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from kanister_py.core.registry.entries import Family, FunctionEntry
+from kanister_py.core.versions.deprecation import Support
+from kanister_py.core.versions.semver import Version
+
+_NO_RELEASES: Mapping[str, Version] = {}
+
+
+def function_summary(
+    family: Family[FunctionEntry], at: Mapping[str, Version] = _NO_RELEASES
+) -> dict[str, Any]:
+    """Describe a function by its versions, the newest first, without loading its code."""
+    first = family.candidates[0]
+    stable = next((each for each in family if each.is_stable), None)
+    return {
+        "name": family.function,
+        "kind": str(first.kind),
+        "source": first.source.name,
+        "release": (at.get(first.source.name) or first.source.release).bare,
+        "stableVersion": str(stable.version) if stable else None,
+        "defaultVersion": str(family.default.version) if family.default else None,
+        "versions": [version_summary(entry, at) for entry in family],
+    }
+
+
+def version_summary(
+    entry: FunctionEntry, at: Mapping[str, Version] = _NO_RELEASES
+) -> dict[str, Any]:
+    """Say what a version is worth, and until when."""
+    listing = entry.listing
+    summary: dict[str, Any] = {
+        "version": str(entry.version),
+        "status": status_of(entry, at),
+        "stable": entry.is_stable,
+        "prerelease": entry.version.is_prerelease,
+    }
+    for key, release in (
+        ("since", listing.since),
+        ("deprecatedIn", listing.deprecated_in),
+        ("removedIn", listing.removed_in),
+    ):
+        if release is not None:
+            summary[key] = release.bare
+            known = entry.source.release_on(release)
+            if known is not None and known.date is not None:
+                summary[f"{key}Date"] = known.date.isoformat()
+    if listing.replacement is not None:
+        summary["replacement"] = str(listing.replacement)
+    if listing.renamed_args:
+        summary["renamedArgs"] = dict(listing.renamed_args)
+    if listing.reads:
+        summary["reads"] = [str(each) for each in listing.reads]
+    if listing.message:
+        summary["message"] = listing.message
+    return summary
+
+
+def status_of(entry: FunctionEntry, at: Mapping[str, Version] = _NO_RELEASES) -> str:
+    """Say in one word what a version is: stable, served, deprecated, removed or planned."""
+    support = entry.support_at(at.get(entry.source.name))
+    return "stable" if entry.is_stable and support is Support.SERVED else str(support)
+
+
+def version_reference(
+    entry: FunctionEntry, code: type[Any] | None, at: Mapping[str, Version] = _NO_RELEASES
+) -> dict[str, Any]:
+    """Describe one version in full; of a removed one, whose code is gone, what is left."""
+    reference = {
+        "name": entry.function,
+        "kind": str(entry.kind),
+        "source": entry.source.name,
+        **version_summary(entry, at),
+    }
+    if code is None:
+        return reference
+    reference["description"] = _description_of(code)
+    if hasattr(code, "on_restart"):
+        reference["onRestart"] = str(code.on_restart)
+    reference["arguments"] = list(_fields_of(getattr(code, "Args", None)))
+    outputs = getattr(code, "Outputs", None)
+    reference["outputs"] = list(_fields_of(outputs))
+    reference["freeOutputs"] = _is_open(outputs)
+    return reference
+
+
+def _description_of(code: type[Any]) -> str:
+    text = code.__doc__ or ""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    return "\n".join(lines)
+
+
+def _is_open(model: Any) -> bool:
+    return isinstance(model, type) and getattr(model, "model_config", {}).get("extra") == "allow"
+
+
+def _fields_of(model: Any) -> Iterable[dict[str, Any]]:
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return
+    schema = model.model_json_schema(by_alias=True)
+    required = set(schema.get("required", ()))
+    definitions = schema.get("$defs", {})
+    for name, field in schema.get("properties", {}).items():
+        described: dict[str, Any] = {
+            "name": name,
+            "type": type_text(field, definitions),
+            "required": name in required,
+        }
+        if "default" in field and field["default"] is not None:
+            described["default"] = field["default"]
+        described["description"] = field.get("description", "")
+        yield described
+
+
+_TYPES = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "null": "nothing",
+}
+
+
+def type_text(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """Name a type as a blueprint author would: `list of text`, `map of text`."""
+    if "$ref" in schema:
+        name = str(schema["$ref"]).rpartition("/")[2]
+        return type_text({"title": name, **definitions.get(name, {})}, definitions)
+    if "enum" in schema:
+        return "one of " + ", ".join(str(each) for each in schema["enum"])
+    if "const" in schema:
+        return str(schema["const"])
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            kinds = [type_text(each, definitions) for each in schema[key]]
+            return " or ".join(dict.fromkeys(kind for kind in kinds if kind != "nothing"))
+    kind = schema.get("type")
+    if kind == "array":
+        items = schema.get("items")
+        return f"list of {type_text(items, definitions)}" if items else "list"
+    if kind == "object":
+        if "properties" in schema:
+            return "map with " + ", ".join(schema["properties"])
+        values = schema.get("additionalProperties")
+        has_type = isinstance(values, Mapping) and values
+        return f"map of {type_text(values, definitions)}" if has_type else "map"  # type: ignore[arg-type]  # a Mapping, as has_type says
+    return _TYPES.get(str(kind), "anything")
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Say what changes for a blueprint that moves from one version to another.
+
+    Both are references as `version_reference` makes them. What breaks a blueprint
+    that was right before comes first.
+    """
+    renamed = old.get("renamedArgs", {}) if old.get("replacement") == new["version"] else {}
+    changes = [
+        *_argument_changes(_by_name(old, "arguments"), _by_name(new, "arguments"), renamed),
+        *_output_changes(old, new),
+    ]
+    if old.get("onRestart") != new.get("onRestart"):
+        changes.append(
+            _change(
+                "restart-changed",
+                "onRestart",
+                f"After a restart: {old.get('onRestart')} before, {new.get('onRestart')} now",
+            )
+        )
+    return sorted(changes, key=lambda each: (not each["breaking"], each["what"], each["name"]))
+
+
+def _by_name(reference: Mapping[str, Any], part: str) -> dict[str, Mapping[str, Any]]:
+    return {each["name"]: each for each in reference.get(part, ())}
+
+
+def _change(what: str, name: str, message: str, *, breaking: bool = False) -> dict[str, Any]:
+    return {"what": what, "name": name, "breaking": breaking, "message": message}
+
+
+def _argument_changes(
+    old: Mapping[str, Mapping[str, Any]],
+    new: Mapping[str, Mapping[str, Any]],
+    renamed: Mapping[str, str],
+) -> Iterable[dict[str, Any]]:
+    for name, argument in old.items():
+        if name in new:
+            yield from _argument_change(name, argument, new[name])
+        elif renamed.get(name) in new:
+            yield _change(
+                "argument-renamed",
+                name,
+                f"Argument {name} is now {renamed[name]}; `kanister-py upgrade` renames it",
+                breaking=True,
+            )
+        else:
+            yield _change("argument-removed", name, f"Argument {name} is gone", breaking=True)
+    for name, argument in new.items():
+        if name in old or name in renamed.values():
+            continue
+        if argument["required"]:
+            yield _change(
+                "argument-required", name, f"Argument {name} is new and required", breaking=True
+            )
+        else:
+            yield _change("argument-added", name, f"Argument {name} is new")
+
+
+def _argument_change(
+    name: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterable[dict[str, Any]]:
+    if old["type"] != new["type"]:
+        yield _change(
+            "type-changed",
+            name,
+            f"Argument {name} was {old['type']}, is {new['type']}",
+            breaking=True,
+        )
+    if new["required"] and not old["required"]:
+        yield _change("argument-required", name, f"Argument {name} is now required", breaking=True)
+    elif old["required"] and not new["required"]:
+        yield _change("argument-optional", name, f"Argument {name} may be left out now")
+    elif old.get("default") != new.get("default"):
+        yield _change(
+            "default-changed",
+            name,
+            f"Argument {name} was {_shown(old)} when left out, is {_shown(new)}",
+            breaking=True,
+        )
+
+
+def _shown(argument: Mapping[str, Any]) -> str:
+    return repr(argument["default"]) if "default" in argument else "nothing"
+
+
+def _output_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    before, after = _by_name(old, "outputs"), _by_name(new, "outputs")
+    for name, output in before.items():
+        if name not in after:
+            if not new.get("freeOutputs"):
+                yield _change("output-removed", name, f"Output {name} is gone", breaking=True)
+        elif output["type"] != after[name]["type"]:
+            yield _change(
+                "output-changed",
+                name,
+                f"Output {name} was {output['type']}, is {after[name]['type']}",
+                breaking=True,
+            )
+    if old.get("freeOutputs") and not new.get("freeOutputs"):
+        yield _change(
+            "outputs-closed", "outputs", "Only the declared outputs are given", breaking=True
+        )
+    for name in after:
+        if name not in before:
+            yield _change("output-added", name, f"Output {name} is new")

@@ -1,0 +1,93 @@
+"""What tests of every folder share: the sample plugin, installed as a user would install it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import invalidate_caches
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def plugin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample plugin, built and installed into a folder of its own."""
+    target = tmp_path_factory.mktemp("plugins")
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-deps"),
+            *("--no-build-isolation", "--disable-pip-version-check", "--root-user-action=ignore"),
+            *("--target", str(target), str(REPOSITORY / "tests/plugin_sample")),
+        ],
+        check=True,
+    )
+    return target
+
+
+@pytest.fixture
+def with_plugin(plugin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Have the sample plugin installed, in this process."""
+    from kanister_py.wiring import read_functions
+
+    monkeypatch.syspath_prepend(str(plugin_folder))
+    invalidate_caches()
+    read_functions.cache_clear()
+    yield plugin_folder
+    read_functions.cache_clear()
+    for name in [each for each in sys.modules if each.startswith("acme_functions")]:
+        del sys.modules[name]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class CommandLine:
+    """Runs `kanister-py` in a process of its own, with the sample plugin installed."""
+
+    def __init__(self, plugin_folder: Path) -> None:
+        self._plugins = plugin_folder
+
+    def __call__(
+        self,
+        *words: str,
+        stdin: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        prefix: Sequence[str] = (),
+    ) -> Finished:
+        environment = {
+            key: value for key, value in os.environ.items() if not key.startswith("KANISTER_PY_")
+        }
+        environment |= {"PYTHONPATH": str(self._plugins), "NO_COLOR": "1", **(env or {})}
+        done = subprocess.run(
+            [*prefix, sys.executable, "-m", "kanister_py", *words],
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            env=environment,
+            cwd=cwd,
+            check=False,
+            timeout=60,
+        )
+        return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@pytest.fixture(scope="session")
+def kanister(plugin_folder: Path) -> CommandLine:
+    return CommandLine(plugin_folder)
