@@ -392,6 +392,17 @@ class PodsNotRun(UsageError):
         self.namespace = namespace
 
 
+class StateNotReadable(UsageError):
+    """A saved state of a cluster was written by a version that this one does not understand."""
+
+    reason = "StateNotReadable"
+
+    def __init__(self, found: object, wanted: str) -> None:
+        super().__init__(f"The saved state has format {found!r}; this version reads {wanted!r}")
+        self.found = found
+        self.wanted = wanted
+
+
 # Reading what objects say
 
 

@@ -1,0 +1,23 @@
+"""The machine's own clock."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from threading import Condition
+
+
+class SystemClock:
+    """Tells the time of the machine, and waits in real time."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)  # noqa: TID251 # here is the one place that asks the machine
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(max(0.0, seconds))
+
+    def wait(self, condition: Condition, timeout_seconds: float | None = None) -> bool:
+        return condition.wait(timeout_seconds)

@@ -1,0 +1,543 @@
+"""What the embedded cluster makes of an object that comes in: defaults, and complaints.
+
+Only what users would see or trip over: the defaults of pods and of the
+workloads around them, names, labels, the data of ConfigMaps and Secrets, and
+fields that may not change any more.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kanister_py.core.errors import BadRequest, Cause, Invalid
+from kanister_py.core.objects import names
+from kanister_py.core.objects.resources import ResourceKind
+from kanister_py.core.objects.selectors import label_selector_of
+from kanister_py.ports.cluster import KubeObject
+
+# Defaults
+
+
+def set_defaults(obj: KubeObject, kind: ResourceKind) -> None:
+    """Fill in what the API server fills in for a built-in kind, in place."""
+    default = _DEFAULTS.get(kind.group_kind)
+    if default is not None:
+        default(obj)
+
+
+def set_first_status(obj: KubeObject, kind: ResourceKind) -> None:
+    """Give a new object of a built-in kind the status it is born with, in place."""
+    status = _FIRST_STATUS.get(kind.group_kind)
+    obj["status"] = status(obj) if status is not None else {}
+
+
+def _fill(target: dict[str, Any], **values: Any) -> None:
+    for key, value in values.items():
+        if target.get(key) is None:
+            target[key] = value
+
+
+def _default_secret(obj: KubeObject) -> None:
+    texts = obj.pop("stringData", None)
+    if texts:
+        data = obj.setdefault("data", {}) or {}
+        for key, text in texts.items():
+            data[key] = base64.b64encode(str(text).encode()).decode()
+        obj["data"] = data
+    _fill(obj, type="Opaque")
+
+
+def _default_namespace(obj: KubeObject) -> None:
+    labels = obj["metadata"].setdefault("labels", {})
+    labels["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
+    _fill(obj.setdefault("spec", {}), finalizers=["kubernetes"])
+
+
+def _default_pod(obj: KubeObject) -> None:
+    _default_pod_spec(obj.setdefault("spec", {}))
+
+
+def _default_pod_spec(spec: dict[str, Any]) -> None:
+    _fill(
+        spec,
+        restartPolicy="Always",
+        terminationGracePeriodSeconds=30,
+        dnsPolicy="ClusterFirst",
+        schedulerName="default-scheduler",
+    )
+    spec.setdefault("securityContext", {})
+    for list_name in ("initContainers", "containers"):
+        for container in spec.get(list_name) or ():
+            if isinstance(container, dict):
+                _default_container(container)
+    for volume in spec.get("volumes") or ():
+        for source in ("secret", "configMap", "projected", "downwardAPI"):
+            if isinstance(volume, dict) and isinstance(volume.get(source), dict):
+                _fill(volume[source], defaultMode=420)
+
+
+def _default_container(container: dict[str, Any]) -> None:
+    image = str(container.get("image", ""))
+    last = image.rsplit("/", 1)[-1]
+    is_latest = "@" not in last and (":" not in last or last.endswith(":latest"))
+    _fill(
+        container,
+        imagePullPolicy="Always" if is_latest else "IfNotPresent",
+        terminationMessagePath="/dev/termination-log",
+        terminationMessagePolicy="File",
+    )
+    container.setdefault("resources", {})
+    for port in container.get("ports") or ():
+        if isinstance(port, dict):
+            _fill(port, protocol="TCP")
+
+
+def _default_template(spec: dict[str, Any]) -> None:
+    template = spec.get("template")
+    if isinstance(template, dict):
+        template.setdefault("metadata", {})
+        _default_pod_spec(template.setdefault("spec", {}))
+
+
+def _default_deployment(obj: KubeObject) -> None:
+    spec = obj.setdefault("spec", {})
+    _fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    strategy = spec.setdefault("strategy", {})
+    _fill(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.get("rollingUpdate") or {}
+        _fill(rolling, maxUnavailable="25%", maxSurge="25%")
+        strategy["rollingUpdate"] = rolling
+    _default_template(spec)
+
+
+def _default_stateful_set(obj: KubeObject) -> None:
+    spec = obj.setdefault("spec", {})
+    _fill(
+        spec,
+        replicas=1,
+        podManagementPolicy="OrderedReady",
+        revisionHistoryLimit=10,
+        updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+    )
+    for claim in spec.get("volumeClaimTemplates") or ():
+        if isinstance(claim, dict):
+            _fill(claim, apiVersion="v1", kind="PersistentVolumeClaim")
+            _fill(claim.setdefault("spec", {}), volumeMode="Filesystem")
+    _default_template(spec)
+
+
+def _default_replicas(obj: KubeObject) -> None:
+    spec = obj.setdefault("spec", {})
+    _fill(spec, replicas=1)
+    _default_template(spec)
+
+
+def _default_daemon_set(obj: KubeObject) -> None:
+    spec = obj.setdefault("spec", {})
+    _fill(spec, revisionHistoryLimit=10)
+    _default_template(spec)
+
+
+def _default_job(obj: KubeObject) -> None:
+    spec = obj.setdefault("spec", {})
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    _fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False)
+    _default_template(spec)
+
+
+def _default_claim(obj: KubeObject) -> None:
+    _fill(obj.setdefault("spec", {}), volumeMode="Filesystem")
+
+
+def _default_volume(obj: KubeObject) -> None:
+    _fill(
+        obj.setdefault("spec", {}),
+        volumeMode="Filesystem",
+        persistentVolumeReclaimPolicy="Retain",
+    )
+
+
+def _default_service(obj: KubeObject) -> None:
+    spec = obj.setdefault("spec", {})
+    _fill(spec, type="ClusterIP", sessionAffinity="None")
+    for port in spec.get("ports") or ():
+        if isinstance(port, dict):
+            _fill(port, protocol="TCP", targetPort=port.get("port"))
+
+
+def _default_storage_class(obj: KubeObject) -> None:
+    _fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
+
+
+_DEFAULTS: Final[Mapping[str, Callable[[KubeObject], None]]] = {
+    "Secret": _default_secret,
+    "Namespace": _default_namespace,
+    "Pod": _default_pod,
+    "PersistentVolumeClaim": _default_claim,
+    "PersistentVolume": _default_volume,
+    "Service": _default_service,
+    "ReplicationController": _default_replicas,
+    "Deployment.apps": _default_deployment,
+    "StatefulSet.apps": _default_stateful_set,
+    "ReplicaSet.apps": _default_replicas,
+    "DaemonSet.apps": _default_daemon_set,
+    "Job.batch": _default_job,
+    "StorageClass.storage.k8s.io": _default_storage_class,
+}
+
+
+def _qos_class(spec: Mapping[str, Any]) -> str:
+    resources = [
+        container.get("resources") or {}
+        for name in ("containers", "initContainers")
+        for container in spec.get(name) or ()
+    ]
+    if not any(r.get("limits") or r.get("requests") for r in resources):
+        return "BestEffort"
+    for resource in resources:
+        limits = resource.get("limits") or {}
+        requests = resource.get("requests") or limits
+        if not {"cpu", "memory"} <= limits.keys() or any(
+            requests.get(name, limits[name]) != limits[name] for name in ("cpu", "memory")
+        ):
+            return "Burstable"
+    return "Guaranteed"
+
+
+_FIRST_STATUS: Final[Mapping[str, Callable[[KubeObject], dict[str, Any]]]] = {
+    "Pod": lambda obj: {"phase": "Pending", "qosClass": _qos_class(obj["spec"])},
+    "Namespace": lambda _: {"phase": "Active"},
+    "PersistentVolumeClaim": lambda _: {"phase": "Pending"},
+    "PersistentVolume": lambda _: {"phase": "Pending"},
+    "Service": lambda _: {"loadBalancer": {}},
+    "ReplicaSet.apps": lambda _: {"replicas": 0},
+    "StatefulSet.apps": lambda _: {"replicas": 0, "availableReplicas": 0},
+    "ReplicationController": lambda _: {"replicas": 0},
+}
+
+
+# Complaints
+
+
+def check_shape(obj: Mapping[str, Any], kind: ResourceKind) -> None:
+    """Refuse what could not even be read as an object of its kind."""
+    metadata = obj.get("metadata")
+    places: list[tuple[str, Any]] = []
+    if isinstance(metadata, Mapping):
+        places += [("metadata.labels", metadata.get("labels"))]
+        places += [("metadata.annotations", metadata.get("annotations"))]
+    if kind.group_kind == "ConfigMap":
+        places += [("data", obj.get("data")), ("binaryData", obj.get("binaryData"))]
+    if kind.group_kind == "Secret":
+        places += [("data", obj.get("data")), ("stringData", obj.get("stringData"))]
+    for path, values in places:
+        if values is None:
+            continue
+        if not isinstance(values, Mapping):
+            raise _unreadable(kind, path, values, "map[string]string")
+        for value in values.values():
+            if not isinstance(value, str) and value is not None:
+                raise _unreadable(kind, path, value, "string")
+
+
+def _unreadable(kind: ResourceKind, path: str, value: Any, wanted: str) -> BadRequest:
+    found = (
+        "bool" if isinstance(value, bool)
+        else "number" if isinstance(value, int | float)
+        else "string" if isinstance(value, str)
+        else "array" if isinstance(value, list)
+        else "object"
+    )  # fmt: skip
+    return BadRequest(
+        f'{kind.kind} in version "{kind.gvr.version}" cannot be handled as a {kind.kind}: json: '
+        f"cannot unmarshal {found} into Go struct field {kind.kind}.{path} of type {wanted}"
+    )
+
+
+def check(obj: KubeObject, before: KubeObject | None, kind: ResourceKind) -> None:
+    """Refuse what breaks the rules of a kind, with every complaint at once."""
+    causes = _complaints_about_metadata(obj, kind)
+    rule = _CHECKS.get(kind.group_kind)
+    if rule is not None:
+        causes += rule(obj)
+    if before is not None:
+        frozen = _FROZEN.get(kind.group_kind)
+        if frozen is not None:
+            causes += frozen(obj, before)
+    refuse(obj, kind, causes)
+
+
+def refuse(obj: Mapping[str, Any], kind: ResourceKind, causes: list[Cause]) -> None:
+    """Raise one error for all complaints, if there are any."""
+    if not causes:
+        return
+    name = obj["metadata"].get("name") or obj["metadata"].get("generateName", "")
+    told = [str(cause) for cause in causes]
+    listed = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    raise Invalid(
+        f'{kind.group_kind} "{name}" is invalid: {listed}',
+        resource=kind.gvr.group_resource,
+        name=name,
+        causes=causes,
+    )
+
+
+def _wrong(path: str, value: Any, why: str) -> Cause:
+    shown = f'"{value}"' if isinstance(value, str) else value
+    return Cause(path, f"Invalid value: {shown}: {why}")
+
+
+def _missing(path: str, why: str = "") -> Cause:
+    return Cause(path, f"Required value: {why}" if why else "Required value", "FieldValueRequired")
+
+
+def _forbidden(path: str, why: str) -> Cause:
+    return Cause(path, f"Forbidden: {why}", "FieldValueForbidden")
+
+
+_NAME_RULES: Final[Mapping[str, Callable[[str], str]]] = {
+    "Namespace": names.why_not_a_dns_label,
+    "Service": names.why_not_a_dns_1035_label,
+    "StatefulSet.apps": names.why_not_a_dns_label,
+    "Role.rbac.authorization.k8s.io": names.why_not_a_path_segment,
+    "RoleBinding.rbac.authorization.k8s.io": names.why_not_a_path_segment,
+    "ClusterRole.rbac.authorization.k8s.io": names.why_not_a_path_segment,
+    "ClusterRoleBinding.rbac.authorization.k8s.io": names.why_not_a_path_segment,
+}
+
+
+def _complaints_about_metadata(obj: KubeObject, kind: ResourceKind) -> list[Cause]:
+    metadata = obj["metadata"]
+    name = metadata["name"]
+    why = _NAME_RULES.get(kind.group_kind, names.why_not_a_dns_subdomain)(name)
+    causes = [_wrong("metadata.name", name, why)] if why else []
+    labels = metadata.get("labels") or {}
+    causes += [
+        _wrong("metadata.labels", text, why)
+        for key, value in labels.items()
+        for text, why in (
+            (key, names.why_not_a_label_key(key)),
+            (value, names.why_not_a_label_value(value or "")),
+        )
+        if why
+    ]
+    causes += [
+        _wrong("metadata.annotations", key, why)
+        for key in metadata.get("annotations") or {}
+        if (why := names.why_not_a_label_key(key.lower()))
+    ]
+    for index, owner in enumerate(metadata.get("ownerReferences") or ()):
+        causes += [
+            _missing(f"metadata.ownerReferences[{index}].{field}")
+            for field in ("apiVersion", "kind", "name", "uid")
+            if not owner.get(field)
+        ]
+    return causes
+
+
+def _check_data(obj: KubeObject) -> list[Cause]:
+    data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    causes = [
+        _wrong(f"{path}[{key}]", key, why)
+        for path, values in (("data", data), ("binaryData", binary))
+        for key in values
+        if (why := names.why_not_a_data_key(key))
+    ]
+    causes += [
+        _wrong(f"data[{key}]", key, "duplicate of key present in binaryData")
+        for key in data
+        if key in binary
+    ]
+    return causes
+
+
+def _check_secret(obj: KubeObject) -> list[Cause]:
+    for value in (obj.get("data") or {}).values():
+        try:
+            base64.b64decode(value or "", validate=True)
+        except binascii.Error as error:
+            raise BadRequest(
+                'Secret in version "v1" cannot be handled as a Secret: illegal base64 data'
+            ) from error
+    return _check_data(obj)
+
+
+def _check_pod(obj: KubeObject) -> list[Cause]:
+    return _complaints_about_pod_spec(obj["spec"], "spec")
+
+
+def _complaints_about_pod_spec(spec: Mapping[str, Any], path: str) -> list[Cause]:
+    containers = spec.get("containers")
+    if not containers:
+        return [_missing(f"{path}.containers")]
+    causes: list[Cause] = []
+    volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
+    seen: set[str] = set()
+    for list_name in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(list_name) or ()):
+            place = f"{path}.{list_name}[{index}]"
+            name = container.get("name", "")
+            if not name:
+                causes.append(_missing(f"{place}.name"))
+            elif why := names.why_not_a_dns_label(name):
+                causes.append(_wrong(f"{place}.name", name, why))
+            elif name in seen:
+                causes.append(
+                    Cause(f"{place}.name", f'Duplicate value: "{name}"', "FieldValueDuplicate")
+                )
+            seen.add(name)
+            if not container.get("image"):
+                causes.append(_missing(f"{place}.image"))
+            for at, mount in enumerate(container.get("volumeMounts") or ()):
+                if mount.get("name") not in volumes:
+                    causes.append(
+                        Cause(
+                            f"{place}.volumeMounts[{at}].name",
+                            f'Not found: "{mount.get("name")}"',
+                            "FieldValueNotFound",
+                        )
+                    )
+    return causes
+
+
+def _check_workload(obj: KubeObject) -> list[Cause]:
+    spec = obj["spec"]
+    selector = spec.get("selector")
+    if not selector:
+        return [_missing("spec.selector")]
+    template = spec.get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    causes: list[Cause] = []
+    if not label_selector_of(selector).lets_through(labels):
+        causes.append(
+            Cause(
+                "spec.template.metadata.labels",
+                f"Invalid value: {labels}: `selector` does not match template `labels`",
+            )
+        )
+    if isinstance(spec.get("replicas"), int) and spec["replicas"] < 0:
+        causes.append(
+            _wrong("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
+        )
+    return causes + _complaints_about_pod_spec(template.get("spec") or {}, "spec.template.spec")
+
+
+def _check_claim(obj: KubeObject) -> list[Cause]:
+    spec = obj["spec"]
+    causes = []
+    if not spec.get("accessModes"):
+        causes.append(_missing("spec.accessModes", "at least 1 access mode is required"))
+    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
+        causes.append(_missing("spec.resources[storage]"))
+    return causes
+
+
+_CHECKS: Final[Mapping[str, Callable[[KubeObject], list[Cause]]]] = {
+    "ConfigMap": _check_data,
+    "Secret": _check_secret,
+    "Pod": _check_pod,
+    "PersistentVolumeClaim": _check_claim,
+    "Deployment.apps": _check_workload,
+    "StatefulSet.apps": _check_workload,
+    "ReplicaSet.apps": _check_workload,
+    "DaemonSet.apps": _check_workload,
+}
+
+
+# What may not change
+
+
+def _frozen_data(obj: KubeObject, before: KubeObject) -> list[Cause]:
+    causes = []
+    if before.get("immutable"):
+        if not obj.get("immutable"):
+            causes.append(_forbidden("immutable", "field is immutable when `immutable` is set"))
+        causes += [
+            _forbidden(field, "field is immutable when `immutable` is set")
+            for field in ("data", "binaryData")
+            if (obj.get(field) or {}) != (before.get(field) or {})
+        ]
+    return causes
+
+
+def _frozen_secret(obj: KubeObject, before: KubeObject) -> list[Cause]:
+    causes = _frozen_data(obj, before)
+    if obj.get("type") != before.get("type"):
+        causes.append(_wrong("type", obj.get("type"), "field is immutable"))
+    return causes
+
+
+def _frozen_pod(obj: KubeObject, before: KubeObject) -> list[Cause]:
+    def fixed(pod: KubeObject) -> dict[str, Any]:
+        spec = {key: value for key, value in pod["spec"].items() if key not in _POD_MAY_CHANGE}
+        for name in ("containers", "initContainers"):
+            spec[name] = [
+                {key: value for key, value in container.items() if key != "image"}
+                for container in spec.get(name) or ()
+            ]
+        return spec
+
+    if fixed(obj) == fixed(before):
+        return []
+    return [
+        _forbidden(
+            "spec",
+            "pod updates may not change fields other than `spec.containers[*].image`,"
+            "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` "
+            "(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
+            "(allow it to be set to 1 if it was previously negative)",
+        )
+    ]
+
+
+# A pod is bound to its node through the same call here.
+_POD_MAY_CHANGE: Final = frozenset(
+    {"activeDeadlineSeconds", "tolerations", "nodeName", "ephemeralContainers"}
+)
+
+
+def _frozen_selector(obj: KubeObject, before: KubeObject) -> list[Cause]:
+    if obj["spec"].get("selector") == before["spec"].get("selector"):
+        return []
+    return [_wrong("spec.selector", obj["spec"].get("selector"), "field is immutable")]
+
+
+def _frozen_stateful_set(obj: KubeObject, before: KubeObject) -> list[Cause]:
+    changed = {
+        key
+        for key in {**obj["spec"], **before["spec"]}
+        if obj["spec"].get(key) != before["spec"].get(key)
+    }
+    if changed <= _STATEFUL_SET_MAY_CHANGE:
+        return []
+    return [
+        _forbidden(
+            "spec",
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
+            "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
+            "'minReadySeconds' are forbidden",
+        )
+    ]
+
+
+_STATEFUL_SET_MAY_CHANGE: Final = frozenset(
+    {
+        "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+    }
+)  # fmt: skip
+
+_FROZEN: Final[Mapping[str, Callable[[KubeObject, KubeObject], list[Cause]]]] = {
+    "ConfigMap": _frozen_data,
+    "Secret": _frozen_secret,
+    "Pod": _frozen_pod,
+    "Deployment.apps": _frozen_selector,
+    "ReplicaSet.apps": _frozen_selector,
+    "DaemonSet.apps": _frozen_selector,
+    "StatefulSet.apps": _frozen_stateful_set,
+}

@@ -1,0 +1,245 @@
+"""Which kinds the embedded cluster serves, and what it knows about each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kanister_py.core.errors import Cause, NoMatch
+from kanister_py.core.objects import names
+from kanister_py.core.objects.merge_rules import (
+    MergeRule,
+    merge_rules_of,
+    merge_rules_of_custom,
+)
+from kanister_py.core.objects.resources import (
+    BUILTIN_KINDS,
+    WELL_KNOWN_CUSTOM_KINDS,
+    GroupVersionResource,
+    ResourceKind,
+    group_version_of,
+    guess_plural,
+)
+from kanister_py.ports.cluster import KubeObject
+
+# Kinds whose `generation` counts the changes of what is wanted of them.
+_COUNTED: Final = frozenset(
+    {
+        "Pod", "ReplicationController", "Deployment.apps", "StatefulSet.apps", "ReplicaSet.apps",
+        "DaemonSet.apps", "Job.batch", "CronJob.batch", "Ingress.networking.k8s.io",
+        "IngressClass.networking.k8s.io", "NetworkPolicy.networking.k8s.io",
+        "PodDisruptionBudget.policy", "CustomResourceDefinition.apiextensions.k8s.io",
+        "MutatingWebhookConfiguration.admissionregistration.k8s.io",
+        "ValidatingWebhookConfiguration.admissionregistration.k8s.io",
+        "PriorityClass.scheduling.k8s.io",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """One version of one kind, as it is served."""
+
+    kind: ResourceKind
+    rules: MergeRule
+    schema: Mapping[str, Any] | None = None
+    selectable: tuple[str, ...] = ()
+    scale_paths: Mapping[str, str] = field(default_factory=dict)
+    definition: str = ""
+    is_guessed: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.kind.gvr.group, self.kind.gvr.resource)
+
+    @property
+    def is_counted(self) -> bool:
+        return not self.kind.is_builtin or self.kind.group_kind in _COUNTED
+
+
+class Catalogue:
+    """All kinds, by address and by name. The caller holds the cluster's lock for changes."""
+
+    def __init__(self) -> None:
+        self._by_gvr: dict[GroupVersionResource, Known] = {}
+        self._by_kind: dict[tuple[str, str], Known] = {}
+        for kind in BUILTIN_KINDS:
+            self._add(Known(kind, merge_rules_of(kind.gvr.api_version, kind.kind) or MergeRule()))
+        for kind in WELL_KNOWN_CUSTOM_KINDS:
+            self._add(Known(kind, merge_rules_of_custom(None), scale_paths=_SCALE_PATHS))
+
+    def _add(self, known: Known) -> None:
+        self._by_gvr[known.kind.gvr] = known
+        self._by_kind[known.kind.gvr.api_version, known.kind.kind] = known
+
+    def at(self, gvr: GroupVersionResource) -> Known:
+        known = self._by_gvr.get(gvr)
+        if known is None:
+            raise NoMatch(
+                f"the server could not find the requested resource ({gvr})",
+                resource=gvr.group_resource,
+            )
+        return known
+
+    def of(self, api_version: str, kind: str) -> Known:
+        known = self._by_kind.get((api_version, kind))
+        if known is None:
+            raise NoMatch(f'no matches for kind "{kind}" in version "{api_version}"')
+        return known
+
+    def __iter__(self) -> Iterator[Known]:
+        return iter(list(self._by_gvr.values()))
+
+    def guess(self, api_version: str, kind: str) -> Known:
+        """Serve a kind of which nothing but its name is known, in namespaces."""
+        group, version = group_version_of(api_version)
+        gvr = GroupVersionResource(group, version, guess_plural(kind))
+        known = Known(
+            ResourceKind(gvr, kind, is_builtin=False),
+            merge_rules_of_custom(None),
+            is_guessed=True,
+        )
+        self._add(known)
+        return known
+
+    def define(self, definition: KubeObject) -> list[Known]:
+        """Serve what a CustomResourceDefinition defines, in place of what it defined before."""
+        self.undefine(definition["metadata"]["name"])
+        spec = definition["spec"]
+        said = spec["names"]
+        added = []
+        for version in spec.get("versions") or ():
+            if not version.get("served"):
+                continue
+            subresources = version.get("subresources") or {}
+            schema = (version.get("schema") or {}).get("openAPIV3Schema")
+            kind = ResourceKind(
+                GroupVersionResource(spec["group"], version["name"], said["plural"]),
+                said["kind"],
+                is_namespaced=spec.get("scope") == "Namespaced",
+                has_status="status" in subresources,
+                has_scale="scale" in subresources,
+                short_names=tuple(said.get("shortNames") or ()),
+                is_builtin=False,
+            )
+            added.append(
+                Known(
+                    kind,
+                    merge_rules_of_custom(schema),
+                    schema,
+                    tuple(
+                        entry["jsonPath"].lstrip(".")
+                        for entry in version.get("selectableFields") or ()
+                    ),
+                    subresources.get("scale") or {},
+                    definition["metadata"]["name"],
+                )
+            )
+        for known in added:
+            self._add(known)
+        return added
+
+    def undefine(self, definition: str) -> None:
+        """Serve no longer what a CustomResourceDefinition of this name defined."""
+        for known in list(self._by_gvr.values()):
+            if known.definition == definition:
+                del self._by_gvr[known.kind.gvr]
+                self._by_kind.pop((known.kind.gvr.api_version, known.kind.kind), None)
+
+
+_SCALE_PATHS: Final = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+}
+
+
+# Definitions themselves
+
+
+def set_definition_defaults(definition: KubeObject) -> None:
+    """Fill in what the API server fills in for a definition, in place."""
+    spec = definition.get("spec")
+    said = spec.get("names") if isinstance(spec, dict) else None
+    if spec and isinstance(said, dict) and said.get("kind"):
+        said.setdefault("singular", said["kind"].lower())
+        said.setdefault("listKind", f"{said['kind']}List")
+        spec.setdefault("conversion", {"strategy": "None"})
+
+
+def complaints_about_definition(definition: KubeObject) -> list[Cause]:
+    """Say everything that is wrong with a definition."""
+    spec = definition.get("spec") or {}
+    said = spec.get("names") or {}
+    versions: Sequence[Mapping[str, Any]] = spec.get("versions") or ()
+    causes = [
+        Cause(f"spec.{path}", "Required value", "FieldValueRequired")
+        for path, value in (
+            ("group", spec.get("group")),
+            ("scope", spec.get("scope")),
+            ("names.plural", said.get("plural")),
+            ("names.kind", said.get("kind")),
+            ("versions", versions),
+        )
+        if not value
+    ]
+    if causes:
+        return causes
+    want = f"{said['plural']}.{spec['group']}"
+    if definition["metadata"]["name"] != want:
+        causes.append(
+            Cause(
+                "metadata.name",
+                f'Invalid value: "{definition["metadata"]["name"]}": must be '
+                f'spec.names.plural+"."+spec.group',
+            )
+        )
+    if spec["scope"] not in {"Namespaced", "Cluster"}:
+        causes.append(
+            Cause(
+                "spec.scope",
+                f'Unsupported value: "{spec["scope"]}": supported values: "Cluster", "Namespaced"',
+                "FieldValueNotSupported",
+            )
+        )
+    if why := names.why_not_a_dns_1035_label(said["plural"]):
+        causes.append(Cause("spec.names.plural", f'Invalid value: "{said["plural"]}": {why}'))
+    if sum(1 for version in versions if version.get("storage")) != 1:
+        causes.append(
+            Cause(
+                "spec.versions",
+                "Invalid value: must have exactly one version marked as storage version",
+            )
+        )
+    causes += [
+        Cause(
+            f"spec.versions[{index}].schema.openAPIV3Schema",
+            "Required value: schemas are required",
+            "FieldValueRequired",
+        )
+        for index, version in enumerate(versions)
+        if not (version.get("schema") or {}).get("openAPIV3Schema")
+    ]
+    return causes
+
+
+def status_of_definition(definition: KubeObject, now: str) -> dict[str, Any]:
+    """Say what the status of a definition is once it is served."""
+    spec = definition["spec"]
+    return {
+        "acceptedNames": dict(spec["names"]),
+        "storedVersions": [v["name"] for v in spec["versions"] if v.get("storage")],
+        "conditions": [
+            {
+                "type": type_,
+                "status": "True",
+                "reason": reason,
+                "message": message,
+                "lastTransitionTime": now,
+            }
+            for type_, reason, message in (
+                ("NamesAccepted", "NoConflicts", "no conflicts found"),
+                ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+            )
+        ],
+    }

@@ -1,0 +1,210 @@
+"""What the schema of a custom resource makes of an object: defaults, pruning, complaints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kanister_py.core.errors import Cause
+from kanister_py.core.objects.copies import copy_json
+
+_ALWAYS_KEPT: Final = frozenset({"apiVersion", "kind", "metadata"})
+
+
+def prune(value: Any, schema: Mapping[str, Any], *, is_root: bool = False) -> None:
+    """Take away every field that the schema does not name, in place."""
+    if isinstance(value, dict):
+        properties = schema.get("properties") or {}
+        additional = schema.get("additionalProperties")
+        keeps = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or additional is True
+        is_object = is_root or bool(schema.get("x-kubernetes-embedded-resource"))
+        for key in list(value):
+            if key in properties:
+                if not (is_object and key == "metadata"):
+                    prune(value[key], properties[key])
+            elif isinstance(additional, Mapping):
+                prune(value[key], additional)
+            elif not keeps and not (is_object and key in _ALWAYS_KEPT):
+                del value[key]
+    elif isinstance(value, list):
+        items = schema.get("items")
+        if isinstance(items, Mapping):
+            for item in value:
+                prune(item, items)
+
+
+def set_defaults(value: Any, schema: Mapping[str, Any]) -> None:
+    """Fill in what the schema says is meant where nothing is said, in place."""
+    if isinstance(value, dict):
+        for key, inside in (schema.get("properties") or {}).items():
+            if key not in value or (value[key] is None and not inside.get("nullable")):
+                if "default" not in inside:
+                    continue
+                value[key] = copy_json(inside["default"])
+            set_defaults(value[key], inside)
+        additional = schema.get("additionalProperties")
+        if isinstance(additional, Mapping):
+            for inside in value.values():
+                set_defaults(inside, additional)
+    elif isinstance(value, list):
+        items = schema.get("items")
+        if isinstance(items, Mapping):
+            for item in value:
+                set_defaults(item, items)
+
+
+def complaints(value: Any, schema: Mapping[str, Any], path: str = "") -> list[Cause]:
+    """Say everything that is wrong with a value in the eyes of the schema."""
+    if value is None:
+        if schema.get("nullable") or not schema.get("type"):
+            return []
+        return [_wrong_type(value, path, str(schema["type"]))]
+    found: list[Cause] = []
+    wanted = schema.get("type")
+    if schema.get("x-kubernetes-int-or-string"):
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            return [_wrong_type(value, path, "integer,string")]
+    elif wanted and not _is_of_type(value, wanted):
+        return [_wrong_type(value, path, wanted)]
+    enum = schema.get("enum")
+    if enum is not None and value not in enum:
+        told = ", ".join(f'"{allowed}"' for allowed in enum)
+        found.append(
+            Cause(
+                path or "<nil>",
+                f'Unsupported value: "{value}": supported values: {told}',
+                "FieldValueNotSupported",
+            )
+        )
+    if isinstance(value, Mapping):
+        found.extend(_complaints_of_object(value, schema, path))
+    elif isinstance(value, list):
+        found.extend(_complaints_of_list(value, schema, path))
+    elif isinstance(value, str):
+        found.extend(_complaints_of_text(value, schema, path))
+    elif not isinstance(value, bool):
+        found.extend(_complaints_of_number(value, schema, path))
+    return found
+
+
+def _is_of_type(value: Any, wanted: str) -> bool:
+    if wanted == "integer":
+        return (isinstance(value, int) and not isinstance(value, bool)) or (
+            isinstance(value, float) and value.is_integer()
+        )
+    if wanted == "number":
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, _TYPES.get(wanted, object))
+
+
+_TYPES: Final[Mapping[str, type]] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "boolean": bool,
+}
+
+
+def _type_name(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    for name, known in (("string", str), ("integer", int), ("number", float), ("array", list)):
+        if isinstance(value, known):
+            return name
+    return "object"
+
+
+def _wrong_type(value: Any, path: str, wanted: str) -> Cause:
+    found = _type_name(value)
+    return Cause(
+        path or "<nil>",
+        f'Invalid value: "{found}": {path or "<root>"} in body must be of type {wanted}: "{found}"',
+        "FieldValueTypeInvalid",
+    )
+
+
+def _inside(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _complaints_of_object(
+    value: Mapping[str, Any], schema: Mapping[str, Any], path: str
+) -> list[Cause]:
+    found: list[Cause] = [
+        Cause(_inside(path, key), "Required value", "FieldValueRequired")
+        for key in schema.get("required") or ()
+        if key not in value
+    ]
+    properties = schema.get("properties") or {}
+    additional = schema.get("additionalProperties")
+    for key, inside in value.items():
+        if key in properties:
+            found.extend(complaints(inside, properties[key], _inside(path, key)))
+        elif isinstance(additional, Mapping):
+            found.extend(complaints(inside, additional, _inside(path, key)))
+    limit = schema.get("maxProperties")
+    if limit is not None and len(value) > limit:
+        found.append(_invalid(path, len(value), f"must have at most {limit} properties"))
+    return found
+
+
+def _complaints_of_list(value: list[Any], schema: Mapping[str, Any], path: str) -> list[Cause]:
+    found: list[Cause] = []
+    items = schema.get("items")
+    if isinstance(items, Mapping):
+        for index, item in enumerate(value):
+            found.extend(complaints(item, items, f"{path}[{index}]"))
+    if (limit := schema.get("maxItems")) is not None and len(value) > limit:
+        found.append(_invalid(path, len(value), f"must have at most {limit} items"))
+    if (limit := schema.get("minItems")) is not None and len(value) < limit:
+        found.append(
+            _invalid(path, len(value), f"{path} in body should have at least {limit} items")
+        )
+    keys = schema.get("x-kubernetes-list-map-keys")
+    if keys and schema.get("x-kubernetes-list-type") == "map":
+        seen: set[str] = set()
+        for index, item in enumerate(value):
+            mine = str([item.get(key) for key in keys]) if isinstance(item, Mapping) else str(item)
+            if mine in seen:
+                found.append(Cause(f"{path}[{index}]", "Duplicate value", "FieldValueDuplicate"))
+            seen.add(mine)
+    return found
+
+
+def _complaints_of_text(value: str, schema: Mapping[str, Any], path: str) -> list[Cause]:
+    found: list[Cause] = []
+    if (limit := schema.get("maxLength")) is not None and len(value) > limit:
+        found.append(_invalid(path, value, f"may not be longer than {limit}"))
+    if (limit := schema.get("minLength")) is not None and len(value) < limit:
+        found.append(_invalid(path, value, f"{path} in body should be at least {limit} chars long"))
+    pattern = schema.get("pattern")
+    if pattern and not _matches(pattern, value):
+        found.append(_invalid(path, value, f"{path} in body should match '{pattern}'"))
+    return found
+
+
+def _matches(pattern: str, value: str) -> bool:
+    # Few schemas have patterns, and the library is slow to load.
+    import re2
+
+    return re2.search(pattern, value) is not None
+
+
+def _complaints_of_number(value: float, schema: Mapping[str, Any], path: str) -> list[Cause]:
+    found: list[Cause] = []
+    if (limit := schema.get("minimum")) is not None and value < limit:
+        found.append(
+            _invalid(path, value, f"{path} in body should be greater than or equal to {limit}")
+        )
+    if (limit := schema.get("maximum")) is not None and value > limit:
+        found.append(
+            _invalid(path, value, f"{path} in body should be less than or equal to {limit}")
+        )
+    return found
+
+
+def _invalid(path: str, value: Any, why: str) -> Cause:
+    shown = f'"{value}"' if isinstance(value, str) else value
+    return Cause(path, f"Invalid value: {shown}: {why}", "FieldValueInvalid")
