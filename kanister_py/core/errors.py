@@ -862,3 +862,21 @@ class JournalUnwritable(TransientError):
         super().__init__(f"Cannot write {file}: {why}; the run stops here and can be resumed")
         self.file = file
         self.why = why
+
+
+# What a command line names
+
+
+class UnknownDistribution(UsageError):
+    """No installed package of this name brings functions."""
+
+    reason = "UnknownDistribution"
+
+    def __init__(self, package: str, near: Sequence[str], known: Sequence[str]) -> None:
+        meant = (
+            f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+        )
+        super().__init__(f"No package {package} brings functions; {meant}")
+        self.package = package
+        self.near = tuple(near)
+        self.known = tuple(known)

@@ -1,0 +1,87 @@
+"""Which files are meant, and what is in them?"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kanister_py.core.errors import InvalidDocument, Problem
+from kanister_py.core.objects.documents import MAX_BYTES, too_large
+
+SUFFIXES = (".yaml", ".yml", ".json")
+STDIN = "-"
+STDIN_NAME = "<stdin>"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file to read. `is_named`: the user asked for this very file, not for its folder."""
+
+    name: str
+    path: Path | None
+    is_named: bool
+
+
+def find_inputs(paths: Sequence[str]) -> tuple[list[Input], list[Problem]]:
+    """Find the files behind paths: files, folders with all that is below them, `-` for stdin.
+
+    Folders whose names start with a dot are left alone, and no link to a folder
+    is followed: it may lead back.
+    """
+    found: dict[str, Input] = {}
+    problems: list[Problem] = []
+    for text in paths:
+        if text == STDIN:
+            found.setdefault(STDIN_NAME, Input(STDIN_NAME, None, is_named=True))
+            continue
+        path = Path(text)
+        if path.is_dir():
+            below = list(_files_below(path, problems))
+            if not below:
+                kinds = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
+                problems.append(_problem(text, f"No {kinds} in this folder"))
+            for each in below:
+                found.setdefault(str(each), Input(str(each), each, is_named=False))
+        else:
+            found[text] = Input(text, path, is_named=True)
+    return list(found.values()), problems
+
+
+def _files_below(folder: Path, problems: list[Problem]) -> Iterator[Path]:
+    def refused(error: OSError) -> None:
+        problems.append(_problem(str(error.filename), error.strerror or str(error)))
+
+    for where, folders, files in os.walk(folder, onerror=refused):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            if name.endswith(SUFFIXES):
+                yield Path(where, name)
+
+
+def read_input(given: Input) -> bytes:
+    """Read a file whole; one that is too large is refused for its size, unread."""
+    if given.path is None:
+        return _read_at_most(sys.stdin.buffer, given.name)
+    try:
+        with given.path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if stat.S_ISREG(status.st_mode) and status.st_size > MAX_BYTES:
+                raise too_large(given.name)
+            return _read_at_most(file, given.name)
+    except OSError as error:
+        raise InvalidDocument([_problem(given.name, error.strerror or str(error))]) from None
+
+
+def _read_at_most(stream: object, name: str) -> bytes:
+    data: bytes = stream.read(MAX_BYTES + 1)  # type: ignore[attr-defined]  # any binary stream
+    if len(data) > MAX_BYTES:
+        raise too_large(name)
+    return data
+
+
+def _problem(file: str, message: str) -> Problem:
+    return Problem(file, 0, 0, "", message, "FileUnreadable")

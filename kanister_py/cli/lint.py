@@ -1,0 +1,217 @@
+"""Find what would go wrong with blueprints, or surprise, before anybody runs them.
+
+Looks at files, at folders with all *.yaml, *.yml and *.json below them, and at
+stdin (-). A comment `# kanister-py: ignore=RULE` silences a rule on its line, or on
+the line below.
+
+Exit codes: 0 fine; 2 deprecated versions found; 3 removed ones; 4 some without a
+replacement; 1 other errors, files that cannot be read included. Of several, the
+first of 1, 4, 3, 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from kanister_py.cli.files import find_inputs, read_input
+from kanister_py.cli.output import error_lines, say, write_data
+from kanister_py.cli.parser import CommandLineError
+from kanister_py.cli.releases import Target, add_target_release, releases_at, unplanned
+from kanister_py.core.blueprints.lint.check import (
+    RULES,
+    UNREADABLE,
+    Report,
+    Source,
+    exit_code_of,
+    lint_sources,
+)
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import Finding, Severity, finding_of, in_order
+from kanister_py.core.blueprints.lint.versions import REMOVED
+from kanister_py.core.errors import InvalidDocument
+
+SUMMARY = "Find deprecated, removed and unknown versions, and mistakes"
+FORMATS = ("table", "json", "yaml", "github", "sarif")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a folder, or - for stdin")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=FORMATS,
+        default="table",
+        help="table for people, github for annotations, sarif for code scanning (default: table)",
+    )
+    add_target_release(parser)
+    parser.add_argument(
+        "--only-removed",
+        action="store_true",
+        help="tell only of removed versions, and of files that cannot be read",
+    )
+    parser.add_argument(
+        "--strict-versions",
+        action="store_true",
+        help="a version that nobody knows is an error, instead of falling back to v0.0.0",
+    )
+    parser.add_argument(
+        "--ignore",
+        metavar="RULE",
+        action="append",
+        default=[],
+        type=_known_rule,
+        help="leave out what this rule finds; may be given several times",
+    )
+    parser.add_argument(
+        "--explain",
+        metavar="RULE",
+        type=_explainable,
+        help="say what a rule is about, or `all` for a list of them",
+    )
+
+
+def _known_rule(text: str) -> str:
+    if text in RULES:
+        return text
+    from kanister_py.core.objects.documents import nearest
+
+    near = nearest(text, [*RULES])
+    meant = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(RULES)}"
+    raise argparse.ArgumentTypeError(f"no rule {text!r}; {meant}")
+
+
+def _explainable(text: str) -> str:
+    return text if text == "all" else _known_rule(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look at every file, and end as what was found asks for."""
+    if args.explain:
+        return _explain(args.explain, args.output)
+    if not args.paths:
+        raise CommandLineError("kanister-py lint: Name files or folders, or - for stdin")
+    report, files = _lint(args)
+    findings = [each for each in report.findings if _is_wanted(each, args)]
+    if args.output == "table":
+        _say_unreadable(findings)
+    _write(findings, args.output)
+    _say_summary(report, findings, files, args.target_release)
+    return exit_code_of(findings)
+
+
+def _lint(args: argparse.Namespace) -> tuple[Report, int]:
+    from kanister_py.wiring import read_functions
+
+    functions = read_functions()
+    for broken in functions.broken:
+        for line in error_lines(broken):
+            say(line)
+    registry = functions.registry
+    at = releases_at(args.target_release, registry)
+    for target, last in unplanned(args.target_release, registry):
+        say(f"note: {target} is later than {last.bare}, the last release with known plans")
+    inputs, problems = find_inputs(args.paths)
+    sources = []
+    for each in inputs:
+        try:
+            sources.append(Source(each.name, read_input(each), each.is_named))
+        except InvalidDocument as error:
+            problems += error.problems
+    report = lint_sources(sources, Context(registry, at, args.strict_versions), args.ignore)
+    unread = [finding_of(each, UNREADABLE) for each in problems]
+    findings = in_order([*unread, *report.findings], [each.name for each in inputs])
+    whole = Report(tuple(findings), report.blueprints, report.action_sets, report.empty_files)
+    return whole, len(inputs)
+
+
+def _is_wanted(finding: Finding, args: argparse.Namespace) -> bool:
+    return not args.only_removed or finding.rule in (REMOVED.id, UNREADABLE.id)
+
+
+def _say_unreadable(findings: Sequence[Finding]) -> None:
+    """Files that cannot be read are no result, for people: they go where errors go."""
+    from kanister_py.core.errors import Problem
+
+    problems = [
+        Problem(each.file, each.line, each.column, each.path, each.message)
+        for each in findings
+        if each.rule == UNREADABLE.id
+    ]
+    if problems:
+        for line in error_lines(InvalidDocument(problems)):
+            say(line)
+
+
+def _write(findings: Sequence[Finding], form: str) -> None:
+    from kanister_py.cli.findings import github_lines, sarif_of, table_lines
+
+    if form == "github":
+        write_data(None, "lines", lambda: github_lines(findings))
+    elif form == "sarif":
+        from importlib.metadata import version
+
+        write_data(sarif_of(findings, RULES, version("kanister-py")), "json", list)
+    elif form == "table":
+        shown = [each for each in findings if each.rule != UNREADABLE.id]
+        write_data(None, "lines", lambda: table_lines(shown))
+    else:
+        write_data({"findings": [each.as_dict() for each in findings]}, form, list)
+
+
+def _say_summary(
+    report: Report, findings: Sequence[Finding], files: int, targets: Sequence[Target]
+) -> None:
+    for file in report.empty_files:
+        say(f"note: {file}: Neither a Blueprint nor an ActionSet in it")
+    looked = (
+        f"{_count(report.blueprints, 'Blueprint')} and "
+        f"{_count(report.action_sets, 'ActionSet')} in {_count(files, 'file')}"
+    )
+    by_severity = {
+        severity: sum(each.severity is severity for each in findings) for severity in Severity
+    }
+    told = ", ".join(
+        _count(count, _NAMES[severity]) for severity, count in by_severity.items() if count
+    )
+    say(f"{looked}: {told or 'nothing found'}")
+    if targets:
+        errors = by_severity[Severity.ERROR]
+        names = ", ".join(str(each) for each in targets)
+        say(
+            f"Would not survive the upgrade to {names}"
+            if errors
+            else f"Survives the upgrade to {names}"
+        )
+
+
+_NAMES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _explain(rule_id: str, form: str) -> int:
+    rules = [*RULES.values()] if rule_id == "all" else [RULES[rule_id]]
+    data = [
+        {
+            "rule": rule.id,
+            "severity": str(rule.severity),
+            "summary": rule.summary,
+            "explanation": rule.explanation,
+        }
+        for rule in rules
+    ]
+    if form in ("json", "yaml"):
+        write_data(data if rule_id == "all" else data[0], form, list)
+        return 0
+    import textwrap
+
+    lines = []
+    for rule in rules:
+        lines += [f"{rule.id} ({rule.severity})", f"  {rule.summary}", ""]
+        lines += textwrap.wrap(rule.explanation, 78, initial_indent="  ", subsequent_indent="  ")
+        lines += [""]
+    write_data(None, "lines", lambda: lines[:-1])
+    return 0

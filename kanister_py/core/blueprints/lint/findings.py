@@ -1,0 +1,129 @@
+"""What does lint say about one place, and how bad is it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from kanister_py.core.blueprints.model import Found
+from kanister_py.core.errors import Problem
+from kanister_py.core.objects.documents import text_of_path
+
+
+class Severity(StrEnum):
+    """Whether something fails, may surprise, or is only worth knowing."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing that lint looks for.
+
+    `summary` is one sentence; `explanation` says why it matters and what to do.
+    """
+
+    id: str
+    severity: Severity
+    summary: str
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule that found something in one place, with the facts a program wants."""
+
+    file: str
+    line: int
+    column: int
+    path: str
+    rule: str
+    severity: Severity
+    message: str
+    action: str = ""
+    phase: str = ""
+    function: str = ""
+    version: str = ""
+    replacement: str = ""
+    deprecated_in: str = ""
+    removed_in: str = ""
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "path": self.path,
+            "rule": self.rule,
+            "severity": str(self.severity),
+            "message": self.message,
+            "action": self.action,
+            "phase": self.phase,
+            "function": self.function,
+            "version": self.version,
+            "replacement": self.replacement,
+            "deprecatedIn": self.deprecated_in,
+            "removedIn": self.removed_in,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where something was found: an object of a file, and the phase that it belongs to."""
+
+    found: Found
+    path: tuple[str | int, ...] = ()
+    action: str = ""
+    phase: str = ""
+    function: str = ""
+
+    def at(self, *more: str | int) -> Spot:
+        """Give a spot below this one."""
+        return replace(self, path=(*self.path, *more))
+
+    def finding(self, rule: Rule, message: str, **facts: str) -> Finding:
+        """Say what a rule found here; `facts` fill the fields of a finding."""
+        place = self.found.place_of(self.path)
+        own = {"action": self.action, "phase": self.phase, "function": self.function}
+        return Finding(
+            file=self.found.document.file,
+            line=place.line,
+            column=place.column,
+            path=text_of_path((*self.found.path, *self.path)),
+            rule=rule.id,
+            severity=rule.severity,
+            message=message,
+            **{**own, **facts},
+        )
+
+
+def finding_of(problem: Problem, rule: Rule) -> Finding:
+    """Take over what kept a file from being read."""
+    return Finding(
+        file=problem.file,
+        line=problem.line,
+        column=problem.column,
+        path=problem.path,
+        rule=rule.id,
+        severity=rule.severity,
+        message=problem.message,
+    )
+
+
+def in_order(findings: Iterable[Finding], files: Sequence[str]) -> list[Finding]:
+    """Sort by file, as they were given, then by place; each finding once."""
+    rank = {file: index for index, file in enumerate(files)}
+    return sorted(
+        dict.fromkeys(findings),
+        key=lambda each: (
+            rank.get(each.file, len(rank)),
+            each.line,
+            each.column,
+            each.rule,
+            each.path,
+            each.message,
+        ),
+    )

@@ -1,0 +1,154 @@
+"""Is a Blueprint put together as Blueprints are?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
+from kanister_py.core.blueprints.model import GROUP, Action, LocatedBlueprint
+from kanister_py.core.objects.documents import nearest
+
+UNKNOWN_KEY = Rule(
+    "unknown-key",
+    Severity.INFO,
+    "A key that nothing reads.",
+    "Unknown keys do no harm, and are dropped by the API server. More often than not "
+    "they are misspelt, and what they should have said is missing.",
+)
+API_VERSION = Rule(
+    "api-version",
+    Severity.ERROR,
+    "An object does not say cr.kanister.io/v1alpha1.",
+    "Without its apiVersion no API server takes the object, and with another version "
+    "none that is installed today does.",
+)
+NO_NAME = Rule(
+    "blueprint-without-name",
+    Severity.WARNING,
+    "A Blueprint has no metadata.name.",
+    "It can be run from its file, but neither stored in a cluster nor named by an ActionSet.",
+)
+NO_PHASES = Rule(
+    "action-without-phases",
+    Severity.WARNING,
+    "An action has no phases.",
+    "An ActionSet that runs it is complete at once and has done nothing.",
+)
+NO_FUNC = Rule(
+    "phase-without-func",
+    Severity.ERROR,
+    "A phase names no function.",
+    "Every phase calls one function, named in `func`.",
+)
+NO_PHASE_NAME = Rule(
+    "phase-without-name",
+    Severity.WARNING,
+    "A phase has no name.",
+    "Later phases cannot read its output, and status and events cannot tell it from "
+    "others. A deferPhase may do without.",
+)
+DUPLICATE = Rule(
+    "duplicate-phase-name",
+    Severity.ERROR,
+    "Two phases of one action have the same name.",
+    "Outputs and progress go by the phase's name, so one of the two gets lost.",
+)
+DUPLICATE_ACROSS = Rule(
+    "duplicate-phase-name-across-actions",
+    Severity.INFO,
+    "Phases of different actions have the same name.",
+    "It works, here and in Kanister's controller, but Kanister's validating webhook and "
+    "`kanctl validate` refuse the Blueprint.",
+)
+RULES = (
+    UNKNOWN_KEY,
+    API_VERSION,
+    NO_NAME,
+    NO_PHASES,
+    NO_FUNC,
+    NO_PHASE_NAME,
+    DUPLICATE,
+    DUPLICATE_ACROSS,
+)
+
+
+def check_structure(located: LocatedBlueprint) -> Iterator[Finding]:
+    """Find what is odd about a Blueprint before anybody asks what it does."""
+    blueprint, spot = located.blueprint, Spot(located.found)
+    yield from _api_version(spot, blueprint.api_version)
+    if not blueprint.name:
+        yield spot.at("metadata").finding(NO_NAME, "The Blueprint has no metadata.name")
+    yield from _unknown_keys(blueprint, spot)
+    for name, action in blueprint.actions.items():
+        yield from _action(Spot(located.found, ("actions", name), name), action)
+    yield from _duplicates_across(located)
+
+
+def _api_version(spot: Spot, api_version: str) -> Iterator[Finding]:
+    if api_version == f"{GROUP}/v1alpha1":
+        return
+    found = f"found {api_version!r}" if api_version else "it is missing"
+    message = f"The apiVersion must be {GROUP}/v1alpha1; {found}"
+    yield spot.at("apiVersion").finding(API_VERSION, message)
+
+
+def _unknown_keys(model: BaseModel, spot: Spot) -> Iterator[Finding]:
+    fields = {field.alias or name: name for name, field in type(model).model_fields.items()}
+    for key in model.model_extra or {}:
+        near = nearest(key, [*fields])
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        yield spot.at(key).finding(UNKNOWN_KEY, f"Nothing reads the key {key!r}{meant}")
+    for alias, name in fields.items():
+        # What else stands in an object's metadata is the cluster's.
+        if alias != "metadata":
+            yield from _unknown_keys_below(getattr(model, name), spot.at(alias))
+
+
+def _unknown_keys_below(value: Any, spot: Spot) -> Iterator[Finding]:
+    if isinstance(value, BaseModel):
+        yield from _unknown_keys(value, spot)
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _unknown_keys_below(each, spot.at(key))
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for index, each in enumerate(value):
+            yield from _unknown_keys_below(each, spot.at(index))
+
+
+def _action(spot: Spot, action: Action) -> Iterator[Finding]:
+    if not action.phases:
+        yield spot.finding(NO_PHASES, f"The action {spot.action} has no phases")
+    seen: dict[str, int] = {}
+    for path, phase in action.every_phase():
+        here = Spot(spot.found, (*spot.path, *path), spot.action, phase.name, phase.func)
+        if not phase.func:
+            yield here.finding(NO_FUNC, "The phase names no function in `func`")
+        if not phase.name and path != ("deferPhase",):
+            yield here.finding(NO_PHASE_NAME, "The phase has no name")
+        line = here.found.place_of((*here.path, "name")).line
+        if phase.name and phase.name in seen:
+            said = (
+                f"The action {spot.action} has two phases called {phase.name}, "
+                f"the first on line {seen[phase.name]}"
+            )
+            yield here.at("name").finding(DUPLICATE, said)
+        seen.setdefault(phase.name, line)
+
+
+def _duplicates_across(located: LocatedBlueprint) -> Iterator[Finding]:
+    users: dict[str, dict[str, Spot]] = defaultdict(dict)
+    for name, action in located.blueprint.actions.items():
+        for path, phase in action.every_phase():
+            if phase.name:
+                at = ("actions", name, *path, "name")
+                spot = Spot(located.found, at, name, phase.name, phase.func)
+                users[phase.name].setdefault(name, spot)
+    for phase_name, by_action in users.items():
+        first, *others = by_action.values()
+        for spot in others:
+            said = f"{first.action} and {spot.action} both have a phase called {phase_name}"
+            yield spot.finding(DUPLICATE_ACROSS, said)

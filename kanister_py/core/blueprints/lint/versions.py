@@ -1,0 +1,149 @@
+"""Would every phase still get the version that it asks for?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
+from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
+from kanister_py.core.blueprints.replacements import replacement_of
+from kanister_py.core.errors import (
+    FunctionNotRegistered,
+    FunctionVersionNotFound,
+    FunctionVersionRemoved,
+    InvalidVersion,
+)
+from kanister_py.core.notices import Notice
+from kanister_py.core.objects.documents import nearest
+from kanister_py.core.registry.choose import Asked, Choice, choose_version
+from kanister_py.core.registry.entries import FunctionEntry, FunctionKind
+from kanister_py.core.versions.semver import parse_version
+
+REMOVED = Rule(
+    "version-removed",
+    Severity.ERROR,
+    "A phase asks for a version of a function that was removed.",
+    "A removed version has no code any more: the phase fails before anything runs, and "
+    "nothing stands in for it. Set funcVersion to the replacement, which "
+    "`kanister-py upgrade --write` does, arguments included where it can. Without a "
+    "replacement, look at `kanister-py functions describe` for what the function offers.",
+)
+DEPRECATED = Rule(
+    "version-deprecated",
+    Severity.WARNING,
+    "A phase asks for a version of a function that will be removed.",
+    "The version still works, until the release named in removedIn. Move to the "
+    "replacement before that release is installed; `kanister-py upgrade --write` does it. "
+    "`kanister-py functions diff` says what else changes between the two.",
+)
+FALLBACK = Rule(
+    "version-fallback",
+    Severity.WARNING,
+    "A phase asks for a version that does not exist, and gets v0.0.0.",
+    "As in Kanister, a version that nobody knows falls back to v0.0.0. That hides "
+    "misspelt versions and versions of another release. Name one that exists. With "
+    "--strict-versions this is an error, here and when the blueprint runs.",
+)
+NOT_FOUND = Rule(
+    "version-not-found",
+    Severity.ERROR,
+    "No version that may be used answers what a phase asks for.",
+    "A range has nothing inside that is served, or the version does not exist and the "
+    "function has no v0.0.0 to fall back to. The message lists what there is.",
+)
+INVALID = Rule(
+    "version-invalid",
+    Severity.ERROR,
+    "A version or range cannot be read.",
+    "Versions are SemVer, with or without a leading v: v1.2.3, v1.2.3-rc.1. Ranges are "
+    "made of = != > >= < <= ~ ^, with space or comma for and, || for or.",
+)
+UNKNOWN = Rule(
+    "function-unknown",
+    Severity.ERROR,
+    "Nobody brings a function of this name.",
+    "Names are exact, capitals included. `kanister-py functions list` shows what is "
+    "there. A function of your own needs its package installed where the blueprint is "
+    "linted and where it runs.",
+)
+NOT_YET = Rule(
+    "function-not-yet-here",
+    Severity.INFO,
+    "The function exists in Kanister, and not here yet.",
+    "The blueprint is fine for Kanister. Here, `plan` shows the phase as not yet "
+    "available, and `run` refuses before the first phase.",
+)
+RULES = (REMOVED, DEPRECATED, FALLBACK, NOT_FOUND, INVALID, UNKNOWN, NOT_YET)
+
+
+def check_version(
+    where: Spot, asked: Asked, context: Context
+) -> tuple[Choice[FunctionEntry] | None, list[Finding]]:
+    """Choose the version that a phase gets, and say what a user should hear about it.
+
+    `where` is the place of the version, or of the function's name where none is given.
+    """
+    function = where.function
+    if function not in context.registry and function in NOT_YET_HERE:
+        told = f"{function} is not here yet: the phase can be planned, not run"
+        return None, [where.finding(NOT_YET, told)]
+    try:
+        choice = choose_version(context.registry, function, asked, at=context.at)
+    except FunctionNotRegistered as error:
+        near = nearest(function, [*context.function_names, *NOT_YET_HERE])
+        told = FunctionNotRegistered(error.function, near).message
+        return None, [where.finding(UNKNOWN, told)]
+    except FunctionVersionRemoved as error:
+        return None, [_removed(where, error, context)]
+    except InvalidVersion as error:
+        return None, [where.finding(INVALID, str(error), version=asked.text)]
+    except FunctionVersionNotFound as error:
+        return None, [where.finding(NOT_FOUND, str(error), version=asked.text)]
+    if choice.chosen.kind is not FunctionKind.BLUEPRINT:
+        told = f"{function} is a function of compositions, not of blueprints"
+        return None, [where.finding(UNKNOWN, told)]
+    return choice, list(_noticed(where, asked, choice, context))
+
+
+def _removed(where: Spot, error: FunctionVersionRemoved, context: Context) -> Finding:
+    family = context.registry.family(error.function)
+    entry = family.by_identity[parse_version(error.version)]
+    return where.finding(REMOVED, str(error), version=error.version, **_window_of(entry, context))
+
+
+def _noticed(
+    where: Spot, asked: Asked, choice: Choice[FunctionEntry], context: Context
+) -> Iterator[Finding]:
+    entry = choice.chosen
+    for notice in choice.notices:
+        if notice.reason == "FunctionVersionFallback":
+            found = where.finding(FALLBACK, notice.message, version=asked.text)
+            if context.is_strict:
+                found = replace(found, severity=Severity.ERROR)
+            yield found
+        else:
+            yield where.finding(
+                DEPRECATED,
+                _with_way_out(notice, entry, context),
+                version=str(entry.version),
+                **_window_of(entry, context),
+            )
+
+
+def _with_way_out(notice: Notice, entry: FunctionEntry, context: Context) -> str:
+    if _window_of(entry, context)["replacement"]:
+        return notice.message
+    return f"{notice.message}; no version replaces it"
+
+
+def _window_of(entry: FunctionEntry, context: Context) -> Mapping[str, str]:
+    listing = entry.listing
+    family = context.registry.family(entry.function)
+    replacement = replacement_of(family, entry, context.at)
+    return {
+        "replacement": str(replacement.entry.version) if replacement else "",
+        "deprecated_in": listing.deprecated_in.bare if listing.deprecated_in else "",
+        "removed_in": listing.removed_in.bare if listing.removed_in else "",
+    }

@@ -1,0 +1,53 @@
+"""Which version comes in the place of one that is deprecated or removed?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from kanister_py.core.registry.entries import Family, FunctionEntry
+from kanister_py.core.versions.deprecation import Support
+from kanister_py.core.versions.semver import Version
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """The version at the end of a chain of replacements, and what arguments are called there."""
+
+    entry: FunctionEntry
+    renamed_args: Mapping[str, str]
+
+
+def replacement_of(
+    family: Family[FunctionEntry], entry: FunctionEntry, at: Mapping[str, Version]
+) -> Replacement | None:
+    """Follow replacements to the first version that is served for good.
+
+    One that is itself deprecated and has no replacement is better than none; one
+    that is removed or not there yet is none.
+    """
+    release = at.get(entry.source.name)
+    renamed: dict[str, str] = {}
+    best: Replacement | None = None
+    seen = {entry.version}
+    here = entry
+    while here.listing.replacement is not None and here.listing.replacement not in seen:
+        seen.add(here.listing.replacement)
+        after = family.by_identity.get(here.listing.replacement)
+        if after is None:
+            break
+        renamed = _composed(renamed, here.listing.renamed_args)
+        support = after.support_at(release)
+        if support in (Support.SERVED, Support.DEPRECATED):
+            best = Replacement(after, MappingProxyType(renamed))
+        if support is Support.SERVED:
+            break
+        here = after
+    return best
+
+
+def _composed(first: Mapping[str, str], then: Mapping[str, str]) -> dict[str, str]:
+    """Rename what was renamed before once more, and what is renamed only now."""
+    both = {old: then.get(new, new) for old, new in first.items()}
+    return {**{old: new for old, new in then.items() if old not in first.values()}, **both}
