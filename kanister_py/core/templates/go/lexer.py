@@ -48,15 +48,17 @@ KEYWORDS = frozenset(
 _SPACES = " \t\r\n"
 # What may follow a name. The end of the text may, too.
 _AFTER_NAME = r"(?=[ \t\r\n.,|:()]|\}\}|\Z)"
+# Fields of fields are one token: `.A.B`.
+_FIELDS = r"(?:\.(?![0-9])\w+)+"
 
 # One token inside of an action, with the white space before it. The order of the
 # groups is that of the kinds above, from CLOSE on; what none of them takes is looked at by hand.
 _TOKEN = re.compile(
     r"([ \t\r\n]*)(?:"
     r"((?<=[ \t\r\n])-\}\}[ \t\r\n]*|\}\})"
-    rf"|(\.\w+){_AFTER_NAME}"
+    rf"|({_FIELDS}){_AFTER_NAME}"
     rf"|([^\W\d]\w*){_AFTER_NAME}"
-    rf"|(\$\w*){_AFTER_NAME}"
+    rf"|(\$\w*(?:{_FIELDS})?){_AFTER_NAME}"
     r'|("(?:[^"\\\n]|\\[^\n])*"|`[^`]*`)'
     r"|([0-9]+)(?=[ \t\r\n)|]|\}\})"
     r"|(\|)"
@@ -177,7 +179,7 @@ def _cut_action(text: str, at: int, append: _Append, are_loops_words: bool) -> i
                 append((ERROR, "unexpected right paren", spaces, False))
                 return -1
         elif (kind in (FIELD, VARIABLE)) and not value.isascii():
-            wrong = _wrong_letter(value[1:])
+            wrong = _wrong_letter(value[1:].replace(".", ""))
             if wrong:
                 append((ERROR, wrong, spaces, False))
                 return -1

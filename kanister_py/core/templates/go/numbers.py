@@ -18,6 +18,9 @@ _HEX_FLOAT = re.compile(
 )
 _SPECIAL = re.compile(r"[+-]?(?:inf|infinity)|nan", re.IGNORECASE)
 
+# From this power of ten on, the shortest text of a float has an exponent.
+_SHORTEST_PLAIN: Final = 6
+
 MIN_INT64: Final = -(1 << 63)
 MAX_INT64: Final = (1 << 63) - 1
 MAX_UINT64: Final = (1 << 64) - 1
@@ -151,14 +154,12 @@ def _plain_form(value: float, precision: int, bits: int) -> str:
 
 
 def _general_form(value: float, verb: str, precision: int, bits: int) -> str:
-    """`%g`: plain while the exponent is small; Go's printing of a value starts later."""
+    """`%g`: plain while the exponent is small."""
     if precision < 0:
-        digits, point = _digits_of(value, bits)
-        threshold = 21 if len(digits) <= 21 else len(digits)
-        exponent_verb = "e" if verb == "g" else "E"
+        _, point = _digits_of(value, bits)
         power = point - 1 if value else 0
-        if power < -4 or power >= threshold:
-            return _exponent_form(value, exponent_verb, -1, bits)
+        if power < -4 or power >= _SHORTEST_PLAIN:
+            return _exponent_form(value, "e" if verb == "g" else "E", -1, bits)
         return _plain_form(value, -1, bits)
     precision = precision or 1
     text = f"{abs(value):.{precision - 1}e}"

@@ -400,6 +400,8 @@ class _Parser:
         tokens = self.tokens
         while tokens[self.at][0] == VARIABLE:
             _, name, at, _ = tokens[self.at]
+            if "." in name:
+                return
             kind, sign, _, _ = tokens[self.at + 1]
             self.furthest = max(self.furthest, self.at + 1)
             if kind in (ASSIGN, DECLARE):
@@ -450,12 +452,9 @@ class _Parser:
         self.at += 1
         node: Node
         if kind == FIELD:
-            names = [value[1:]]
-            following = tokens[self.at]
-            if following[0] == FIELD and not following[3]:
-                at = following[2]
-                self.take_fields(names)
-            return Field(at, names)
+            names = value.split(".")
+            del names[0]
+            return Field(_place_of(at, names, 1), names)
         if kind == STRING:
             node = String(at, value, self.unquoted(tokens[self.at - 1]))
         elif kind == WORD:
@@ -463,37 +462,25 @@ class _Parser:
                 self.fail(f"function {quote(value)} not defined")
             node = Identifier(at, value)
         elif kind == VARIABLE:
-            if value not in self.variables:
-                self.fail(f"undefined variable {quote(value)}")
-            names = [value]
-            following = tokens[self.at]
-            if following[0] == FIELD and not following[3]:
-                at = following[2]
-                self.take_fields(names)
-            return Variable(at, names)
+            names = value.split(".")
+            if names[0] not in self.variables:
+                self.fail(f"undefined variable {quote(names[0])}")
+            return Variable(_place_of(at, names, 0), names)
         elif kind == LEFT:
             node = self.parse_parenthesis()
         else:
             node = self.parse_constant(kind, value, at)
         following = tokens[self.at]
         if following[0] == FIELD and not following[3]:
-            names = []
-            self.take_fields(names)
+            names = following[1].split(".")
+            del names[0]
+            self.at += 1
             if isinstance(node, _CONSTANTS):
                 # Go has looked at what follows the fields by now.
                 self.furthest = max(self.furthest, self.at)
                 self.fail(f"unexpected . after term {quote(str(node))}")
             return Chain(following[2], node, names)
         return node
-
-    def take_fields(self, names: list[str]) -> None:
-        tokens = self.tokens
-        while True:
-            kind, value, _, is_spaced = tokens[self.at]
-            if kind != FIELD or is_spaced:
-                return
-            names.append(value[1:])
-            self.at += 1
 
     def parse_parenthesis(self) -> Pipe:
         self.depth += 1
@@ -516,6 +503,11 @@ class _Parser:
             self.fail(str(error))
 
 
+def _place_of(at: int, names: list[str], dots: int) -> int:
+    """Where does Go place a name with fields? At the dot of its second part, if it has one."""
+    return at + len(names[0]) + dots if len(names) > 1 else at
+
+
 def _shown(token: Token) -> str:
     """A token as Go's errors show it."""
     kind, value, _, _ = token
@@ -525,6 +517,10 @@ def _shown(token: Token) -> str:
         return value
     if kind in (KEYWORD, DOT, NIL):
         return f"<{value}>"
+    if kind == FIELD:
+        value = "." + value.split(".")[1]
+    elif kind == VARIABLE:
+        value = value.split(".")[0]
     if len(value.encode("utf-8", "surrogateescape")) > 10:
         return f"{quote(value[:10])}..."
     return quote(value)
