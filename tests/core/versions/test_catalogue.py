@@ -1,0 +1,333 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from textwrap import dedent, indent
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.versions.catalogue import (
+    Catalogue,
+    changes_refused,
+    parse_catalogue,
+    schema_of_catalogue,
+)
+from kanister_py.core.versions.semver import parse_version
+
+NOW = parse_version("0.3.0")
+
+HEAD = """\
+apiVersion: kanister-py.io/v1alpha1
+kind: FunctionVersions
+releases:
+  - version: 0.1.0
+    date: 2026-01-01
+  - version: 0.2.0
+  - version: 0.3.0
+  - version: 0.4.0
+  - version: 0.5.0
+"""
+
+GOOD = (
+    HEAD
+    + """\
+functions:
+  KubeTask:
+    kind: Blueprint
+    versions:
+      v0.0.0:
+        since: 0.1.0
+        deprecatedIn: 0.2.0
+        removedIn: 0.4.0
+        replacement: v0.1.0
+        renamedArgs: {image: imageName}
+        message: it waits for ever
+      v0.1.0:
+        since: 0.2.0
+        annotations: {kanister-py.io/stable: "true"}
+"""
+)
+
+
+def read(versions: str, release: str = "0.3.0") -> Catalogue:
+    body = indent(dedent(versions), "      ")
+    text = f"{HEAD}functions:\n  KubeTask:\n    kind: Blueprint\n    versions:\n{body}"
+    return parse_catalogue(text, "versions.yaml", parse_version(release))
+
+
+def refusals(text: str, release: str = "0.3.0") -> list[tuple[int, str, str]]:
+    with pytest.raises(InvalidDocument) as refused:
+        parse_catalogue(text, "versions.yaml", parse_version(release))
+    return [(each.line, each.path, each.message) for each in refused.value.problems]
+
+
+def test_the_record_says_what_each_version_is_worth() -> None:
+    catalogue = parse_catalogue(GOOD, "versions.yaml", NOW)
+    listed = catalogue.listed("KubeTask")
+    old = listed[parse_version("v0.0.0")]
+    assert catalogue.stable_version("KubeTask") == parse_version("0.1.0")
+    assert old.removed_in == parse_version("0.4.0")
+    assert old.replacement == parse_version("0.1.0")
+    assert old.renamed_args == {"image": "imageName"}
+    assert str(catalogue.releases[0].date) == "2026-01-01"
+    assert catalogue.listed("Unheard") == {}
+
+
+STABLE = 'annotations: {kanister-py.io/stable: "true"}'
+
+
+@pytest.mark.parametrize(
+    ("versions", "path", "said"),
+    [
+        pytest.param(
+            f"v0.0.0: {{since: 0.1.0, {STABLE}, replacment: v0.1.0}}",
+            'functions.KubeTask.versions["v0.0.0"].replacment',
+            "Unknown key 'replacment'; did you mean replacement?",
+            id="an unknown key",
+        ),
+        pytest.param(
+            f'"1.0": {{since: 0.1.0, {STABLE}}}',
+            'functions.KubeTask.versions["1.0"]',
+            "'1.0' is not a version: it has too few numbers; write v1.0.0 or the range ~1.0",
+            id="a version 1.0",
+        ),
+        pytest.param(
+            f"latest: {{since: 0.1.0, {STABLE}}}",
+            "functions.KubeTask.versions.latest",
+            "'latest' is not a version: it is not SemVer; write one like v1.2.3 or v1.2.3-rc.1",
+            id="a version latest",
+        ),
+        pytest.param(
+            f"v1.0.0+build: {{since: 0.1.0, {STABLE}}}",
+            'functions.KubeTask.versions["v1.0.0+build"]',
+            "'v1.0.0+build' is not a version: build metadata is not allowed; write v1.0.0",
+            id="build metadata",
+        ),
+        pytest.param(
+            f"""\
+            v0.0.0: {{since: 0.1.0, {STABLE}}}
+            0.0.0: {{since: 0.1.0}}
+            """,
+            'functions.KubeTask.versions["0.0.0"]',
+            "The same version as v0.0.0",
+            id="one version in two spellings",
+        ),
+        pytest.param(
+            f"""\
+            v0.0.0: {{since: 0.1.0, {STABLE}}}
+            v0.1.0: {{since: 0.1.0, deprecatedIn: 0.2.0, removedIn: 0.3.0}}
+            """,
+            'functions.KubeTask.versions["v0.1.0"].removedIn',
+            "Removed 1 release after 0.2.0, where it was deprecated; at least 2 are due, "
+            "so 0.4.0 at the earliest",
+            id="a window that is too short",
+        ),
+        pytest.param(
+            f"v0.0.0: {{since: 0.1.0, {STABLE}, removedIn: 0.5.0}}",
+            'functions.KubeTask.versions["v0.0.0"].removedIn',
+            "Removed without deprecatedIn; deprecate it first",
+            id="removed without a warning",
+        ),
+        pytest.param(
+            f"v0.0.0: {{since: 0.9.0, {STABLE}}}",
+            'functions.KubeTask.versions["v0.0.0"].since',
+            "Release 0.9.0 is not in releases; add it there",
+            id="a release that nobody planned",
+        ),
+        pytest.param(
+            f"v0.0.0: {{since: 0.3.0, deprecatedIn: 0.2.0, {STABLE}}}",
+            'functions.KubeTask.versions["v0.0.0"].deprecatedIn',
+            "Deprecated before it exists, since 0.3.0",
+            id="deprecated before it exists",
+        ),
+        pytest.param(
+            f"v0.0.0: {{since: 0.1.0, {STABLE}, deprecatedIn: 0.3.0, replacement: v0.7.0}}",
+            'functions.KubeTask.versions["v0.0.0"].replacement',
+            "There is no v0.7.0; there are v0.0.0",
+            id="a replacement that does not exist",
+        ),
+        pytest.param(
+            f"""\
+            v0.0.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.3.0, replacement: v0.1.0}}
+            v0.1.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.3.0}}
+            v0.2.0: {{since: 0.2.0, {STABLE}}}
+            """,
+            'functions.KubeTask.versions["v0.0.0"].replacement',
+            "v0.1.0 is itself removed, in 0.3.0",
+            id="a replacement that is itself removed",
+        ),
+        pytest.param(
+            f"""\
+            v0.0.0: {{since: 0.1.0, deprecatedIn: 0.2.0, replacement: v0.1.0}}
+            v0.1.0: {{since: 0.1.0, deprecatedIn: 0.2.0, replacement: v0.0.0}}
+            v0.2.0: {{since: 0.2.0, {STABLE}}}
+            """,
+            'functions.KubeTask.versions["v0.0.0"].replacement',
+            "The replacements of v0.0.0 lead back to it",
+            id="a cycle of replacements",
+        ),
+        pytest.param(
+            f"""\
+            v0.0.0: {{since: 0.1.0, {STABLE}}}
+            v0.1.0: {{since: 0.1.0, {STABLE}}}
+            """,
+            'functions.KubeTask.versions["v0.1.0"].annotations["kanister-py.io/stable"]',
+            "Marked stable, and so is v0.0.0: one version of a function is stable",
+            id="two stable versions",
+        ),
+        pytest.param(
+            f"v0.1.0-rc.1: {{since: 0.1.0, {STABLE}}}",
+            "functions.KubeTask.versions",
+            "The stable version v0.1.0-rc.1 is a pre-release",
+            id="a stable pre-release",
+        ),
+        pytest.param(
+            f"v0.0.0: {{since: 0.1.0, {STABLE}, deprecatedIn: 0.1.0, removedIn: 0.3.0}}",
+            "functions.KubeTask.versions",
+            "The stable version v0.0.0 is removed",
+            id="a stable version that is removed",
+        ),
+        pytest.param(
+            "v0.1.0: {since: 0.1.0}",
+            "functions.KubeTask.versions",
+            "No version is stable and there is no v0.0.0: a phase that names no version gets "
+            'none; mark one with kanister-py.io/stable: "true"',
+            id="nothing for a phase that names no version",
+        ),
+        pytest.param(
+            'v0.0.0: {since: 0.1.0, annotations: {kanister-py.io/stabel: "true"}}',
+            'functions.KubeTask.versions["v0.0.0"].annotations["kanister-py.io/stabel"]',
+            "Unknown annotation; did you mean kanister-py.io/stable?",
+            id="a misspelt mark",
+        ),
+        pytest.param(
+            "v0.0.0: {since: 0.1.0, annotations: {kanister-py.io/stable: true}}",
+            'functions.KubeTask.versions["v0.0.0"].annotations["kanister-py.io/stable"]',
+            "Must be text, found true",
+            id="a mark that is no text",
+        ),
+        pytest.param(
+            f"v0.0.0: {{since: 0.1.0, {STABLE}, reads: ['BackupData@v9.9.9']}}",
+            'functions.KubeTask.versions["v0.0.0"].reads[0]',
+            "There is no BackupData@v9.9.9",
+            id="a reader of nothing",
+        ),
+        pytest.param(
+            f"""\
+            v0.0.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.4.0}}
+            v0.1.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.5.0, reads: [KubeTask@0.0.0]}}
+            v0.2.0: {{since: 0.2.0, {STABLE}}}
+            """,
+            'functions.KubeTask.versions["v0.1.0"].reads[0]',
+            "v0.1.0 is removed in 0.5.0, too soon after KubeTask@v0.0.0, which it reads and which "
+            "goes in 0.4.0; a reader stays at least 2 releases longer",
+            id="a reader that goes before its time",
+        ),
+        pytest.param(
+            f"""\
+            v0.0.0: {{since: 0.1.0, {STABLE}}}
+            v0.1.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.5.0, reads: [KubeTask@0.0.0]}}
+            """,
+            'functions.KubeTask.versions["v0.1.0"].reads[0]',
+            "v0.1.0 is removed in 0.5.0, but KubeTask@v0.0.0, which it reads, stays: "
+            "nothing could restore what it writes",
+            id="a reader that goes before what it reads",
+        ),
+    ],
+)
+def test_a_record_that_lies_is_refused(versions: str, path: str, said: str) -> None:
+    with pytest.raises(InvalidDocument) as refused:
+        read(versions)
+    found = {each.path: each.message for each in refused.value.problems}
+    assert found[path] == said
+    assert all(each.line > 0 for each in refused.value.problems)
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    text = GOOD.replace("replacement: v0.1.0", "replacement: v0.9.0").replace(
+        "version: 0.3.0", "version: 0.2.0"
+    )
+    text += "  Other:\n    kind: Blueprints\n    versions: {v1: {since: 0.1.0}}\n"
+    paths = [path for _, path, _ in refusals(text)]
+    assert paths == [
+        "releases[2].version",
+        'functions.KubeTask.versions["v0.0.0"].replacement',
+        "functions.Other.kind",
+        "functions.Other.versions.v1",
+    ]
+
+
+def test_an_empty_record_says_what_is_missing() -> None:
+    text = "apiVersion: kanister-py.io/v1alpha1\nkind: FunctionVersions\n"
+    assert [(path, message) for _, path, message in refusals(text)] == [
+        ("functions", "Is required"),
+        ("releases", "Is required"),
+    ]
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+)
+
+
+@given(ANYTHING)
+def test_whatever_stands_in_the_file_the_answer_is_a_record_or_a_list_of_problems(
+    value: object,
+) -> None:
+    text = json.dumps({"apiVersion": "kanister-py.io/v1alpha1", "functions": value})
+    with pytest.raises(InvalidDocument) as refused:
+        parse_catalogue(text, "versions.yaml", NOW)
+    assert refused.value.problems
+
+
+def test_a_released_version_cannot_vanish_and_its_number_is_never_used_again() -> None:
+    before = parse_catalogue(GOOD, "versions.yaml", NOW)
+    after = read(f"v0.1.0: {{since: 0.2.0, {STABLE}}}")
+    assert [each.path for each in changes_refused(before, after)] == [
+        'functions.KubeTask.versions["v0.0.0"]'
+    ]
+    again = read(f"v0.0.0: {{since: 0.3.0}}\nv0.1.0: {{since: 0.2.0, {STABLE}}}")
+    assert "since of v0.0.0 was released as 0.1.0" in str(changes_refused(before, again)[0])
+
+
+def test_the_stable_mark_moves_only_off_a_version_that_is_deprecated() -> None:
+    before = read(f"v0.0.0: {{since: 0.1.0, {STABLE}}}\nv0.1.0: {{since: 0.2.0}}")
+    silent = read(f"v0.0.0: {{since: 0.1.0}}\nv0.1.0: {{since: 0.2.0, {STABLE}}}")
+    fair = read(
+        f"v0.0.0: {{since: 0.1.0, deprecatedIn: 0.3.0}}\nv0.1.0: {{since: 0.2.0, {STABLE}}}"
+    )
+    assert "was stable in the last release" in str(changes_refused(before, silent)[0])
+    assert changes_refused(before, fair) == []
+
+
+def test_a_promise_to_keep_a_version_is_not_shortened() -> None:
+    before = read(f"v0.0.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.5.0, {STABLE}}}")
+    after = read(f"v0.0.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.4.0, {STABLE}}}")
+    assert "was promised until 0.5.0" in str(changes_refused(before, after)[0])
+
+
+def test_the_published_schema_takes_the_record_and_refuses_a_misspelt_one() -> None:
+    schema = schema_of_catalogue()
+    good = json.loads(json.dumps(yaml.safe_load(GOOD), default=str))
+    jsonschema.validate(good, schema)
+    good["functions"]["KubeTask"]["versions"]["v0.0.0"]["removed_in"] = "0.4.0"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(good, schema)
+
+
+def test_the_schema_beside_the_record_is_the_one_the_code_has(repository: Path) -> None:
+    file = repository / "kanister_py/versions.schema.json"
+    if os.environ.get("KANISTER_PY_GOLDEN") == "write":
+        file.write_text(json.dumps(schema_of_catalogue(), indent=2) + "\n")
+    assert json.loads(file.read_text()) == schema_of_catalogue(), (
+        "run KANISTER_PY_GOLDEN=write pytest, and look at the difference"
+    )

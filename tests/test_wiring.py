@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from kanister_py.core.errors import CatalogueMismatch, PluginBroken
+from kanister_py.core.registry.reference import status_of
+from kanister_py.core.versions.catalogue import Catalogue, parse_catalogue
+from kanister_py.core.versions.semver import parse_version
+from kanister_py.executor.loading import load_function
+from kanister_py.wiring import (
+    ENTRY_POINT_GROUP,
+    build_functions,
+    check_everything,
+    installed_release,
+    read_functions,
+    release_of_text,
+)
+
+RECORD = """\
+apiVersion: kanister-py.io/v1alpha1
+kind: FunctionVersions
+releases: [{version: 0.1.0}, {version: 0.2.0}, {version: 0.3.0}]
+functions:
+  Greet:
+    kind: Blueprint
+    versions:
+      v0.0.0: {since: 0.1.0, annotations: {kanister-py.io/stable: "true"}}
+"""
+
+
+def record(text: str = RECORD) -> Catalogue:
+    return parse_catalogue(text, "versions.yaml", installed_release("kanister-py"))
+
+
+def plugin(name: str, value: str) -> EntryPoint:
+    return EntryPoint(name, value, ENTRY_POINT_GROUP)
+
+
+@pytest.mark.usefixtures("with_plugin")
+def test_an_installed_plugin_brings_its_functions_with_their_whole_life() -> None:
+    functions = read_functions()
+    assert functions.broken == ()
+    states = {str(each.version): status_of(each) for each in functions.registry.family("Notify")}
+    assert states == {
+        "v0.3.0-rc.1": "served",
+        "v0.2.0": "stable",
+        "v0.1.0": "deprecated",
+        "v0.0.1": "removed",
+    }
+    assert [str(each.version) for each in functions.registry.family("Greet")] == ["v0.0.0"]
+    check_everything(functions)
+
+
+@pytest.mark.usefixtures("with_plugin")
+def test_what_a_plugin_deprecates_is_counted_in_its_own_releases() -> None:
+    entry = read_functions().registry.family("Notify").candidates[0]
+    assert (entry.source.name, entry.source.release) == ("acme-functions", parse_version("1.2.0"))
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        pytest.param("no_such_module:Greet", "ModuleNotFoundError", id="a module that is missing"),
+        pytest.param("acme_functions:Missing", "AttributeError", id="a name that is missing"),
+        pytest.param("acme_functions:GreetArgs", "has no name", id="no function at all"),
+    ],
+)
+def test_a_broken_plugin_is_named_and_the_others_stay(
+    with_plugin: Path, value: str, why: str
+) -> None:
+    sound = plugin("greet", "acme_functions:Greet")
+    functions = build_functions(
+        record("""\
+apiVersion: kanister-py.io/v1alpha1
+kind: FunctionVersions
+releases: [{version: 0.1.0}]
+functions: {}
+"""),
+        {},
+        [plugin("broken", value), sound],
+    )
+    (broken,) = functions.broken
+    assert isinstance(broken, PluginBroken)
+    assert broken.plugin == f"broken ({value})"
+    assert why in broken.why
+    assert functions.registry.names == ("Greet",)
+
+
+def test_a_plugin_cannot_take_a_name_that_is_ours(with_plugin: Path) -> None:
+    functions = build_functions(
+        record(),
+        {"Greet": {"v0.0.0": "acme_functions:Greet"}},
+        [plugin("greet", "acme_functions:Greet")],
+    )
+    assert "registered already" in functions.broken[0].why
+    assert functions.registry.family("Greet").candidates[0].source.name == "kanister-py"
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        pytest.param({}, "Greet v0.0.0 is served, but there is no code for it", id="no code"),
+        pytest.param(
+            {"Greet": {"v0.0.0": "acme_functions:Greet", "v0.1.0": "acme_functions:Greet"}},
+            "Greet v0.1.0 has code, but versions.yaml does not list it",
+            id="code that is not listed",
+        ),
+    ],
+)
+def test_start_up_stops_where_record_and_code_disagree(
+    targets: dict[str, dict[str, str]], said: str
+) -> None:
+    with pytest.raises(CatalogueMismatch, match=said):
+        build_functions(record(), targets, [])
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        pytest.param("acme_functions:Notify", "calls itself Notify", id="another name"),
+        pytest.param("acme_functions:Absent", "cannot be loaded", id="a class that is missing"),
+        pytest.param("acme_functions:__doc__", "is no class", id="no class"),
+    ],
+)
+def test_a_version_is_held_against_the_record_when_it_is_loaded(
+    with_plugin: Path, target: str, said: str
+) -> None:
+    functions = build_functions(record(), {"Greet": {"v0.0.0": target}}, [])
+    with pytest.raises(CatalogueMismatch, match=said):
+        load_function(functions.registry.family("Greet").candidates[0])
+    with pytest.raises(CatalogueMismatch, match=said):
+        check_everything(functions)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("1.2.0", "v1.2.0", id="SemVer"),
+        pytest.param("1.2", "v1.2.0", id="two numbers"),
+        pytest.param("1.2.0rc1", "v1.2.0-rc1", id="a release candidate"),
+        pytest.param("1.2.0.dev3", "v1.2.0-dev3", id="a development version"),
+        pytest.param("1.2.0.post1", "v1.2.0", id="a post-release"),
+        pytest.param("1.2.0+local", "v1.2.0", id="a local version"),
+        pytest.param("2026.1.2.3", "v2026.1.2", id="four numbers"),
+    ],
+)
+def test_a_python_version_is_read_as_a_release(text: str, want: str) -> None:
+    assert str(release_of_text(text)) == want
