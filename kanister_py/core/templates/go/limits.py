@@ -32,18 +32,29 @@ MAX_NESTING = 100
 class Context:
     """What one execution may still spend, and what it sees of the world."""
 
-    __slots__ = ("effects", "size", "steps_left")
+    __slots__ = ("_counted", "_written", "depth", "effects", "size", "steps_left")
 
     def __init__(self, effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT) -> None:
         self.effects = effects
         self.size = limits.size
         self.steps_left = limits.steps
+        self.depth = limits.depth
+        self._counted = 0
+        self._written = 0
 
     def spend(self, steps: int) -> None:
         """Count work before it is done; stops the execution when it was too much."""
         self.steps_left -= steps
         if self.steps_left < 0:
             raise TemplateLimitExceeded("steps", "it takes too many steps")
+
+    def count_output(self, out: list[str]) -> None:
+        """Count what was written since the last time."""
+        pieces = len(out)
+        self._written += sum(map(len, out[self._counted : pieces]))
+        self._counted = pieces
+        if self._written > self.size:
+            self.check_size(self._written)
 
     def check_size(self, size: int) -> None:
         """Stop the execution if a value of this length (bytes, items) is too large.

@@ -2,24 +2,87 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Literal
 
+from kanister_py.core.errors import TemplateLimitExceeded
+from kanister_py.core.templates.go.builtins import BUILTINS
 from kanister_py.core.templates.go.effects import NO_EFFECTS, Effects
+from kanister_py.core.templates.go.evaluator import Program
 from kanister_py.core.templates.go.functions import NO_FUNCTIONS, FunctionTable
-from kanister_py.core.templates.go.limits import DEFAULT, Limits
+from kanister_py.core.templates.go.limits import DEFAULT, Context, Limits
+from kanister_py.core.templates.go.nodes import Tree
+from kanister_py.core.templates.go.parser import parse
 from kanister_py.core.templates.go.values import Value
 
 MissingKey = Literal["error", "zero", "default", "invalid"]
+
+# A cluster's blueprints have some thousands of strings.
+_CACHE_SIZE = 4096
 
 
 class Template:
     """A parsed template, ready to be carried out over any data."""
 
-    __slots__ = ()
+    __slots__ = ("_literal", "_name", "_program", "_text")
+
+    def __init__(
+        self, text: str, functions: FunctionTable, name: str, missing_key: MissingKey
+    ) -> None:
+        self._text = text
+        self._name = name
+        self._literal = "{{" not in text
+        if not self._literal:
+            tree = parse(text, _Names(functions), name)
+            self._program = Program(tree, functions, missing_key)
+
+    @property
+    def tree(self) -> Tree:
+        """What the text says, for whoever wants to read it and not carry it out."""
+        if self._literal:
+            return parse(self._text, NO_FUNCTIONS, self._name)
+        return self._program.tree
 
     def execute(self, data: Value, effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT) -> str:
-        """What does the template say about `data`?"""
-        raise NotImplementedError
+        """What does the template say about `data`?
+
+        Bytes that are no UTF-8 come out as lone surrogates (`surrogateescape`).
+        """
+        if self._literal:
+            return self._text
+        out: list[str] = []
+        context = Context(effects, limits)
+        routine = self._program.routine(self._name)
+        assert routine is not None
+        try:
+            routine.run(data, out, context, 0)
+        except RecursionError:
+            raise TemplateLimitExceeded("depth", "it nests too deep") from None
+        if len(out) == 1:
+            text = out[0]
+        else:
+            context.count_output(out)
+            text = "".join(out)
+        if text.isascii():
+            return text
+        # Two halves of a character may have come together.
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+
+
+class _Names:
+    """Which functions may a template call?"""
+
+    __slots__ = ("_functions",)
+
+    def __init__(self, functions: FunctionTable) -> None:
+        self._functions = functions
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._functions or name in BUILTINS
+
+
+_Key = tuple[str, FunctionTable, str, str]
+_cache: OrderedDict[_Key, Template] = OrderedDict()
 
 
 def compile_template(
@@ -29,5 +92,16 @@ def compile_template(
     name: str = "config",
     missing_key: MissingKey = "error",
 ) -> Template:
-    """Parse a text, or take what an earlier call made of it."""
-    raise NotImplementedError
+    """Parse a text, or take what an earlier call made of it.
+
+    Raises TemplateParseError with Go's text.
+    """
+    key = (text, functions, name, missing_key)
+    found = _cache.get(key)
+    if found is not None:
+        return found
+    made = Template(text, functions, name, missing_key)
+    _cache[key] = made
+    if len(_cache) > _CACHE_SIZE:
+        _cache.popitem(last=False)
+    return made
