@@ -1,0 +1,316 @@
+"""How do we start processes for pods, hear from them, and lose none?"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kanister_py.core.errors import ProcessesUnavailable
+
+_START_SECONDS: Final = 30
+_READ_BYTES: Final = 256 * 1024
+
+# Runs the spawner out of its file, without the package and all that it imports.
+_SPAWNER: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from pods_processes.spawner import main; "
+    "main(int(sys.argv[2]), sys.argv[3], wants_namespaces=sys.argv[4] == 'yes')"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A file or folder of this machine, and where a container sees it."""
+
+    source: str
+    target: str
+    read_only: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"source": self.source, "target": self.target, "read_only": self.read_only}
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What is to be started: a container, or a command in one."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    folder: str = "/"
+    hostname: str = ""
+    root: str = ""
+    tmp: str = ""
+    mounts: Sequence[Mount] = field(default=())
+    is_exec: bool = False
+
+    def as_json(self) -> bytes:
+        # In order of depth, so that a mount inside another one comes after it.
+        mounts = sorted(self.mounts, key=lambda mount: mount.target.rstrip("/").count("/"))
+        spec = {
+            "argv": list(self.argv),
+            "env": dict(self.env),
+            "cwd": self.folder,
+            "hostname": self.hostname,
+            "root": self.root,
+            "tmp": self.tmp,
+            "mounts": [mount.as_dict() for mount in mounts],
+            "exec": self.is_exec,
+        }
+        return json.dumps(spec).encode("utf-8", "surrogateescape")
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended: its code as a shell tells it, and the signal, if one killed it."""
+
+    code: int
+    signal: int = 0
+
+
+class StartFailed(Exception):
+    """A process could not be started; the text says why as a container runtime does.
+
+    It never leaves this package.
+    """
+
+    def __init__(self, why: str, number: int | None) -> None:
+        super().__init__(why)
+        self.exit_code = {2: 127, 13: 126}.get(number or 0, 128)
+
+
+class Reactor:
+    """One thread that reads what processes write, for all of them."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[int, Callable[[], bool]]] = []
+        self._is_closed = False
+        self._wake, self._wake_write = os.pipe()
+        os.set_blocking(self._wake, False)
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._run, name="pods-reader", daemon=True)
+        self._thread.start()
+
+    def watch(self, fd: int, ready: Callable[[], bool]) -> None:
+        """Call `ready` whenever there is something to read, until it answers false.
+
+        Then `fd` is closed.
+        """
+        with self._lock:
+            self._waiting.append((fd, ready))
+        os.write(self._wake_write, b"x")
+
+    def close(self) -> None:
+        self._is_closed = True
+        os.write(self._wake_write, b"x")
+        self._thread.join()
+        for key in list(self._selector.get_map().values()):
+            os.close(key.fd)
+        self._selector.close()
+        os.close(self._wake_write)
+
+    def _run(self) -> None:
+        while not self._is_closed:
+            for key, _ in self._selector.select():
+                if key.data is None:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(self._wake, 4096)
+                    with self._lock:
+                        waiting, self._waiting = self._waiting, []
+                    for fd, ready in waiting:
+                        self._selector.register(fd, selectors.EVENT_READ, ready)
+                elif not key.data():
+                    self._selector.unregister(key.fd)
+                    os.close(key.fd)
+
+
+class Process:
+    """One process that was started, seen through its supervisor."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._lock = threading.Lock()
+        self._rest = b""
+        self._pidfd: int | None = None
+        self.pid = 0
+        self.exit: Exit | None = None
+
+    def wait_started(self) -> None:
+        """Come back when the command runs; `StartFailed` says why it does not."""
+        while True:
+            line, fds = self._read_line()
+            if fds:
+                self._pidfd = fds[0]
+            if not line:
+                raise StartFailed("the process was killed before it started", None)
+            if "failed" in line:
+                raise StartFailed(line["failed"], line.get("errno"))
+            if "started" in line:
+                self.pid = line["started"]
+                return
+
+    def wait_exited(self) -> Exit:
+        """Come back when the process has ended."""
+        while self.exit is None:
+            line, _ = self._read_line()
+            if not line:
+                # The supervisor itself was killed, and took the process with it.
+                self.exit = Exit(128 + signal.SIGKILL, signal.SIGKILL)
+            elif "exited" in line:
+                self.exit = Exit(line["exited"], line["signal"])
+        return self.exit
+
+    def fileno(self) -> int:
+        return self._control.fileno()
+
+    @property
+    def pidfd(self) -> int | None:
+        """What other processes can join this one's namespaces by."""
+        return self._pidfd
+
+    def send_signal(self, number: int) -> None:
+        with self._lock, contextlib.suppress(OSError):
+            self._control.send(bytes((number,)))
+
+    def detach_control(self) -> int:
+        """Give the channel to somebody who closes it."""
+        return os.dup(self._control.fileno())
+
+    def close(self) -> None:
+        """Let go of the process; what still runs is killed."""
+        with self._lock:
+            self._control.close()
+            if self._pidfd is not None:
+                os.close(self._pidfd)
+                self._pidfd = None
+
+    def _read_line(self) -> tuple[dict[str, Any], list[int]]:
+        fds: list[int] = []
+        while b"\n" not in self._rest:
+            try:
+                data, found, _, _ = socket.recv_fds(
+                    self._control, 4096, 1, getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+                )
+            except OSError:
+                data, found = b"", []
+            fds += found
+            if not data:
+                return {}, fds
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        read: dict[str, Any] = json.loads(line)
+        return read, fds
+
+
+class Launcher:
+    """Where processes of pods come from, and what this machine offers them.
+
+    Everything it started ends with it, and with our own process however that
+    ends. `namespaces` is empty where there are none; `why` then says why.
+    """
+
+    def __init__(self, folder: Path, *, wants_namespaces: bool = True) -> None:
+        ours, theirs = socket.socketpair()
+        probe = folder / "probe"
+        probe.mkdir(exist_ok=True)
+        package = Path(__file__).parent.parent
+        log = (folder / "spawner.log").open("wb")
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own program
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    "-B",
+                    "-c",
+                    _SPAWNER,
+                    str(package),
+                    str(theirs.fileno()),
+                    str(probe),
+                    "yes" if wants_namespaces else "no",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+                cwd="/",
+                env={},
+            )
+        except OSError as error:
+            ours.close()
+            raise ProcessesUnavailable(error.strerror or str(error)) from error
+        finally:
+            theirs.close()
+            log.close()
+        self._channel = ours
+        self._lock = threading.Lock()
+        ours.settimeout(_START_SECONDS)
+        hello = b""
+        with contextlib.suppress(OSError):
+            while not hello.endswith(b"\n") and (data := ours.recv(4096)):
+                hello += data
+        ours.settimeout(None)
+        if not hello.endswith(b"\n"):
+            self.close()
+            said = (folder / "spawner.log").read_text("utf-8", "replace").strip().splitlines()
+            raise ProcessesUnavailable(said[-1] if said else "its first process ended at once")
+        offer = json.loads(hello)
+        self.namespaces: str = offer["namespaces"]
+        self.why: str = offer["why"]
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def start(
+        self, launch: Launch, *, stdin: int, stdout: int, stderr: int, inside: Process | None = None
+    ) -> Process:
+        """Start a process. The streams are taken over as they are and may be closed then."""
+        ours, theirs = socket.socketpair()
+        with tempfile.TemporaryFile() as spec, theirs:
+            spec.write(launch.as_json())
+            spec.flush()
+            fds = [spec.fileno(), theirs.fileno(), stdin, stdout, stderr]
+            if inside is not None and inside.pidfd is not None:
+                fds.append(inside.pidfd)
+            try:
+                with self._lock:
+                    socket.send_fds(self._channel, [b"s"], fds)
+            except OSError as error:
+                ours.close()
+                raise StartFailed("the process that starts others has ended", None) from error
+        return Process(ours)
+
+    def close(self) -> None:
+        """End everything that was started here."""
+        self._channel.close()
+        try:
+            self._process.wait(_START_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def drain(fd: int, take: Callable[[bytes], None]) -> bool:
+    """Read what is there from a pipe that does not block; false at its end."""
+    try:
+        data = os.read(fd, _READ_BYTES)
+    except BlockingIOError:
+        return True
+    if data:
+        take(data)
+    return bool(data)

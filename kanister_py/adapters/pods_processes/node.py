@@ -1,0 +1,300 @@
+"""The loop between a cluster and the runner of its pods: what a kubelet is to an API server."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kanister_py.adapters.pods_processes.following import Follower
+from kanister_py.core.errors import ApiError, BadRequest, Conflict, NotFound
+from kanister_py.core.objects.resources import (
+    CONFIG_MAPS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    SECRETS,
+    SERVICES,
+    GroupVersionResource,
+)
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import (
+    Cluster,
+    ExecSession,
+    KubeObject,
+    LogOptions,
+    LogStream,
+)
+from kanister_py.ports.pods import PodRunner, PodStatus
+
+NODE_NAME: Final = "kanister-py"
+_FINAL_PHASES: Final = ("Succeeded", "Failed")
+_RETRY_SECONDS: Final = 1.0
+
+Bind = Callable[[Cluster, KubeObject, str], None]
+"""Puts a pod that no node has on the node of a name."""
+
+
+def bind_by_patch(cluster: Cluster, pod: KubeObject, node: str) -> None:
+    """Put a pod on a node where the cluster lets anybody write its spec."""
+    metadata = pod["metadata"]
+    cluster.patch(
+        PODS,
+        metadata["name"],
+        {"metadata": {"uid": metadata["uid"]}, "spec": {"nodeName": node}},
+        namespace=metadata["namespace"],
+    )
+
+
+def bind_by_request(cluster: Cluster, pod: KubeObject, node: str) -> None:
+    """Put a pod on a node as a scheduler does."""
+    metadata = pod["metadata"]
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+    )
+
+
+class ClusterSources:
+    """What pods refer to, read from the cluster they are in."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def config_map(self, namespace: str, name: str) -> KubeObject | None:
+        return self._get(CONFIG_MAPS, namespace, name)
+
+    def secret(self, namespace: str, name: str) -> KubeObject | None:
+        return self._get(SECRETS, namespace, name)
+
+    def claim(self, namespace: str, name: str) -> KubeObject | None:
+        return self._get(PERSISTENT_VOLUME_CLAIMS, namespace, name)
+
+    def services(self) -> Sequence[KubeObject]:
+        return self._cluster.list(SERVICES).items
+
+    def service_account_token(
+        self, namespace: str, service_account: str, audience: str, expiration_seconds: int
+    ) -> str | None:
+        """Give none: no API server listens here that would know it."""
+        del namespace, service_account, audience, expiration_seconds
+        return None
+
+    def _get(self, resource: GroupVersionResource, namespace: str, name: str) -> KubeObject | None:
+        try:
+            return self._cluster.get(resource, name, namespace=namespace)
+        except NotFound:
+            return None
+
+
+class ProcessNode:
+    """A node of a cluster: runs the pods that are bound to it, and says how they are.
+
+    Hand it to the cluster as its access to pods, and the cluster to `start`.
+    Pods without a node are bound to this one if `bind` says how. Ends what
+    runs, and reports nothing more, when closed.
+    """
+
+    def __init__(
+        self,
+        runner: PodRunner,
+        clock: Clock,
+        *,
+        name: str = NODE_NAME,
+        bind: Bind | None = bind_by_patch,
+    ) -> None:
+        self._runner = runner
+        self._clock = clock
+        self._name = name
+        self._bind = bind
+        self._cluster: Cluster | None = None
+        self._sources: ClusterSources | None = None
+        self._lock = threading.Lock()
+        self._uids: dict[tuple[str, str], str] = {}
+        self._stopping: dict[str, float] = {}
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._follower: Follower | None = None
+
+    def start(self, cluster: Cluster, sources: ClusterSources | None = None) -> None:
+        """Register the node, then follow the cluster's pods until closed."""
+        self._cluster = cluster
+        self._sources = sources or ClusterSources(cluster)
+        self._register(cluster)
+        self._follower = Follower(cluster, PODS, self._see, self._gone, self._clock)
+        self._follower.start()
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        if self._follower is not None:
+            self._follower.close()
+        self._runner.close()
+
+    def read_log(self, name: str, *, namespace: str, options: LogOptions) -> LogStream:
+        return self._runner.read_log(self._uid_of(namespace, name), options)
+
+    def exec(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        namespace: str,
+        container: str,
+        has_stdin: bool,
+        is_tty: bool,
+    ) -> ExecSession:
+        if is_tty:
+            raise BadRequest("pods that run as processes have no terminal")
+        uid = self._uid_of(namespace, name)
+        return self._runner.exec(uid, command, container=container, has_stdin=has_stdin)
+
+    def _uid_of(self, namespace: str, name: str) -> str:
+        uid = self._uids.get((namespace, name))
+        if uid is None or not self._runner.is_known(uid):
+            raise BadRequest(f"pod {namespace}/{name} does not run yet")
+        return uid
+
+    def _see(self, pod: KubeObject) -> None:
+        """Do what the cluster's newest word about a pod asks for."""
+        assert self._cluster is not None
+        metadata, node = pod["metadata"], pod["spec"].get("nodeName", "")
+        uid = metadata["uid"]
+        if node not in {"", self._name}:
+            return
+        if metadata.get("deletionTimestamp"):
+            if node or self._bind is not None:
+                self._stop(pod)
+        elif not node:
+            if self._bind is not None:
+                with contextlib.suppress(NotFound, Conflict):
+                    self._bind(self._cluster, pod, self._name)
+        elif not self._runner.is_known(uid):
+            self._start(pod)
+
+    def _start(self, pod: KubeObject) -> None:
+        assert self._sources is not None
+        metadata = pod["metadata"]
+        status = pod.get("status") or {}
+        if status.get("phase") in _FINAL_PHASES:
+            return
+        policy = pod["spec"].get("restartPolicy") or "Always"
+        if status.get("startTime") and policy == "Never":
+            # It ran in a process of ours that is gone, and may not run twice.
+            self._write(pod, _lost(status))
+            return
+        self._uids[metadata["namespace"], metadata["name"]] = metadata["uid"]
+        self._runner.start(pod, self._sources, lambda status: self._write(pod, status))
+
+    def _stop(self, pod: KubeObject) -> None:
+        metadata = pod["metadata"]
+        uid = metadata["uid"]
+        grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
+        with self._lock:
+            if self._stopping.get(uid, float("inf")) <= grace:
+                return
+            self._stopping[uid] = grace
+        self._runner.stop(uid, grace, lambda: self._finish(pod))
+
+    def _finish(self, pod: KubeObject) -> None:
+        """Take a pod that has ended out of the cluster."""
+        assert self._cluster is not None
+        metadata = pod["metadata"]
+        self._forget((metadata["namespace"], metadata["name"]), metadata["uid"])
+        # Somebody may have been faster; closing leaves pods as they are.
+        with contextlib.suppress(ApiError):
+            self._cluster.delete(
+                PODS,
+                metadata["name"],
+                namespace=metadata["namespace"],
+                grace_period_seconds=0,
+                uid=metadata["uid"],
+            )
+
+    def _gone(self, pod: KubeObject) -> None:
+        metadata = pod["metadata"]
+        key = metadata["namespace"], metadata["name"]
+        self._runner.stop(metadata["uid"], 0, lambda: self._forget(key, metadata["uid"]))
+
+    def _forget(self, key: tuple[str, str], uid: str) -> None:
+        with self._lock:
+            self._stopping.pop(uid, None)
+            if self._uids.get(key) == uid:
+                del self._uids[key]
+
+    def _write(self, pod: KubeObject, status: PodStatus) -> None:
+        """Tell the cluster how a pod is; what cannot be told now is told once it can."""
+        assert self._cluster is not None
+        metadata = pod["metadata"]
+        patch: Mapping[str, Any] = {"metadata": {"uid": metadata["uid"]}, "status": status}
+        while not self._is_closed:
+            try:
+                self._cluster.patch(
+                    PODS,
+                    metadata["name"],
+                    patch,
+                    namespace=metadata["namespace"],
+                    subresource="status",
+                )
+            except (NotFound, Conflict):
+                # The pod is gone, or another one has its name.
+                return
+            except ApiError:
+                self._pause(_RETRY_SECONDS)
+            else:
+                return
+
+    def _pause(self, seconds: float) -> None:
+        with self._changed:
+            if not self._is_closed:
+                self._clock.wait(self._changed, seconds)
+
+    def _register(self, cluster: Cluster) -> None:
+        now = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
+        condition = {
+            "type": "Ready",
+            "status": "True",
+            "reason": "KubeletReady",
+            "message": "pods run as processes",
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+        }
+        node: KubeObject = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": self._name, "labels": {"kubernetes.io/hostname": self._name}},
+            "spec": {},
+        }
+        with contextlib.suppress(ApiError):
+            cluster.create(node)
+        node = cluster.get(NODES, self._name)
+        node["status"] = {
+            "conditions": [condition],
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+        }
+        cluster.replace_status(node)
+
+
+def _lost(status: Mapping[str, Any]) -> PodStatus:
+    """Say how a pod ended whose processes ended with the process that ran them."""
+    message = "The container could not be located when the pod was terminated"
+    terminated = {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": message}
+    containers = [
+        one
+        if "terminated" in (one.get("state") or {})
+        else {**one, "ready": False, "started": False, "state": {"terminated": terminated}}
+        for one in status.get("containerStatuses") or ()
+    ]
+    return {
+        **status,
+        "phase": "Failed",
+        "reason": "NodeLost",
+        "message": "The process that ran the pod has ended",
+        "containerStatuses": containers,
+    }

@@ -1,0 +1,142 @@
+"""What every pod of a node shares: folders, helpers on the PATH, and who starts processes."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+from kanister_py.adapters.pods_processes.launcher import Launcher, Mount, Reactor
+from kanister_py.adapters.pods_processes.spawner import HELPERS_FOLDER
+from kanister_py.adapters.pods_processes.volumes import Claims
+from kanister_py.core.errors import ProcessesUnavailable
+from kanister_py.ports.clock import Clock
+
+LOCATIONS_VARIABLE: Final = "KANDO_LOCATIONS"
+"""Tells `kando` which folder stands in for every bucket."""
+
+_LOCK: Final = "lock"
+_PRIVATE: Final = 0o700
+
+
+class NodeSetup:
+    """The folders of one run of a node, and what its pods are started with.
+
+    `state` holds what outlives the run: the data of claims and what `kando`
+    pushed. Without it these live as long as the run does. What runs that died
+    left behind is removed here.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        state: Path | None = None,
+        host_paths: tuple[str, ...] = (),
+        wants_namespaces: bool = True,
+        restart_backoff_seconds: float = 10.0,
+    ) -> None:
+        self.clock = clock
+        self.host_paths = host_paths
+        self.restart_backoff_seconds = restart_backoff_seconds
+        runs = (state or _default_folder()) / "runs"
+        try:
+            runs.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)
+            sweep(runs)
+            self._run = runs / uuid4().hex[:12]
+            self._run.mkdir(mode=_PRIVATE)
+            self._lock = _lock(self._run / _LOCK)
+        except OSError as error:
+            raise ProcessesUnavailable(f"{error.filename}: {error.strerror}") from error
+        kept = state or self._run
+        self.claims = Claims(kept / "volumes")
+        self.locations = kept / "locations"
+        self.locations.mkdir(exist_ok=True)
+        self.launcher = Launcher(self._run, wants_namespaces=wants_namespaces)
+        self.reactor = Reactor()
+        self._helpers = self._write_helpers()
+        is_apart = bool(self.launcher.namespaces)
+        self.helpers_in_pod = f"{HELPERS_FOLDER}/bin" if is_apart else str(self._helpers / "bin")
+        locations = f"{HELPERS_FOLDER}/locations" if is_apart else str(self.locations)
+        self.given_env: Mapping[str, str] = {LOCATIONS_VARIABLE: locations}
+
+    def folder_of(self, pod: Mapping[str, Any]) -> Path:
+        """Say where a pod keeps what ends with it."""
+        return self._run / "pods" / str(pod["metadata"]["uid"])
+
+    def log_folder_of(self, pod: Mapping[str, Any]) -> Path:
+        """Say where the logs of a pod are; a reader may hold them longer than the pod lives."""
+        return self._run / "logs" / str(pod["metadata"]["uid"])
+
+    def mounts(self) -> list[Mount]:
+        """Say what every container sees besides its volumes."""
+        mounts = [
+            Mount(str(self._helpers), HELPERS_FOLDER, read_only=True),
+            Mount(str(self.locations), f"{HELPERS_FOLDER}/locations"),
+        ]
+        # A pod has a /tmp of its own; a Python that lives there must stay visible.
+        prefix = Path(sys.base_prefix).resolve()
+        if prefix.is_relative_to("/tmp"):  # noqa: S108 - the very place is meant
+            mounts.append(Mount(str(prefix), str(prefix), read_only=True))
+        return mounts
+
+    def close(self) -> None:
+        """End all processes and remove what belonged to this run."""
+        self.launcher.close()
+        self.reactor.close()
+        shutil.rmtree(self._run, ignore_errors=True)
+        os.close(self._lock)
+
+    def _write_helpers(self) -> Path:
+        folder = self._run / "helpers"
+        (folder / "bin").mkdir(parents=True)
+        # The mount point of the locations must stand before the folder is mounted read-only.
+        (folder / "locations").mkdir()
+        program = folder / "kando.py"
+        shutil.copyfile(Path(__file__).with_name("kando.py"), program)
+        seen = f"{HELPERS_FOLDER}/kando.py" if self.launcher.namespaces else str(program)
+        python = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+        script = folder / "bin" / "kando"
+        script.write_text(f"#!/bin/sh\nexec '{python}' -I -S '{seen}' \"$@\"\n")
+        script.chmod(0o755)
+        return folder
+
+
+def sweep(runs: Path) -> None:
+    """Remove the folders of runs that ended without doing so; a run that lives holds its lock."""
+    for folder in runs.iterdir():
+        if not folder.is_dir():
+            continue
+        try:
+            fd = _lock(folder / _LOCK)
+        except OSError:
+            continue
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(fd)
+
+
+def _lock(path: Path) -> int:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _default_folder() -> Path:
+    """Say where runs live that keep nothing; nobody else may look into it."""
+    folder = Path(tempfile.gettempdir()) / f"kanister-py-{os.getuid()}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=_PRIVATE)
+    if folder.stat().st_uid != os.getuid() or folder.is_symlink():
+        raise ProcessesUnavailable(f"{folder} belongs to somebody else")
+    return folder

@@ -1,0 +1,112 @@
+"""Is a container ready, is it alive: what its probes say."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kanister_py.adapters.pods_processes.environment import NODE_IP
+from kanister_py.ports.clock import Clock
+
+RunCommand = Callable[[Sequence[str], float], bool]
+"""Run a command in the container; true if it ends well in time."""
+
+_DEFAULT_PERIOD_SECONDS: Final = 10
+
+
+class Prober:
+    """Asks one probe of one container over and over, in a thread of its own."""
+
+    def __init__(
+        self,
+        probe: Mapping[str, Any],
+        container: Mapping[str, Any],
+        run: RunCommand,
+        tell: Callable[[bool], None],
+        clock: Clock,
+    ) -> None:
+        self._probe = probe
+        self._container = container
+        self._run = run
+        self._tell = tell
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._is_stopped = False
+        threading.Thread(target=self._loop, name="pods-probe", daemon=True).start()
+
+    def stop(self) -> None:
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+
+    def _loop(self) -> None:
+        needed = int(self._probe.get("successThreshold") or 1)
+        allowed = int(self._probe.get("failureThreshold") or 3)
+        successes = failures = 0
+        self._pause(float(self._probe.get("initialDelaySeconds") or 0))
+        while not self._is_stopped:
+            if self._ask():
+                successes, failures = successes + 1, 0
+                if successes == needed:
+                    self._tell(True)
+            else:
+                successes, failures = 0, failures + 1
+                if failures == allowed:
+                    self._tell(False)
+            self._pause(float(self._probe.get("periodSeconds") or _DEFAULT_PERIOD_SECONDS))
+
+    def _pause(self, seconds: float) -> None:
+        until = self._clock.monotonic() + seconds
+        with self._changed:
+            while not self._is_stopped and (left := until - self._clock.monotonic()) > 0:
+                self._clock.wait(self._changed, left)
+
+    def _ask(self) -> bool:
+        seconds = float(self._probe.get("timeoutSeconds") or 1)
+        if command := self._probe.get("exec"):
+            return self._run(command["command"], seconds)
+        if request := self._probe.get("httpGet"):
+            return _get(request, self._port(request["port"]), seconds)
+        if connection := self._probe.get("tcpSocket"):
+            return _connects(
+                connection.get("host") or NODE_IP, self._port(connection["port"]), seconds
+            )
+        # A kind of probe that is not known here says nothing against the container.
+        return True
+
+    def _port(self, port: int | str) -> int:
+        for named in self._container.get("ports") or ():
+            if named.get("name") == port:
+                return int(named["containerPort"])
+        return int(port) if str(port).isdigit() else 0
+
+
+def _get(request: Mapping[str, Any], port: int, seconds: float) -> bool:
+    host = request.get("host") or NODE_IP
+    connection: http.client.HTTPConnection
+    if str(request.get("scheme", "")).upper() == "HTTPS":
+        # As a kubelet does: a probe asks whether something answers, not who it is.
+        context = ssl._create_unverified_context()  # noqa: S323, SLF001 - see above
+        connection = http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=seconds)
+    headers = {entry["name"]: entry["value"] for entry in request.get("httpHeaders") or ()}
+    try:
+        connection.request("GET", request.get("path") or "/", headers=headers)
+        return 200 <= connection.getresponse().status < 400
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _connects(host: str, port: int, seconds: float) -> bool:
+    try:
+        with socket.create_connection((host, port), seconds):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,120 @@
+"""Who runs the pods of a machine without a kubelet: local processes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from kanister_py.adapters.pods_processes.node_setup import NodeSetup
+from kanister_py.adapters.pods_processes.pod import PodRun
+from kanister_py.core.errors import BadRequest
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import ExecSession, KubeObject, LogOptions, LogStream
+from kanister_py.ports.pods import PodSources, ReportStatus
+
+
+class ProcessPodRunner:
+    """Runs the containers of pods as processes of this machine, with your rights.
+
+    **It executes whatever the pods' commands say, here.** Images are ignored
+    and programs are taken from this machine; a container without a command
+    idles. Processes have their own view of files, processes and host name, but
+    nothing of that is a wall: never run pods that you would not run as a
+    script. Nothing makes one of these unless a user asked for it.
+
+    With `state`, the data of claims and of `kando` is kept there. `host_paths`
+    are the folders that a hostPath volume may show. When our process ends,
+    however it ends, every process and mount of every pod ends with it.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        state: Path | None = None,
+        host_paths: Sequence[str] = (),
+        wants_namespaces: bool = True,
+        restart_backoff_seconds: float = 10.0,
+    ) -> None:
+        self._setup = NodeSetup(
+            clock,
+            state=state,
+            host_paths=tuple(host_paths),
+            wants_namespaces=wants_namespaces,
+            restart_backoff_seconds=restart_backoff_seconds,
+        )
+        self._lock = threading.Lock()
+        self._runs: dict[str, PodRun] = {}
+        self._is_closed = False
+
+    @property
+    def why_no_mounts(self) -> str:
+        """Say why this machine gives pods no mounts; empty if it does."""
+        return "" if self._setup.launcher.namespaces else self._setup.launcher.why
+
+    @property
+    def locations(self) -> Path:
+        """Say which folder stands in for every bucket that `kando` is told of."""
+        return self._setup.locations
+
+    def claim_path(self, claim: KubeObject) -> Path:
+        """Say which folder holds the data of a PersistentVolumeClaim."""
+        return self._setup.claims.open(claim)
+
+    def start(self, pod: Mapping[str, Any], sources: PodSources, report: ReportStatus) -> None:
+        uid = str(pod["metadata"]["uid"])
+        with self._lock:
+            if self._is_closed or uid in self._runs:
+                return
+            run = PodRun(pod, self._setup, sources, report)
+            self._runs[uid] = run
+        run.start()
+
+    def stop(self, uid: str, grace_seconds: float, done: Callable[[], None]) -> None:
+        with self._lock:
+            run = self._runs.get(uid)
+        if run is None:
+            done()
+            return
+
+        def forget() -> None:
+            with self._lock:
+                self._runs.pop(uid, None)
+            done()
+
+        run.stop(grace_seconds, forget)
+
+    def is_known(self, uid: str) -> bool:
+        return uid in self._runs
+
+    def read_log(self, uid: str, options: LogOptions) -> LogStream:
+        return self._run_of(uid).read_log(options)
+
+    def exec(
+        self, uid: str, command: Sequence[str], *, container: str, has_stdin: bool
+    ) -> ExecSession:
+        return self._run_of(uid).exec(command, container=container, has_stdin=has_stdin)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            runs = list(self._runs.values())
+        for run in runs:
+            run.abandon()
+        self._setup.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _run_of(self, uid: str) -> PodRun:
+        run = self._runs.get(uid)
+        if run is None:
+            raise BadRequest("the pod does not run here")
+        return run

@@ -1,0 +1,463 @@
+"""The small process from which every process of every pod is forked.
+
+It has one thread, so that the kernel's "die with your parent" means what it
+says; it starts processes quickly, since it is small; and everything it started
+ends when it ends, which it does when whoever talks to it goes away.
+
+For a container there are three processes: a supervisor outside (`_supervise`),
+which takes signals and tells how it ended; the container's process 1, which
+reaps orphans, and with which the kernel kills all that is left; and the
+command. Runs without the package around it: standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import json
+import os
+import select
+import signal
+import socket
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from . import linux
+
+HELPERS_FOLDER: Final = "/.kanister-py"
+"""Where a pod with a root of its own finds what we lay into it."""
+
+_NAMESPACES: Final = (
+    linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC | linux.CLONE_NEWPID
+)
+_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "fuse")
+_FORWARDED: Final = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+_MAX_LINKS: Final = 40
+_CLOSE_ON_EXEC: Final[int] = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+
+
+def main(channel_fd: int, probe_folder: str, *, wants_namespaces: bool) -> None:
+    """Say what this machine offers, then start what is asked for until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    channel = socket.socket(fileno=channel_fd)
+    namespaces, why = "", "they were not wanted"
+    if wants_namespaces:
+        namespaces, why = _probe(probe_folder)
+    # Children are not waited for: who started them hears from their supervisors.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    channel.sendall(json.dumps({"namespaces": namespaces, "why": why}).encode() + b"\n")
+    parent = os.getpid()
+    while True:
+        request, fds, _, _ = socket.recv_fds(channel, 1, 8, _CLOSE_ON_EXEC)
+        if not request:
+            os._exit(0)
+        if os.fork() == 0:
+            _exit_after(functools.partial(_start, fds, namespaces, parent, channel))
+        for fd in fds:
+            os.close(fd)
+
+
+def _start(fds: list[int], namespaces: str, parent: int, channel: socket.socket) -> None:
+    channel.close()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    spec_fd, control_fd, *rest = fds
+    with os.fdopen(spec_fd, encoding="utf-8") as file:
+        file.seek(0)
+        spec = json.load(file)
+    control = socket.socket(fileno=control_fd)
+    try:
+        _supervise(spec, control, rest, namespaces, parent)
+    except OSError as error:
+        _tell(control, {"failed": error.strerror or str(error), "errno": error.errno})
+
+
+def _supervise(
+    spec: dict[str, Any], control: socket.socket, rest: list[int], namespaces: str, parent: int
+) -> None:
+    """Start one container or one command in it, pass on signals, tell how it ended."""
+    streams, target = rest[:3], rest[3:]
+    is_exec = bool(spec.get("exec"))
+    if namespaces and is_exec:
+        user = linux.CLONE_NEWUSER if namespaces == "user" else 0
+        linux.setns(target[0], _NAMESPACES | user)
+        os.close(target[0])
+    elif namespaces:
+        _unshare(namespaces)
+    if sys.platform == "linux":
+        linux.die_with_parent(signal.SIGKILL)
+        if os.getppid() != parent:
+            return
+    wake = _wake_on_exits()
+    report, report_write = os.pipe()
+    result, result_write = os.pipe()
+    alive, alive_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        signal.set_wakeup_fd(-1)
+        for fd in (report, result, alive_write, control.detach()):
+            os.close(fd)
+        _be_child_of(alive)
+        if namespaces and not is_exec:
+            _exit_after(lambda: _be_first(spec, streams, report_write, result_write))
+        os.close(result_write)
+        _exit_after(lambda: _run_command(spec, streams, report_write))
+    for fd in (*streams, report_write, result_write, alive):
+        os.close(fd)
+    failure = _read_all(report)
+    if failure:
+        os.waitpid(pid, 0)
+        control.sendall(failure + b"\n")
+        return
+    _tell_started(control, pid)
+    kill = _kill_group if is_exec or not namespaces else _kill_process
+    status = _follow(pid, control, wake, kill)
+    if not is_exec:
+        if not namespaces:
+            # With them, the kernel has ended the rest of the container.
+            _kill_group(pid, signal.SIGKILL)
+        told = _read_all(result)
+        status = int(told) if told else status
+    code = os.waitstatus_to_exitcode(status)
+    _tell(control, {"exited": 128 - code if code < 0 else code, "signal": max(0, -code)})
+
+
+def _wake_on_exits() -> int:
+    """Give a pipe that can be read from whenever a child has ended."""
+    wake, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    return wake
+
+
+def _be_child_of(alive: int) -> None:
+    """End with the parent, at once if it has gone already and closed its end of `alive`."""
+    if sys.platform == "linux":
+        linux.die_with_parent(signal.SIGKILL)
+    if select.select([alive], [], [], 0)[0]:
+        os._exit(0)
+    os.close(alive)
+
+
+def _follow(pid: int, control: socket.socket, wake: int, kill: Callable[[int, int], None]) -> int:
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    poll.register(wake, select.POLLIN)
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        for fd, _ in poll.poll():
+            if fd == wake:
+                os.read(wake, 4096)
+                continue
+            asked = control.recv(64)
+            if not asked:
+                # Nobody wants it any more: whoever did is gone.
+                kill(pid, signal.SIGKILL)
+                poll.unregister(control)
+            for number in asked:
+                kill(pid, number)
+
+
+def _unshare(namespaces: str) -> None:
+    uid, gid = os.geteuid(), os.getegid()
+    if namespaces == "user":
+        linux.unshare(linux.CLONE_NEWUSER | _NAMESPACES)
+        linux.map_own_ids(uid, gid)
+    else:
+        linux.unshare(_NAMESPACES)
+
+
+def _be_first(spec: dict[str, Any], streams: list[int], report: int, result: int) -> None:
+    """Be process 1 of a container: make its root, start its command, reap until that ends."""
+    try:
+        build_root(spec)
+        if spec.get("hostname"):
+            socket.sethostname(spec["hostname"][:63])
+    except OSError as error:
+        _report(report, error)
+        return
+    command = os.fork()
+    if command == 0:
+        os.close(result)
+        _exit_after(lambda: _run_command(spec, streams, report))
+    # Before the supervisor hears of the start: process 1 is spared every signal it does not handle.
+    for forwarded in _FORWARDED:
+        signal.signal(forwarded, lambda number, _: _kill_process(command, number))
+    os.close(report)
+    for fd in streams:
+        os.close(fd)
+    while True:
+        pid, status = os.wait()
+        if pid == command:
+            os.write(result, str(status).encode())
+            return
+
+
+def _run_command(spec: dict[str, Any], streams: list[int], report: int) -> None:
+    try:
+        os.setsid()
+        for number in (*_FORWARDED, signal.SIGPIPE, signal.SIGCHLD, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        os.umask(0o022)
+        folder = spec.get("cwd") or "/"
+        with contextlib.suppress(OSError):
+            # A runtime makes the working folder of a container that has none.
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        os.chdir(folder)
+        for place, fd in enumerate(streams):
+            os.dup2(fd, place)
+        argv = spec["argv"]
+    except OSError as error:
+        _report(report, error)
+        return
+    try:
+        os.execvpe(argv[0], argv, spec["env"])  # noqa: S606 - the very purpose
+    except (OSError, ValueError) as error:
+        _report(report, error, spec["argv"][0])
+
+
+def build_root(spec: dict[str, Any]) -> None:
+    """Lay out a root of its own: this machine's folders, a private /tmp, /dev and the mounts.
+
+    Where a mount point is missing in a folder of the machine, a copy of that
+    folder made of mounts takes its place: nothing is created on the machine.
+    """
+    root: str = spec["root"]
+    linux.mount("", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
+    linux.mount("tmpfs", root, "tmpfs", linux.MS_NODEV, "mode=0755")
+    own = {root: True}
+    for entry in os.scandir("/"):
+        if entry.name in {"proc", "dev", "tmp"}:
+            # These are made anew below.
+            continue
+        _show(entry, f"{root}/{entry.name}")
+        own[f"{root}/{entry.name}"] = False
+    temporary, devices = Path(root, "tmp"), Path(root, "dev")
+    temporary.mkdir()
+    linux.bind(spec["tmp"], str(temporary))
+    _make_devices(str(devices))
+    own |= {str(temporary): True, str(devices): True}
+    _make_proc(Path(root, "proc"))
+    for wanted in spec["mounts"]:
+        is_folder = os.path.isdir(wanted["source"])  # noqa: PTH112 - paths are text throughout
+        place = _place(root, wanted["target"], own, is_folder=is_folder)
+        linux.bind(wanted["source"], place, read_only=wanted["read_only"])
+        own[place] = not wanted["read_only"]
+    linux.change_root(root)
+
+
+def _make_proc(folder: Path) -> None:
+    folder.mkdir()
+    flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+    try:
+        linux.mount("proc", str(folder), "proc", flags)
+    except OSError:
+        # Where parts of /proc are hidden (inside a container), no new one may be mounted.
+        linux.bind("/proc", str(folder))
+
+
+def _make_devices(folder: str) -> None:
+    Path(folder).mkdir()
+    linux.mount("tmpfs", folder, "tmpfs", linux.MS_NOSUID, "mode=0755")
+    for name in _DEVICES:
+        if Path(f"/dev/{name}").exists():
+            Path(f"{folder}/{name}").touch()
+            linux.bind(f"/dev/{name}", f"{folder}/{name}")
+    Path(f"{folder}/shm").mkdir()
+    linux.mount("tmpfs", f"{folder}/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777")
+    if Path("/dev/pts").is_dir():
+        Path(f"{folder}/pts").mkdir()
+        linux.bind("/dev/pts", f"{folder}/pts")
+    for name, target in (
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+        ("ptmx", "pts/ptmx"),
+    ):
+        Path(f"{folder}/{name}").symlink_to(target)
+
+
+def _show(entry: os.DirEntry[str], place: str, source: str = "") -> None:
+    """Make an entry of a folder appear at a second place."""
+    source = source or entry.path
+    # What this user may not even look at is left out.
+    with contextlib.suppress(PermissionError):
+        if entry.is_symlink():
+            Path(place).symlink_to(os.readlink(source))  # noqa: PTH115 - paths are text throughout
+        elif entry.is_dir():
+            Path(place).mkdir()
+            linux.bind(source, place)
+        elif stat.S_ISREG(entry.stat().st_mode) or stat.S_ISSOCK(entry.stat().st_mode):
+            Path(place).touch()
+            linux.bind(source, place)
+
+
+def _place(root: str, target: str, own: dict[str, bool], *, is_folder: bool) -> str:
+    """Find or make the place of a mount, following links as they mean inside the new root."""
+    waiting = [part for part in target.split("/") if part not in {"", "."}][::-1]
+    at, links = root, 0
+    while waiting:
+        part = waiting.pop()
+        if part == "..":
+            at = at.rpartition("/")[0] if at != root else root
+            continue
+        path = Path(f"{at}/{part}")
+        if path.is_symlink():
+            links += 1
+            if links > _MAX_LINKS:
+                raise OSError(errno.ELOOP, f"too many links in {target}")
+            aim = str(path.readlink())
+            if aim.startswith("/"):
+                at = root
+            waiting += [piece for piece in aim.split("/") if piece not in {"", "."}][::-1]
+            continue
+        if not path.exists():
+            if not _is_own(at, own):
+                _mirror(at)
+                own[at] = True
+            if waiting or is_folder:
+                path.mkdir()
+            else:
+                path.touch()
+        at = str(path)
+    return at
+
+
+def _is_own(path: str, own: dict[str, bool]) -> bool:
+    while path not in own:
+        path = path.rpartition("/")[0]
+    return own[path]
+
+
+def _mirror(folder: str) -> None:
+    """Put a folder of mounts in place of one that nothing may be added to."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        was = os.fstat(fd)
+        entries = list(os.scandir(f"/proc/self/fd/{fd}"))
+        linux.mount("tmpfs", folder, "tmpfs", linux.MS_NODEV, f"mode={was.st_mode & 0o7777:o}")
+        with contextlib.suppress(OSError):
+            os.chown(folder, was.st_uid, was.st_gid)
+        for entry in entries:
+            _show(entry, f"{folder}/{entry.name}", f"/proc/self/fd/{fd}/{entry.name}")
+    finally:
+        os.close(fd)
+
+
+def _probe(folder: str) -> tuple[str, str]:
+    """Try which namespaces this machine gives: `root`, `user`, or none and why."""
+    if sys.platform != "linux":
+        return "", "only Linux has namespaces"
+    if not hasattr(os, "pidfd_open"):
+        return "", "this Python knows no pidfd"
+    why = ""
+    for namespaces in ("root", "user") if os.geteuid() == 0 else ("user",):
+        why = _try(namespaces, folder)
+        if not why:
+            return namespaces, ""
+    return "", why
+
+
+def _try(namespaces: str, folder: str) -> str:
+    report, report_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _exit_after(lambda: _try_inside(namespaces, folder, report_write))
+    os.close(report_write)
+    told = _read_all(report)
+    os.waitpid(pid, 0)
+    return str(json.loads(told)["failed"]) if told else ""
+
+
+def _try_inside(namespaces: str, folder: str, report: int) -> None:
+    try:
+        _unshare(namespaces)
+        pid = os.fork()
+        if pid == 0:
+            _exit_after(lambda: _try_mount(folder, report))
+        os.close(report)
+        fd = os.pidfd_open(pid)
+        os.close(fd)
+        os.waitpid(pid, 0)
+    except OSError as error:
+        _report(report, error)
+
+
+def _try_mount(folder: str, report: int) -> None:
+    try:
+        linux.mount("", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
+        linux.mount("tmpfs", folder, "tmpfs")
+        Path(f"{folder}/seen").mkdir()
+        linux.bind("/usr", f"{folder}/seen", read_only=True)
+        linux.change_root(folder)
+    except OSError as error:
+        _report(report, error)
+
+
+def _exit_after(work: Callable[[], None]) -> NoReturn:
+    """Do the work of a forked child, which must never return into its parent's code."""
+    try:
+        work()
+    except BaseException as error:  # noqa: BLE001 - the child ends here, whatever happened
+        os.write(2, f"{type(error).__name__}: {error}\n".encode())
+        os._exit(70)
+    os._exit(0)
+
+
+def _report(fd: int, error: Exception, program: str = "") -> None:
+    number = getattr(error, "errno", 0)
+    text = getattr(error, "strerror", None) or str(error)
+    if program:
+        if number == errno.ENOENT and "/" not in program:
+            text = "executable file not found in $PATH"
+        text = f'exec: "{program}": {text[:1].lower()}{text[1:]}'
+    os.write(fd, json.dumps({"failed": text, "errno": number}).encode())
+
+
+def _tell(control: socket.socket, message: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):
+        control.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _tell_started(control: socket.socket, pid: int) -> None:
+    """Hand out the process as a pidfd where there are such: it never means another one."""
+    line = json.dumps({"started": pid}).encode() + b"\n"
+    with contextlib.suppress(OSError):
+        if hasattr(os, "pidfd_open"):
+            fd = os.pidfd_open(pid)
+            socket.send_fds(control, [line], [fd])
+            os.close(fd)
+        else:
+            control.sendall(line)
+
+
+def _kill_process(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _kill_group(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def _read_all(fd: int) -> bytes:
+    data = b""
+    while chunk := os.read(fd, 65536):
+        data += chunk
+    os.close(fd)
+    return data

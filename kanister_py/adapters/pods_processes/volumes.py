@@ -1,0 +1,223 @@
+"""Which files and folders of this machine stand for a pod's volumes?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from kanister_py.adapters.pods_processes.environment import (
+    data_of,
+    expand,
+    field_of,
+    resource_of,
+)
+from kanister_py.adapters.pods_processes.launcher import Mount
+from kanister_py.core.errors import HostPathRefused, VolumeNotSupported, VolumeUnavailable
+from kanister_py.ports.pods import PodSources
+
+_DEFAULT_MODE: Final = 0o644
+_DEFAULT_TOKEN_SECONDS: Final = 3600
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume of a pod as it stands on this machine."""
+
+    path: Path
+    read_only: bool = False
+
+
+class Claims:
+    """Where the data of PersistentVolumeClaims lives, for as long as the claims do.
+
+    The same claim is the same folder in every run; a claim made anew under an
+    old name begins empty.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def path_of(self, claim: Mapping[str, Any]) -> Path:
+        """Say which folder holds the data of a claim."""
+        metadata = claim["metadata"]
+        name = _UNSAFE.sub("_", f"{metadata['name']}-{str(metadata.get('uid', ''))[:8]}")
+        return self._folder / _UNSAFE.sub("_", metadata["namespace"]) / name
+
+    def open(self, claim: Mapping[str, Any]) -> Path:
+        """Give the folder that holds the data of a claim, made if need be."""
+        path = self.path_of(claim)
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(0o777)
+        return path
+
+
+class Volumes:
+    """Lays out the volumes of a pod under a folder of its own."""
+
+    def __init__(
+        self, folder: Path, claims: Claims, sources: PodSources, *, host_paths: tuple[str, ...]
+    ) -> None:
+        self._folder = folder
+        self._claims = claims
+        self._sources = sources
+        self._host_paths = host_paths
+
+    def prepare(self, pod: Mapping[str, Any]) -> dict[str, Volume]:
+        """Make every volume of a pod; what it refers to and is not there yet is an error."""
+        prepared: dict[str, Volume] = {}
+        for volume in pod["spec"].get("volumes") or ():
+            prepared[volume["name"]] = self._prepare_one(pod, volume)
+        return prepared
+
+    def _prepare_one(self, pod: Mapping[str, Any], volume: Mapping[str, Any]) -> Volume:
+        name = volume["name"]
+        namespace = pod["metadata"]["namespace"]
+        if (claim := volume.get("persistentVolumeClaim")) is not None:
+            return self._claim(namespace, claim["claimName"], bool(claim.get("readOnly")))
+        if "ephemeral" in volume:
+            return self._claim(namespace, f"{pod['metadata']['name']}-{name}", False)
+        if "hostPath" in volume:
+            return self._host_path(name, volume["hostPath"])
+        folder = self._folder / _UNSAFE.sub("_", name)
+        if "emptyDir" in volume:
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o777)
+            return Volume(folder)
+        files = self._files(pod, volume)
+        _write_files(folder, files)
+        return Volume(folder, read_only=True)
+
+    def _files(
+        self, pod: Mapping[str, Any], volume: Mapping[str, Any]
+    ) -> dict[str, tuple[bytes, int]]:
+        for kind in ("configMap", "secret", "downwardAPI"):
+            if (source := volume.get(kind)) is not None:
+                mode = int(source.get("defaultMode") or _DEFAULT_MODE)
+                return dict(self._source_files(pod, kind, source, mode))
+        if (projected := volume.get("projected")) is not None:
+            mode = int(projected.get("defaultMode") or _DEFAULT_MODE)
+            files: dict[str, tuple[bytes, int]] = {}
+            for entry in projected.get("sources") or ():
+                for kind, source in entry.items():
+                    files |= dict(self._source_files(pod, kind, source, mode))
+            return files
+        kinds = ", ".join(sorted(set(volume) - {"name"})) or "nothing"
+        raise VolumeNotSupported(volume["name"], kinds)
+
+    def _source_files(
+        self, pod: Mapping[str, Any], kind: str, source: Mapping[str, Any], mode: int
+    ) -> Iterator[tuple[str, tuple[bytes, int]]]:
+        namespace = pod["metadata"]["namespace"]
+        if kind == "downwardAPI":
+            for item in source.get("items") or ():
+                text = _downward(pod, item)
+                yield item["path"], (text.encode(), int(item.get("mode") or mode))
+            return
+        if kind == "serviceAccountToken":
+            token = self._sources.service_account_token(
+                namespace,
+                pod["spec"].get("serviceAccountName") or "default",
+                source.get("audience") or "",
+                int(source.get("expirationSeconds") or _DEFAULT_TOKEN_SECONDS),
+            )
+            if token is not None:
+                yield source["path"], (token.encode(), mode)
+            return
+        name = source.get("secretName") or source.get("name") or ""
+        find = self._sources.config_map if kind == "configMap" else self._sources.secret
+        obj = find(namespace, name)
+        is_optional = bool(source.get("optional"))
+        if obj is None:
+            if is_optional:
+                return
+            raise VolumeUnavailable(f'{kind.lower()} "{name}" not found')
+        data = data_of(obj)
+        items = source.get("items") or [{"key": key, "path": key} for key in sorted(data)]
+        for item in items:
+            if item["key"] in data:
+                yield item["path"], (data[item["key"]], int(item.get("mode") or mode))
+            elif not is_optional:
+                raise VolumeUnavailable(
+                    f"{kind.lower()} references non-existent key: {item['key']}"
+                )
+
+    def _claim(self, namespace: str, name: str, read_only: bool) -> Volume:
+        claim = self._sources.claim(namespace, name)
+        if claim is None:
+            raise VolumeUnavailable(f'persistentvolumeclaim "{name}" not found')
+        return Volume(self._claims.open(claim), read_only)
+
+    def _host_path(self, name: str, source: Mapping[str, Any]) -> Volume:
+        path = Path(source["path"])
+        if not any(path.resolve().is_relative_to(allowed) for allowed in self._host_paths):
+            raise HostPathRefused(name, str(path))
+        kind = source.get("type") or ""
+        if kind == "DirectoryOrCreate":
+            path.mkdir(parents=True, exist_ok=True)
+        elif kind == "FileOrCreate":
+            path.touch()
+        if not path.exists():
+            raise VolumeUnavailable(f"hostPath {path} does not exist")
+        return Volume(path)
+
+
+def mounts_of(
+    container: Mapping[str, Any], volumes: Mapping[str, Volume], env: Mapping[str, str]
+) -> list[Mount]:
+    """Say where a container sees the volumes of its pod."""
+    mounts = []
+    for wanted in container.get("volumeMounts") or ():
+        volume = volumes.get(wanted["name"])
+        if volume is None:
+            raise VolumeUnavailable(f"volume {wanted['name']} is not defined in the pod")
+        sub_path = wanted.get("subPath") or expand(wanted.get("subPathExpr") or "", env)
+        source = _sub_path(volume, sub_path) if sub_path else volume.path
+        mounts.append(
+            Mount(
+                str(source),
+                wanted["mountPath"],
+                read_only=volume.read_only or bool(wanted.get("readOnly")),
+            )
+        )
+    return mounts
+
+
+def _sub_path(volume: Volume, sub_path: str) -> Path:
+    base = volume.path.resolve()
+    path = (base / sub_path).resolve()
+    # A link inside the volume must not lead out of it.
+    if sub_path.startswith("/") or not path.is_relative_to(base):
+        raise VolumeUnavailable(f"subPath {sub_path} leads out of its volume")
+    if not path.exists():
+        path.mkdir(parents=True)
+        path.chmod(0o777)
+    return path
+
+
+def _write_files(folder: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (data, mode) in files.items():
+        parts = PurePosixPath(name)
+        if parts.is_absolute() or ".." in parts.parts:
+            raise VolumeUnavailable(f"path {name} leads out of its volume")
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600)
+        path.write_bytes(data)
+        path.chmod(mode)
+
+
+def _downward(pod: Mapping[str, Any], item: Mapping[str, Any]) -> str:
+    if reference := item.get("fieldRef"):
+        return field_of(pod, reference["fieldPath"])
+    reference = item["resourceFieldRef"]
+    containers = [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
+    for container in containers:
+        if container["name"] == reference.get("containerName"):
+            return resource_of(container, reference)
+    raise VolumeUnavailable(f"container {reference.get('containerName')} is not in the pod")
