@@ -8,12 +8,12 @@ from typing import Any
 
 from kanister_py.core.templates.go.functions import GoError
 from kanister_py.core.templates.go.limits import Context
-from kanister_py.core.templates.go.printing import show
+from kanister_py.core.templates.go.numbers import read_float
+from kanister_py.core.templates.go.printing import sprint
 from kanister_py.core.templates.go.values import (
-    FLOATS,
-    INTEGERS,
     Kind,
     Struct,
+    Uint8,
     Value,
     from_bytes,
     is_nil,
@@ -33,13 +33,18 @@ SPACES = (
 )
 
 
-def text_of(value: Value) -> str:
+def text_of(value: Value, context: Context) -> str:
     """What text does sprig make of a value? Bytes are read as text."""
     if type(value) is str:
         return value
     if isinstance(value, bytes):
         return from_bytes(value)
-    return show(value)
+    return show(value, context)
+
+
+def show(value: Value, context: Context) -> str:
+    """What text does Go print for a value?"""
+    return sprint(value, context=context)
 
 
 def wrapped(number: int) -> int:
@@ -73,35 +78,6 @@ def _bounded(text: str) -> int | None:
     return -number if text.startswith("-") else number
 
 
-def parse_float(text: str) -> float | None:
-    """The number that Go's ParseFloat reads, if it does and the number is not too large."""
-    bare = text.lower().lstrip("+-") if text[:1] in ("+", "-") else text.lower()
-    if len(text) - len(bare) > 1:
-        return None
-    if bare in ("inf", "infinity", "nan"):
-        return float(text)
-    if not bare.isascii() or bare != bare.strip():
-        return None
-    try:
-        if bare.startswith("0x"):
-            return _parse_hexadecimal(text)
-        number = float(text) if "_" not in text and bare[:1] in "0123456789." else None
-    except (ValueError, OverflowError):
-        return None
-    return None if number is not None and math.isinf(number) else number
-
-
-def _parse_hexadecimal(text: str) -> float | None:
-    if "p" not in text.lower():
-        return None
-    digits = text
-    if "_" in text:
-        if "__" in text or "_p" in text.lower() or text.endswith("_") or "_." in text:
-            return None
-        digits = text.replace("_", "")
-    return float.fromhex(digits)
-
-
 def to_int64(value: Value) -> int:
     """Which whole number is a value? What is none is 0."""
     if type(value) is str:
@@ -116,7 +92,7 @@ def to_int64(value: Value) -> int:
 def to_float64(value: Value) -> float:
     """Which number is a value? What is none is 0."""
     if type(value) is str:
-        return parse_float(value) or 0.0
+        return read_float(value) or 0.0
     if isinstance(value, (int, float)):
         return float(value)
     return 0.0
@@ -130,27 +106,21 @@ def items_of(value: Value, refused: Callable[[str], str]) -> Sequence[Value]:
     """The items of a list; `refused` words the error for a value of another kind."""
     kind = kind_of(value)
     if kind is Kind.SLICE:
-        return list(_bytes_items(value)) if isinstance(value, bytes) else list(value)
+        return list(map(Uint8, value)) if isinstance(value, bytes) else list(value)
     if kind is None:
         raise GoError(NIL_DEREFERENCE)
     raise GoError(refused(kind.value))
 
 
-def _bytes_items(data: bytes) -> Sequence[Value]:
-    from kanister_py.core.templates.go.values import Uint8  # noqa: PLC0415 - needed for byte lists alone
-
-    return [Uint8(each) for each in data]
-
-
-def texts_of(value: Value) -> list[str]:
+def texts_of(value: Value, context: Context) -> list[str]:
     """The items of a list as texts, without those that are nil; another value is a list of one."""
     if value is None:
         return []
     if kind_of(value) is not Kind.SLICE:
-        return [text_of(value)]
+        return [text_of(value, context)]
     if isinstance(value, bytes):
         return [str(each) for each in value]
-    return [text_of(each) for each in value if each is not None]
+    return [text_of(each, context) for each in value if each is not None]
 
 
 def is_empty(value: Value) -> bool:
@@ -185,11 +155,6 @@ def deep_equal(one: Value, other: Value, context: Context) -> bool:
             for field in one.struct.fields.values()
         )
     return bool(one == other)
-
-
-def is_number(value: Value) -> bool:
-    kind = kind_of(value)
-    return kind in INTEGERS or kind in FLOATS
 
 
 def guarded(call: Callable[..., Any]) -> Callable[..., Any]:

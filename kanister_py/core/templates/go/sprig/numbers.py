@@ -9,13 +9,13 @@ from decimal import Decimal, DecimalException
 
 from kanister_py.core.templates.go.functions import Function, GoError, go_function
 from kanister_py.core.templates.go.limits import Context
-from kanister_py.core.templates.go.printing import show
+from kanister_py.core.templates.go.numbers import read_float
 from kanister_py.core.templates.go.sprig.conversions import (
     MAX_INT64,
     MIN_INT64,
     cut_to_int,
     parse_decimal,
-    parse_float,
+    show,
     to_float64,
     to_int64,
     wrapped,
@@ -63,10 +63,10 @@ def atoi(text: str) -> int:
     return MIN_INT64 if text.startswith("-") else MAX_INT64
 
 
-@go_function("func(interface{}) int64")
-def to_decimal(value: Value) -> int:
+@go_function("func(interface{}) int64", context=True)
+def to_decimal(context: Context, value: Value) -> int:
     """Read octal digits."""
-    text = show(value)
+    text = show(value, context)
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits or len(digits) > 40 or any(digit not in "01234567" for digit in digits):
         return 0
@@ -264,7 +264,7 @@ def cast_to_int(value: Value) -> int:
 
 def cast_to_float(value: Value) -> float:
     if type(value) is str:
-        return parse_float(value) or 0.0
+        return read_float(value) or 0.0
     if isinstance(value, bool):
         return float(value)
     go_type = type_of(value)

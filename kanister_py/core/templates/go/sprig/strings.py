@@ -6,13 +6,12 @@ from functools import partial
 
 from kanister_py.core.templates.go.functions import Function, GoError, go_function
 from kanister_py.core.templates.go.limits import Context
-from kanister_py.core.templates.go.printing import show
 from kanister_py.core.templates.go.quoting import quote
 from kanister_py.core.templates.go.sprig import words
 from kanister_py.core.templates.go.sprig.conversions import (
     SPACES,
-    items_of,
     is_list,
+    show,
     text_of,
     texts_of,
 )
@@ -141,19 +140,19 @@ def wrap_with(context: Context, width: int, line_end: str, text: str) -> str:
     return words.wrap(text, width, line_end, cuts_long_words=True)
 
 
-@go_function("func(...interface{}) string")
-def quoted(*values: Value) -> str:
-    return " ".join(quote(text_of(each)) for each in values if each is not None)
+@go_function("func(...interface{}) string", context=True)
+def quoted(context: Context, *values: Value) -> str:
+    return " ".join(quote(text_of(each, context)) for each in values if each is not None)
 
 
-@go_function("func(...interface{}) string")
-def single_quoted(*values: Value) -> str:
-    return " ".join(f"'{show(each)}'" for each in values if each is not None)
+@go_function("func(...interface{}) string", context=True)
+def single_quoted(context: Context, *values: Value) -> str:
+    return " ".join(f"'{show(each, context)}'" for each in values if each is not None)
 
 
-@go_function("func(...interface{}) string")
-def cat(*values: Value) -> str:
-    return " ".join(show(each) for each in values if each is not None)
+@go_function("func(...interface{}) string", context=True)
+def cat(context: Context, *values: Value) -> str:
+    return " ".join(show(each, context) for each in values if each is not None)
 
 
 def split_text(text: str, separator: str, limit: int = -1) -> list[str]:
@@ -189,23 +188,32 @@ def split_list(separator: str, text: str) -> list[str]:
 
 @go_function("func(string, interface{}) string", context=True)
 def join(context: Context, separator: str, values: Value) -> str:
-    texts = texts_of(values)
+    texts = texts_of(values, context)
     context.check_size(sum(map(byte_length, texts)) + byte_length(separator) * len(texts))
     return separator.join(texts)
 
 
-@go_function("func(interface{}) []string")
-def sort_alpha(values: Value) -> list[str]:
+@go_function("func(interface{}) []string", context=True)
+def sort_alpha(context: Context, values: Value) -> list[str]:
     if not is_list(values):
-        return [text_of(values)]
-    items_of(values, str)
-    texts = texts_of(values)
+        return [text_of(values, context)]
+    texts = texts_of(values, context)
     return sorted(texts) if all(map(str.isascii, texts)) else sorted(texts, key=to_bytes)
 
 
 @go_function("func(string, string, int) string")
 def plural(one: str, many: str, count: int) -> str:
     return one if count == 1 else many
+
+
+@go_function("func(interface{}) string", context=True)
+def to_string(context: Context, value: Value) -> str:
+    return text_of(value, context)
+
+
+@go_function("func(interface{}) []string", context=True)
+def to_strings(context: Context, values: Value) -> list[str]:
+    return texts_of(values, context)
 
 
 def _text_function(change: object) -> Function:
@@ -243,8 +251,8 @@ _COMMON = {
     "substr": substr,
     "swapcase": _text_function(words.swap_case),
     "title": _text_function(words.title),
-    "toString": go_function("func(interface{}) string")(text_of),
-    "toStrings": go_function("func(interface{}) []string")(texts_of),
+    "toString": to_string,
+    "toStrings": to_strings,
     "trim": trim,
     "trimAll": trim_all,
     "trimPrefix": trim_prefix,
