@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 
 class KanisterError(Exception):
@@ -47,8 +46,7 @@ class Fault(KanisterError):
 # Files and documents
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing that is wrong in one place.
 
     `path` is where it is inside the document (`actions.backup.phases[1].func`);
@@ -63,7 +61,7 @@ class Problem:
     reason: str = "InvalidDocument"
 
     def in_file(self, file: str) -> Problem:
-        return replace(self, file=file)
+        return self._replace(file=file)
 
     def __str__(self) -> str:
         place = self.file or "input"
@@ -204,8 +202,7 @@ class FunctionRevisionNotFound(UsageError):
 # The cluster and its objects
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(NamedTuple):
     """One field that the cluster refuses, and why; `reason` as Kubernetes names it."""
 
     field: str
@@ -669,6 +666,12 @@ class UnknownTemplateEngine(UsageError):
         self.known = tuple(known)
 
 
+class TemplateUndefined(TemplateExecError):
+    """A Jinja2 template uses something that is not there; `why` names it."""
+
+    reason = "TemplateUndefined"
+
+
 class RenderFailed(UsageError):
     """A template of a blueprint cannot be rendered.
 
@@ -686,8 +689,7 @@ class RenderFailed(UsageError):
         self.column = cause.column
 
 
-@dataclass(frozen=True, slots=True)
-class ArgProblem:
+class ArgProblem(NamedTuple):
     """One thing that is wrong with one arg: where, what was wanted, and what was found there.
 
     `kind` is missing, unknown or type. Of a missing or unknown arg, `wanted` and
@@ -724,8 +726,17 @@ class RunCancelled(UsageError):
 
     reason = "Cancelled"
 
-    def __init__(self, what: str = "The run") -> None:
-        super().__init__(f"{what} was cancelled")
+    def __init__(self) -> None:
+        super().__init__("The run was cancelled")
+
+
+class RunTimedOut(UsageError):
+    """A run took longer than it was given."""
+
+    reason = "RunTimedOut"
+
+    def __init__(self) -> None:
+        super().__init__("The run did not end within its timeout")
 
 
 class PhaseTimedOut(UsageError):

@@ -101,6 +101,7 @@ class PhaseRules:
 
     name: str
     retry: RetryRule | None = None
+    timeout_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

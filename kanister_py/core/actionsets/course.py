@@ -1,0 +1,168 @@
+"""What will an ActionSet do? Its actions as their blueprints have them, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from kanister_py.core.actionsets.model import (
+    ActionSet,
+    ActionSpec,
+    artifacts_as_dict,
+    reference_as_dict,
+)
+from kanister_py.core.actionsets.status import (
+    DEFER,
+    ActionStatus,
+    PhaseStatus,
+    Place,
+    Status,
+    Warned,
+    new_status,
+    warned_of,
+)
+from kanister_py.core.actionsets.transitions import (
+    ActionRules,
+    PhaseRules,
+    RetryRule,
+    Rules,
+)
+from kanister_py.core.blueprints.model import Action, Blueprint, Phase, Retry
+from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
+from kanister_py.core.errors import ActionNotFound, FunctionNotYetHere
+from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.registry.choose import Choice, asked_version, choose_version
+from kanister_py.core.registry.entries import FunctionEntry, Registry
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCourse:
+    """One action of an ActionSet, with what its blueprint says of it."""
+
+    spec: ActionSpec
+    blueprint: Blueprint
+    action: Action
+
+    def phase(self, index: int) -> Phase:
+        if index == DEFER:
+            assert self.action.defer_phase is not None
+            return self.action.defer_phase
+        return self.action.phases[index]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """An ActionSet with everything its blueprints say; never changes in a run."""
+
+    actionset: ActionSet
+    actions: tuple[ActionCourse, ...]
+    rules: Rules
+
+    def phase(self, place: Place) -> Phase:
+        return self.actions[place.action].phase(place.phase)
+
+
+def course_of(actionset: ActionSet, blueprints: Mapping[str, Blueprint]) -> Course:
+    """Bring an ActionSet together with its blueprints, by their names."""
+    actions = tuple(_action_course(spec, blueprints) for spec in actionset.spec.actions)
+    rules = Rules(
+        tuple(_rules_of(each) for each in actions), mode=actionset.spec.execution_mode
+    )
+    return Course(actionset, actions, rules)
+
+
+def _action_course(spec: ActionSpec, blueprints: Mapping[str, Blueprint]) -> ActionCourse:
+    blueprint = blueprints.get(spec.blueprint)
+    known = sorted(blueprint.actions) if blueprint is not None else []
+    if blueprint is None or spec.name not in blueprint.actions:
+        raise ActionNotFound(spec.name, spec.object.kind, spec.blueprint, known)
+    return ActionCourse(spec, blueprint, blueprint.actions[spec.name])
+
+
+def _rules_of(course: ActionCourse) -> ActionRules:
+    action = course.action
+    return ActionRules(
+        name=course.spec.name,
+        phases=tuple(_phase_rules(phase) for phase in action.phases),
+        deferred=_phase_rules(action.defer_phase) if action.defer_phase is not None else None,
+        has_artifacts=bool(action.output_artifacts),
+    )
+
+
+def _phase_rules(phase: Phase) -> PhaseRules:
+    return PhaseRules(
+        phase.name,
+        _retry_rule(phase.retry) if phase.retry is not None else None,
+        parse_seconds(phase.timeout) if phase.timeout else None,
+    )
+
+
+def _retry_rule(retry: Retry) -> RetryRule:
+    rule = RetryRule(retry.limit, factor=retry.factor, on=frozenset(retry.on) or None)
+    if retry.backoff:
+        rule = replace(rule, backoff_seconds=parse_seconds(retry.backoff))
+    if retry.max_backoff:
+        longest = parse_seconds(retry.max_backoff)
+        rule = replace(rule, max_backoff_seconds=longest)
+    return rule
+
+
+def first_status(course: Course) -> Status:
+    """Say how an ActionSet stands that nobody has touched yet."""
+    return new_status(_first_action_status(each) for each in course.actions)
+
+
+def _first_action_status(course: ActionCourse) -> ActionStatus:
+    action = course.action
+    deferred = action.defer_phase
+    return ActionStatus(
+        name=course.spec.name,
+        object=MappingProxyType(reference_as_dict(course.spec.object)),
+        blueprint=course.spec.blueprint,
+        artifacts=MappingProxyType(artifacts_as_dict(action.output_artifacts)),
+        phases=tuple(PhaseStatus(phase.name) for phase in action.phases),
+        deferred=PhaseStatus(deferred.name) if deferred is not None else None,
+    )
+
+
+# Versions
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenVersions:
+    """Which version of its function each phase of an action gets; the deferred one is last."""
+
+    entries: tuple[FunctionEntry, ...]
+    warnings: tuple[Warned, ...]
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return tuple(str(entry.version) for entry in self.entries)
+
+    def entry(self, index: int) -> FunctionEntry:
+        return self.entries[index]
+
+
+def choose_versions(
+    registry: Registry[FunctionEntry], course: ActionCourse, *, strict: bool = False
+) -> ChosenVersions:
+    """Choose the version of every function of an action, or say why one cannot be had."""
+    entries: list[FunctionEntry] = []
+    warnings: list[Warned] = []
+    for _, phase in course.action.every_phase():
+        choice = choose_phase_version(registry, course.spec, phase, strict=strict)
+        entries.append(choice.chosen)
+        warnings += [warned_of(each, course.spec.name, phase.name) for each in choice.notices]
+    return ChosenVersions(tuple(entries), tuple(warnings))
+
+
+def choose_phase_version(
+    registry: Registry[FunctionEntry], spec: ActionSpec, phase: Phase, *, strict: bool = False
+) -> Choice[FunctionEntry]:
+    """Choose the version of one phase's function."""
+    if phase.func not in registry and phase.func in NOT_YET_HERE:
+        raise FunctionNotYetHere(phase.func)
+    asked = asked_version(phase.func_version, spec.preferred_version)
+    return choose_version(registry, phase.func, asked, strict=strict)
+

@@ -1,0 +1,170 @@
+"""Finds out everything that an action needs before its first phase."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Lock
+from typing import Any, Final
+
+from kanister_py.core.actionsets.course import ActionCourse
+from kanister_py.core.actionsets.masking import Masker
+from kanister_py.core.actionsets.status import DEFER, ActionStatus, Place, State, size_of
+from kanister_py.core.blueprints.model import Blueprint, Phase
+from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.core.templates.engines import choose_engine
+from kanister_py.core.templates.facts import ActionFacts
+from kanister_py.core.templates.go import Effects
+from kanister_py.core.templates.params import Params
+from kanister_py.core.templates.render import Renderer
+from kanister_py.executor.fetching import fetch_facts, parse_workload, workload_as_dict
+from kanister_py.executor.run_phase import PhaseWork, enter, leave
+from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.function import Func
+
+_LARGEST_OBJECT_BYTES: Final = 16 * 1024
+
+
+class SecretBook:
+    """All secrets that an action has come to know, and the mask made of them."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._lock = Lock()
+        self._texts = set(texts)
+        self.masker = Masker(self._texts)
+
+    def learn(self, secrets: Iterable[Mapping[str, Any]]) -> Masker:
+        """Take in Secrets as the cluster gives them."""
+        new = {text for secret in secrets for text in _texts_in(secret)}
+        with self._lock:
+            if not new <= self._texts:
+                self._texts |= new
+                self.masker = Masker(self._texts)
+            return self.masker
+
+
+def _texts_in(secret: Mapping[str, Any]) -> Iterator[str]:
+    for value in (secret.get("data") or {}).values():
+        try:
+            yield b64decode(value or "").decode("utf-8", "surrogateescape")
+        except (Base64Error, ValueError):
+            continue
+
+
+@dataclass(slots=True)
+class ActionWork:
+    """What one process holds in hand for an action. It can be found again after a restart."""
+
+    course: ActionCourse
+    params: Params
+    renderer: Renderer
+    phases: Mapping[int, PhaseWork]
+    secrets: SecretBook
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def render_artifacts(self) -> dict[str, dict[str, Any]]:
+        """Render the artifacts that the action leaves behind."""
+        artifacts = {
+            name: artifact.model_dump(by_alias=True)
+            for name, artifact in self.course.action.output_artifacts.items()
+        }
+        return self.renderer.artifacts(artifacts, self.params, ("outputArtifacts",))
+
+
+def launch_action(
+    course: ActionCourse,
+    index: int,
+    entries: Sequence[FunctionEntry],
+    cluster: Cluster,
+    effects: Effects,
+    load: Callable[[FunctionEntry], type[Func]],
+    time: datetime,
+    status: ActionStatus | None = None,
+) -> ActionWork:
+    """Load an action's functions, read what its templates see, render what its phases refer to.
+
+    With the `status` of an action that was launched before, everything is as it was
+    then, and its later phases see what the earlier ones gave.
+    """
+    functions = [load(entry) for entry in entries]
+    renderer = Renderer(engine_of(course.blueprint), effects)
+    remembered = status.facts if status is not None else {}
+    facts = fetch_facts(
+        cluster, course.spec, time, parse_workload(remembered), remembered.get("object")
+    )
+    params = Params(facts)
+    phases = {}
+    for (path, phase), function in zip(course.action.every_phase(), functions, strict=True):
+        at = path[-1] if isinstance(path[-1], int) else DEFER
+        references = renderer.references(
+            {name: each.model_dump(by_alias=True) for name, each in phase.objects.items()},
+            params,
+            (*path, "objects"),
+        )
+        phases[at] = PhaseWork(Place(index, at), phase, function, renderer, references)
+    work = ActionWork(
+        course, params, renderer, phases, SecretBook(params.secret_texts()), _lasting(facts)
+    )
+    if status is not None:
+        _catch_up(work, status, cluster)
+    return work
+
+
+def _catch_up(work: ActionWork, status: ActionStatus, cluster: Cluster) -> None:
+    for index, phase in enumerate(status.phases):
+        if phase.state is State.COMPLETE and phase.output is not None:
+            if work.phases[index].references:
+                enter(work.params, work.phases[index], cluster)
+            leave(work.params, work.phases[index], phase.output.values)
+        elif phase.state is State.FAILED:
+            leave(work.params, work.phases[index], None)
+
+
+def _lasting(facts: ActionFacts) -> dict[str, Any]:
+    """Say what of the facts cannot be seen again once the phases have begun their work."""
+    lasting = workload_as_dict(facts.workload)
+    found = facts.object
+    if found is None or found.get("kind") == "Secret":
+        return lasting
+    seen = {**found, "metadata": {**found.get("metadata", {})}}
+    seen["metadata"].pop("managedFields", None)
+    if size_of(seen) <= _LARGEST_OBJECT_BYTES:
+        lasting["object"] = seen
+    return lasting
+
+
+def engine_of(blueprint: Blueprint) -> Any:
+    """Say in which language a blueprint's templates are written."""
+    texts = [text for action in blueprint.actions.values() for text in _texts_of_action(action)]
+    return choose_engine(blueprint.metadata.annotations, texts).engine
+
+
+def _texts_of_action(action: Any) -> Iterator[str]:
+    for _, phase in action.every_phase():
+        yield from _texts_of_phase(phase)
+    for artifact in action.output_artifacts.values():
+        yield from artifact.key_value.values()
+        yield artifact.kopia_snapshot
+
+
+def _texts_of_phase(phase: Phase) -> Iterator[str]:
+    yield from _texts_of_value(phase.args)
+    if phase.if_ is not None:
+        yield phase.if_
+    for reference in phase.objects.values():
+        yield from _texts_of_value(reference.model_dump())
+
+
+def _texts_of_value(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _texts_of_value(key)
+            yield from _texts_of_value(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts_of_value(each)

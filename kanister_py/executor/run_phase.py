@@ -1,0 +1,173 @@
+"""Carries out one attempt at one phase."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any, Final, TypeAlias
+
+from kanister_py.core.actionsets.status import DEFER, PhaseError, Place
+from kanister_py.core.blueprints.model import Phase
+from kanister_py.core.errors import (
+    Fault,
+    FunctionFailed,
+    KanisterError,
+    PhaseInterrupted,
+    TransientError,
+)
+from kanister_py.core.objects.weak import decode_args
+from kanister_py.core.templates.facts import needs_of_phase
+from kanister_py.core.templates.params import Params
+from kanister_py.core.templates.render import Path, Renderer
+from kanister_py.executor.fetching import fetch
+from kanister_py.executor.phase_context import RunningPhase
+from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.function import Func, OnRestart
+
+_LOG: Final = logging.getLogger(__name__)
+_LONGEST_MESSAGE: Final = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The function did its work."""
+
+    output: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The phase's `if` says no."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The attempt came to nothing."""
+
+    error: PhaseError
+
+
+Result: TypeAlias = Completed | Skipped | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseWork:
+    """Everything that is known about a phase before it is its turn.
+
+    `references` are its `objects`, rendered when the action was launched.
+    """
+
+    place: Place
+    phase: Phase
+    function: type[Func]
+    renderer: Renderer
+    references: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        if self.place.phase == DEFER:
+            return ("deferPhase",)
+        return ("phases", self.place.phase)
+
+
+def run_phase(
+    work: PhaseWork, params: Params, context: RunningPhase, *, is_taken_up: bool
+) -> Result:
+    """Carry out one attempt, and say what came of it. Nothing is raised.
+
+    `is_taken_up` says that another process has begun this very attempt and died.
+    """
+    try:
+        context.check_cancelled()
+        if is_taken_up and work.function.on_restart is OnRestart.FAIL:
+            raise PhaseInterrupted(work.function.name)
+        result = _attempt(work, params, context)
+    except KanisterError as error:
+        if isinstance(error, Fault):
+            _LOG.exception("Phase %s failed by a fault of ours", work.phase.name)
+        result = Failed(phase_error_of(context.stopped_by or error, context))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 # a function may raise anything
+        _LOG.debug("Function %s raised", work.function.name, exc_info=True)
+        why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        cause = context.stopped_by or FunctionFailed(work.function.name, why)
+        result = Failed(phase_error_of(cause, context))
+    return result
+
+
+def _attempt(work: PhaseWork, params: Params, context: RunningPhase) -> Result:
+    enter(params, work, context.cluster, context)
+    phase, function, path = work.phase, work.function, work.path
+    condition = phase.if_
+    if condition is not None and not work.renderer.is_wanted(condition, params, (*path, "if")):
+        return Skipped()
+    args: Mapping[str, Any] = phase.args
+    if not function.renders_own_args:
+        args = work.renderer.args(phase.args, params, (*path, "args"))
+    decoded = decode_args(function.Args, args, function.name)
+    output = function().exec(context, params, decoded)
+    return Completed(_checked_output(function.name, output))
+
+
+def enter(
+    params: Params, work: PhaseWork, cluster: Cluster, context: RunningPhase | None = None
+) -> None:
+    """Fetch the objects of a phase, and let its templates see them."""
+    secrets: dict[str, KubeObject] = {}
+    config_maps: dict[str, KubeObject] = {}
+    for name, need in needs_of_phase(work.references).items():
+        into = secrets if need.resource.resource == "secrets" else config_maps
+        into[name] = fetch(cluster, need)
+    if secrets and context is not None:
+        context.learn_secrets(secrets.values())
+    if work.place.is_deferred:
+        params.enter_defer_phase(secrets, config_maps)
+    else:
+        params.enter_phase(work.phase.name, secrets, config_maps)
+
+
+def leave(params: Params, work: PhaseWork, output: Mapping[str, Any] | None) -> None:
+    """Let later templates see what a phase gave; nothing, if it failed."""
+    if work.place.is_deferred:
+        params.leave_defer_phase(output)
+    else:
+        params.leave_phase(work.phase.name, output)
+
+
+def phase_error_of(error: KanisterError, context: RunningPhase | None = None) -> PhaseError:
+    """Say in a status why an attempt failed: on one line, without secrets, cut to fit."""
+    message = " ".join(line.strip() for line in error.message.splitlines() if line.strip())
+    if context is not None:
+        message = context.mask(message)
+    if len(message) > _LONGEST_MESSAGE:
+        message = message[: _LONGEST_MESSAGE - 1] + "…"
+    return PhaseError(
+        message=message,
+        reason=error.reason,
+        exit_code=getattr(error, "exit_code", None),
+        log_tail=context.log_tail if context is not None else (),
+        is_transient=isinstance(error, TransientError),
+        delay_seconds=error.delay_seconds if isinstance(error, TransientError) else 0.0,
+    )
+
+
+def _checked_output(function: str, output: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Give outputs as JSON knows them, or say which one it does not know."""
+    if output is None:
+        return {}
+    if not isinstance(output, Mapping):
+        raise FunctionFailed(function, f"its output is {type(output).__name__}, not a mapping")
+    return {str(key): _json_of(function, str(key), value) for key, value in output.items()}
+
+
+def _json_of(function: str, path: str, value: Any) -> Any:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float) and isfinite(value):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _json_of(function, f"{path}.{key}", each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_of(function, f"{path}[{at}]", each) for at, each in enumerate(value)]
+    raise FunctionFailed(function, f"its output {path} is {type(value).__name__}, not JSON")

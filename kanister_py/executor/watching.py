@@ -1,0 +1,243 @@
+"""Who has to be woken when an object changes? One watch for all that wait for objects of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from threading import Condition, Lock, Thread, local
+from types import TracebackType
+from typing import Any, Self, TypeAlias, cast
+
+from kanister_py.core.errors import Expired, KanisterError, TransientError
+from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList, Watch
+
+Wake: TypeAlias = Callable[[], None]
+
+_RECONNECT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What somebody read: one object, or, without a name, all of a namespace."""
+
+    resource: GroupVersionResource
+    namespace: str
+    name: str = ""
+
+
+class SharedWatches:
+    """Wakes those that wait for an object, with one watch per kind and namespace.
+
+    A wake-up means: look again. It may come for nothing, but none is lost.
+    """
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._lock = Lock()
+        self._feeds: dict[tuple[GroupVersionResource, str], _Feed] = {}
+
+    def subscribe(self, reads: Iterable[Read], wake: Wake) -> Subscription:
+        """Have `wake` called for every change of what was read, from now on.
+
+        Changes before this call are nobody's news: subscribe first, then look.
+        """
+        joined: list[tuple[_Feed, str]] = []
+        with self._lock:
+            for read in reads:
+                key = (read.resource, read.namespace)
+                feed = self._feeds.get(key)
+                if feed is None or feed.is_closed:
+                    feed = self._feeds[key] = _Feed(self._cluster, self._clock, *key)
+                feed.add(read.name, wake)
+                joined.append((feed, read.name))
+        for feed, _ in joined:
+            feed.start()
+        return Subscription(self, joined, wake)
+
+    def _leave(self, joined: Iterable[tuple[_Feed, str]], wake: Wake) -> None:
+        unwanted = []
+        with self._lock:
+            for feed, name in joined:
+                if feed.remove(name, wake):
+                    unwanted.append(feed)
+                    self._feeds.pop((feed.resource, feed.namespace), None)
+        for feed in unwanted:
+            feed.close()
+
+    @property
+    def open_watches(self) -> int:
+        """Say how many watches are kept open."""
+        with self._lock:
+            return len(self._feeds)
+
+
+class Subscription:
+    """One waiter's interest in some objects, until it is closed."""
+
+    def __init__(self, watches: SharedWatches, joined: list[tuple[_Feed, str]], wake: Wake) -> None:
+        self._watches = watches
+        self._joined = joined
+        self._wake = wake
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether nothing will ever wake this waiter: the cluster allows no such watch."""
+        return any(feed.is_blind for feed, _ in self._joined)
+
+    def close(self) -> None:
+        self._watches._leave(self._joined, self._wake)  # noqa: SLF001 # two halves of one thing
+        self._joined = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Feed:
+    """One watch, and who wants to hear of what it tells, by name of the object."""
+
+    def __init__(
+        self, cluster: Cluster, clock: Clock, resource: GroupVersionResource, namespace: str
+    ) -> None:
+        self.resource = resource
+        self.namespace = namespace
+        self.is_closed = False
+        self.is_blind = False
+        self._cluster = cluster
+        self._clock = clock
+        self._lock = Lock()
+        self._pause = Condition()
+        self._waiters: dict[str, list[Wake]] = {}
+        self._watch: Watch | None = None
+        self._is_started = False
+
+    def add(self, name: str, wake: Wake) -> None:
+        with self._lock:
+            self._waiters.setdefault(name, []).append(wake)
+
+    def remove(self, name: str, wake: Wake) -> bool:
+        """Forget a waiter, and say whether it was the last."""
+        with self._lock:
+            waiting = self._waiters.get(name, [])
+            if wake in waiting:
+                waiting.remove(wake)
+            if not waiting:
+                self._waiters.pop(name, None)
+            return not self._waiters
+
+    def start(self) -> None:
+        with self._lock:
+            if self._is_started:
+                return
+            self._is_started = True
+        Thread(target=self._follow, name="watch", daemon=True).start()
+
+    def close(self) -> None:
+        with self._lock:
+            self.is_closed = True
+            watch = self._watch
+        if watch is not None:
+            watch.close()
+        with self._pause:
+            self._pause.notify_all()
+
+    def _follow(self) -> None:
+        while not self.is_closed:
+            try:
+                self._follow_once()
+            except Expired:
+                continue
+            except TransientError:
+                self._wake_all()
+                with self._pause:
+                    if not self.is_closed:
+                        self._clock.wait(self._pause, _RECONNECT_SECONDS)
+            except KanisterError:
+                # Whoever may not watch may still look: the waiters ask by themselves then.
+                self.is_blind = True
+                self._wake_all()
+                return
+
+    def _follow_once(self) -> None:
+        listed = self._cluster.list(self.resource, namespace=self.namespace, limit=1)
+        watch = self._cluster.watch(
+            self.resource, namespace=self.namespace, resource_version=listed.resource_version
+        )
+        with self._lock:
+            self._watch = watch
+            is_closed = self.is_closed
+        with watch:
+            if is_closed:
+                return
+            # What happened before the watch began is seen by whoever looks now.
+            self._wake_all()
+            for event in watch:
+                self._wake(event.object.get("metadata", {}).get("name", ""))
+
+    def _wake(self, name: str) -> None:
+        with self._lock:
+            waiting = [*self._waiters.get(name, ()), *(self._waiters.get("", ()) if name else ())]
+        for wake in waiting:
+            wake()
+
+    def _wake_all(self) -> None:
+        with self._lock:
+            waiting = [wake for each in self._waiters.values() for wake in each]
+        for wake in waiting:
+            wake()
+
+
+class TracedCluster:
+    """A cluster that remembers, when asked to, what is read through it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._local = local()
+
+    def as_cluster(self) -> Cluster:
+        """Give it as what it stands for: every other call goes through unchanged."""
+        return cast("Cluster", self)
+
+    def trace(self, ask: Callable[[], Any]) -> tuple[Any, frozenset[Read]]:
+        """Ask something, and say what was read for the answer."""
+        outer = getattr(self._local, "reads", None)
+        reads: set[Read] = set()
+        self._local.reads = reads
+        try:
+            answer = ask()
+        finally:
+            self._local.reads = outer
+        return answer, frozenset(reads)
+
+    def get(
+        self,
+        resource: GroupVersionResource,
+        name: str,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> KubeObject:
+        self._note(Read(resource, namespace, name))
+        return self._cluster.get(resource, name, namespace=namespace, subresource=subresource)
+
+    def list(self, resource: GroupVersionResource, **options: Any) -> ObjectList:
+        self._note(Read(resource, options.get("namespace", "")))
+        return self._cluster.list(resource, **options)
+
+    def _note(self, read: Read) -> None:
+        reads = getattr(self._local, "reads", None)
+        if reads is not None:
+            reads.add(read)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)

@@ -1,0 +1,23 @@
+"""Where a run is remembered, so that it can be taken up after its process died."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kanister_py.core.actionsets.outcomes import Outcome
+from kanister_py.core.actionsets.status import Status
+
+
+class Journal(Protocol):
+    """Keeps what happened, or how things stand after it: both tell the same.
+
+    Whoever writes comes back only when it is kept: what is to be done next may
+    rely on it. Calls come one after the other, from any thread.
+    """
+
+    def write(self, outcome: Outcome, status: Status, *, must_last: bool) -> None:
+        """Keep an outcome, and the status it led to.
+
+        `must_last` asks for it to outlive even a loss of power: what follows cannot
+        be done twice. Raises `JournalUnwritable`, and then nothing is done.
+        """
