@@ -68,6 +68,14 @@ class Retry(_Part):
     max_backoff: str = ""
     on: list[str] = Field(default_factory=list)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _on_is_no_boolean(cls, data: Any) -> Any:
+        # YAML reads the bare key `on` as true, and nobody means that here.
+        if isinstance(data, dict) and "true" in data and "on" not in data:
+            return {"on" if key == "true" else key: value for key, value in data.items()}
+        return data
+
 
 class Phase(_Part):
     """One call of a function."""

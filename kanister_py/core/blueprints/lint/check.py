@@ -3,65 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from kanister_py.core.blueprints.lint import action_sets, structure, suppressions, versions
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.lint.findings import (
-    Finding,
-    Rule,
-    Severity,
-    Spot,
-    finding_of,
-    in_order,
+from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot, in_order
+from kanister_py.core.blueprints.lint.reading import (
+    NOT_A_BLUEPRINT,
+    UNREADABLE,
+    Contents,
+    Source,
+    read_source,
 )
-from kanister_py.core.blueprints.model import (
-    Blueprint,
-    Found,
-    LocatedBlueprint,
-    objects_in,
-    parse_blueprint,
-)
-from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import Document, kind_of, parse_documents
+from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint
 from kanister_py.core.registry.choose import asked_version
 
-UNREADABLE = Rule(
-    "file-unreadable",
-    Severity.ERROR,
-    "A file cannot be read as YAML.",
-    "Files are read as Kubernetes' tools read them: UTF-8, at most 4 MiB, no key twice "
-    "in one map, no aliases that multiply without end. The message says where it broke.",
-)
-NOT_A_BLUEPRINT = Rule(
-    "blueprint-invalid",
-    Severity.ERROR,
-    "A Blueprint has something else where text, a list or a map belongs.",
-    "An API server would refuse the object. The message says what belongs there.",
-)
 RULES: Final[Mapping[str, Rule]] = {
     rule.id: rule for rule in (UNREADABLE, NOT_A_BLUEPRINT, *versions.RULES, *structure.RULES)
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The text of a file. `is_named`: somebody asked for this very file, not for its folder."""
-
-    file: str
-    text: str | bytes
-    is_named: bool = True
-
-
-@dataclass(slots=True)
-class _Read:
-    """What a file holds that lint is about, and what kept the rest from being read."""
-
-    blueprints: list[LocatedBlueprint] = field(default_factory=list)
-    action_sets: list[Found] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    ignored: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +39,7 @@ def lint_sources(
     sources: Sequence[Source], context: Context, ignore: Collection[str] = ()
 ) -> Report:
     """Look at files together: an ActionSet is held against the Blueprint in another file."""
-    reads = {source.file: _read(source) for source in sources}
+    reads = {source.file: read_source(source) for source in sources}
     blueprints = {
         located.blueprint.name: located.blueprint
         for read in reads.values()
@@ -96,48 +56,13 @@ def lint_sources(
         tuple(
             source.file
             for source in sources
-            if source.is_named and not _holds_anything(reads[source.file])
+            if source.is_named and not reads[source.file].holds_anything
         ),
     )
 
 
-def _holds_anything(read: _Read) -> bool:
-    return bool(read.blueprints or read.action_sets or read.findings)
-
-
-def _read(source: Source) -> _Read:
-    read = _Read()
-    try:
-        documents = parse_documents(source.text, source.file)
-    except InvalidDocument as error:
-        read.findings += [finding_of(each, UNREADABLE) for each in error.problems]
-        return read
-    if source.is_named:
-        read.findings += _not_objects(documents)
-    for found in objects_in(documents):
-        if found.kind == "ActionSet":
-            read.action_sets.append(found)
-        elif found.kind == "Blueprint":
-            try:
-                read.blueprints.append(parse_blueprint(found))
-            except InvalidDocument as error:
-                read.findings += [finding_of(each, NOT_A_BLUEPRINT) for each in error.problems]
-    if read.blueprints or read.action_sets or read.findings:
-        text = source.text
-        decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
-        read.ignored = suppressions.suppressions_in(decoded)
-    return read
-
-
-def _not_objects(documents: Sequence[Document]) -> Iterator[Finding]:
-    for document in documents:
-        if not isinstance(document.value, dict):
-            said = f"An object is a map, found {kind_of(document.value)}"
-            yield finding_of(document.problem((), said), UNREADABLE)
-
-
 def _said_of(
-    read: _Read, blueprints: Mapping[str, Blueprint], context: Context
+    read: Contents, blueprints: Mapping[str, Blueprint], context: Context
 ) -> Iterator[Finding]:
     for located in read.blueprints:
         yield from structure.check_structure(located)

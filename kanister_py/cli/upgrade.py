@@ -1,0 +1,161 @@
+"""Rewrite blueprints to the versions that replace deprecated and removed ones.
+
+Changes funcVersion and the names of arguments, and preferredVersion of ActionSets
+where that is safe; every other byte stays. Without --diff or --write it says what
+would change. Of stdin (-) the result goes to stdout.
+
+Exit codes: 0 fine; 1 something is left that only you can decide, or a file cannot
+be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kanister_py.cli.files import Input, find_inputs, read_input
+from kanister_py.cli.output import error_lines, say, write_data
+from kanister_py.cli.parser import CommandLineError
+from kanister_py.cli.releases import add_target_release, releases_at
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import Finding
+from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, UNREADABLE, Source
+from kanister_py.core.blueprints.upgrade import Upgraded, upgrade_sources
+from kanister_py.core.errors import InvalidDocument, Problem
+
+SUMMARY = "Rewrite blueprints to the versions that replace old ones"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a folder, or - for stdin")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--diff", action="store_true", help="print the changes as a unified diff")
+    how.add_argument("--write", action="store_true", help="change the files")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "json", "yaml"),
+        default="text",
+        help="how to say what would change (default: text)",
+    )
+    add_target_release(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Work out the changes of all files together, then show or make them."""
+    if not args.paths:
+        raise CommandLineError("kanister-py upgrade: Name files or folders, or - for stdin")
+    from kanister_py.wiring import read_functions
+
+    functions = read_functions()
+    for broken in functions.broken:
+        for line in error_lines(broken):
+            say(line)
+    context = Context(functions.registry, releases_at(args.target_release, functions.registry))
+    inputs, problems = find_inputs(args.paths)
+    texts: dict[str, bytes] = {}
+    for each in inputs:
+        try:
+            texts[each.name] = read_input(each)
+        except InvalidDocument as error:
+            problems += error.problems
+    named = {each.name: each for each in inputs}
+    sources = [Source(name, text, named[name].is_named) for name, text in texts.items()]
+    results = upgrade_sources(sources, context)
+    _hand_out(results, named, texts, args)
+    left = [finding for result in results for finding in result.left]
+    _say_left(left, problems)
+    return 1 if left or problems else 0
+
+
+def _hand_out(
+    results: Sequence[Upgraded],
+    named: dict[str, Input],
+    texts: dict[str, bytes],
+    args: argparse.Namespace,
+) -> None:
+    changed = [each for each in results if each.changes]
+    if args.diff:
+        for each in changed:
+            sys.stdout.writelines(_diff(each))
+        return
+    files = [each for each in results if named[each.file].path is not None]
+    if args.write:
+        for each in files:
+            path = named[each.file].path
+            if each.changes and path is not None:
+                _write(path, each, texts[each.file])
+        for each in files:
+            for change in each.changes:
+                say(f"upgraded {change}")
+    elif files:
+        _show([each for each in files if each.changes], args.output)
+    for each in results:
+        if named[each.file].path is None:
+            sys.stdout.write(each.after if each.changes else texts[each.file].decode())
+
+
+def _show(changed: Sequence[Upgraded], form: str) -> None:
+    data = {"changes": [change.as_dict() for each in changed for change in each.changes]}
+    write_data(data, form, lambda: [str(change) for each in changed for change in each.changes])
+    count = sum(len(each.changes) for each in changed)
+    if count:
+        say(f"{count} to change in {len(changed)} file(s); --diff shows them, --write makes them")
+    else:
+        say("Nothing to upgrade")
+
+
+def _diff(result: Upgraded) -> Iterator[str]:
+    import difflib
+
+    lines = difflib.unified_diff(
+        _lines(result.before),
+        _lines(result.after),
+        f"a/{result.file.lstrip('/')}",
+        f"b/{result.file.lstrip('/')}",
+    )
+    for line in lines:
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _lines(text: str) -> list[str]:
+    """Part a text at line feeds alone, as `patch` does."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _write(path: Path, result: Upgraded, before: bytes) -> None:
+    """Put the new text in the place of the old one, whole or not at all, with its mode."""
+    mark = b"\xef\xbb\xbf" if before.startswith(b"\xef\xbb\xbf") else b""
+    target = path.resolve()
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    written = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(mark + result.after.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        written.chmod(target.stat().st_mode & 0o7777)
+        written.replace(target)
+    except BaseException:
+        written.unlink(missing_ok=True)
+        raise
+
+
+def _say_left(left: Sequence[Finding], problems: Sequence[Problem]) -> None:
+    broken = [
+        Problem(each.file, each.line, each.column, each.path, each.message)
+        for each in left
+        if each.rule in (UNREADABLE.id, NOT_A_BLUEPRINT.id)
+    ]
+    if broken or problems:
+        for line in error_lines(InvalidDocument([*broken, *problems])):
+            say(line)
+    for each in left:
+        if each.rule not in (UNREADABLE.id, NOT_A_BLUEPRINT.id):
+            where = f"{each.action}.{each.phase}" if each.phase else each.action
+            say(f"left: {each.file}:{each.line}: {where}: {each.message}")

@@ -1,0 +1,93 @@
+"""What do files hold that lint is about?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, finding_of
+from kanister_py.core.blueprints.lint.suppressions import suppressions_in
+from kanister_py.core.blueprints.model import (
+    Found,
+    LocatedBlueprint,
+    objects_in,
+    parse_blueprint,
+)
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.objects.documents import Document, kind_of, parse_documents
+
+UNREADABLE = Rule(
+    "file-unreadable",
+    Severity.ERROR,
+    "A file cannot be read as YAML.",
+    "Files are read as Kubernetes' tools read them: UTF-8, at most 4 MiB, no key twice "
+    "in one map, no aliases that multiply without end. The message says where it broke.",
+)
+NOT_A_BLUEPRINT = Rule(
+    "blueprint-invalid",
+    Severity.ERROR,
+    "A Blueprint has something else where text, a list or a map belongs.",
+    "An API server would refuse the object. The message says what belongs there.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of a file. `is_named`: somebody asked for this very file, not for its folder."""
+
+    file: str
+    text: str | bytes
+    is_named: bool = True
+
+
+@dataclass(slots=True)
+class Contents:
+    """What a file holds that lint is about, and what kept the rest from being read."""
+
+    blueprints: list[LocatedBlueprint] = field(default_factory=list)
+    action_sets: list[Found] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    ignored: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    documents: list[Document] = field(default_factory=list)
+
+    @property
+    def holds_anything(self) -> bool:
+        return bool(self.blueprints or self.action_sets or self.findings)
+
+
+def read_source(source: Source) -> Contents:
+    """Read the Blueprints and ActionSets of a file, or what keeps them from being read."""
+    read = Contents()
+    try:
+        documents = parse_documents(source.text, source.file)
+    except InvalidDocument as error:
+        read.findings += [finding_of(each, UNREADABLE) for each in error.problems]
+        return read
+    if source.is_named:
+        read.findings += _not_objects(documents)
+    for found in objects_in(documents):
+        if found.kind == "ActionSet":
+            read.action_sets.append(found)
+        elif found.kind == "Blueprint":
+            try:
+                read.blueprints.append(parse_blueprint(found))
+            except InvalidDocument as error:
+                read.findings += [finding_of(each, NOT_A_BLUEPRINT) for each in error.problems]
+    if read.holds_anything:
+        read.documents = documents
+        read.ignored = suppressions_in(text_of(source))
+    return read
+
+
+def text_of(source: Source) -> str:
+    """Give the characters of a file that could be read, counted as its places count them."""
+    text = source.text
+    decoded = text if isinstance(text, str) else text.decode()
+    return decoded.removeprefix("\ufeff")
+
+
+def _not_objects(documents: Sequence[Document]) -> Iterator[Finding]:
+    for document in documents:
+        if not isinstance(document.value, dict):
+            said = f"An object is a map, found {kind_of(document.value)}"
+            yield finding_of(document.problem((), said), UNREADABLE)

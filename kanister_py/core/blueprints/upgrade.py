@@ -1,0 +1,349 @@
+"""How does a file look once everything in it asks for versions that will last?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kanister_py.core.blueprints.lint import versions
+from kanister_py.core.blueprints.lint.action_sets import Preference, preferences_of
+from kanister_py.core.blueprints.lint.check import lint_sources
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import Finding, Severity, Spot, in_order
+from kanister_py.core.blueprints.lint.reading import Contents, Source, read_source, text_of
+from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint, Phase
+from kanister_py.core.blueprints.replacements import Replacement, replacement_of
+from kanister_py.core.blueprints.splicing import Edit, Edits, NewKey, NewName, NewValue, spliced
+from kanister_py.core.errors import KanisterError
+from kanister_py.core.objects.documents import Document
+from kanister_py.core.registry.choose import Asked, asked_version, choose_version
+from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.core.versions.deprecation import Support
+from kanister_py.core.versions.semver import is_range, parse_version
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One phase, or one preference of an ActionSet, that moves to another version."""
+
+    file: str
+    line: int
+    path: str
+    action: str
+    phase: str
+    function: str
+    before: str
+    after: str
+    renamed_args: Mapping[str, str]
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "file": self.file,
+            "line": self.line,
+            "path": self.path,
+            "action": self.action,
+            "phase": self.phase,
+            "function": self.function,
+            "before": self.before,
+            "after": self.after,
+            "renamedArgs": dict(self.renamed_args),
+        }
+
+    def __str__(self) -> str:
+        where = f"{self.action}.{self.phase}" if self.phase else self.action
+        renamed = "".join(f", {old} becomes {new}" for old, new in self.renamed_args.items())
+        before = self.before or "no version"
+        return (
+            f"{self.file}:{self.line}: {where}: {self.function} {before} -> {self.after}{renamed}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """A file before and after, what changed in it, and what is left for its author."""
+
+    file: str
+    before: str
+    after: str
+    changes: tuple[Change, ...]
+    left: tuple[Finding, ...]
+
+
+@dataclass(slots=True)
+class _Wish:
+    """A change that should be made, with the edits that make it."""
+
+    change: Change
+    document: int
+    edits: list[Edit] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What should change in a file, and what cannot, whoever tries."""
+
+    wishes: list[_Wish] = field(default_factory=list)
+    left: list[Finding] = field(default_factory=list)
+
+
+def upgrade_sources(sources: Sequence[Source], context: Context) -> list[Upgraded]:
+    """Rewrite what asks for deprecated or removed versions; no other byte changes.
+
+    What is left is what lint still has to say about versions afterwards.
+    """
+    contents = {source.file: read_source(source) for source in sources}
+    blueprints = {
+        located.blueprint.name: located.blueprint
+        for each in contents.values()
+        for located in each.blueprints
+    }
+    results = [_upgraded(source, contents[source.file], blueprints, context) for source in sources]
+    return _with_leftovers(results, context)
+
+
+def _upgraded(
+    source: Source, contents: Contents, blueprints: Mapping[str, Blueprint], context: Context
+) -> Upgraded:
+    if not contents.documents:
+        shown = source.text if isinstance(source.text, str) else ""
+        return Upgraded(source.file, shown, shown, (), tuple(contents.findings))
+    text = text_of(source)
+    plan = _Plan()
+    for located in contents.blueprints:
+        _plan_blueprint(located, contents.documents, context, plan)
+    for found in contents.action_sets:
+        for preference in preferences_of(found, blueprints):
+            _plan_preference(preference, contents.documents, context, plan)
+    after, made, failed = _carry_out(text, contents.documents, plan.wishes)
+    left = [*plan.left, *(_unsafe(each) for each in failed)]
+    return Upgraded(source.file, text, after, tuple(each.change for each in made), tuple(left))
+
+
+def _carry_out(
+    text: str, documents: Sequence[Document], wishes: Sequence[_Wish]
+) -> tuple[str, list[_Wish], list[_Wish]]:
+    """Make all changes at once; where that is not safe, as many as are safe one after another."""
+    result = spliced(text, documents, _edits_of(wishes))
+    if result is not None:
+        return result, list(wishes), []
+    made: list[_Wish] = []
+    failed: list[_Wish] = []
+    best = text
+    for wish in wishes:
+        trial = spliced(text, documents, _edits_of([*made, wish]))
+        if trial is None:
+            failed.append(wish)
+        else:
+            made.append(wish)
+            best = trial
+    return best, made, failed
+
+
+def _edits_of(wishes: Iterable[_Wish]) -> list[Edits]:
+    return [Edits(wish.document, tuple(wish.edits)) for wish in wishes]
+
+
+def _plan_blueprint(
+    located: LocatedBlueprint, documents: Sequence[Document], context: Context, plan: _Plan
+) -> None:
+    for name, action in located.blueprint.actions.items():
+        for path, phase in action.every_phase():
+            if phase.func:
+                spot = Spot(located.found, ("actions", name, *path), name, phase.name, phase.func)
+                wish = _wish_for(spot, phase, _index_of(documents, spot), context, plan)
+                if wish is not None:
+                    plan.wishes.append(wish)
+
+
+def _index_of(documents: Sequence[Document], spot: Spot) -> int:
+    return next(index for index, each in enumerate(documents) if each is spot.found.document)
+
+
+def _wish_for(
+    spot: Spot, phase: Phase, document: int, context: Context, plan: _Plan
+) -> _Wish | None:
+    asked = asked_version(phase.func_version, None)
+    entry = _ending_entry(spot.function, asked, context)
+    if entry is None or is_range(asked.text):
+        return None
+    replacement = replacement_of(context.registry.family(spot.function), entry, context.at)
+    if replacement is None:
+        return None
+    after = _spelled(replacement, phase.func_version)
+    base = (*spot.found.path, *spot.path)
+    edits: list[Edit] = []
+    if phase.func_version:
+        where = spot.at("funcVersion")
+        edits.append(NewValue((*base, "funcVersion"), phase.func_version, after))
+    else:
+        where = spot.at("func")
+        edits.append(NewKey((*base, "func"), "funcVersion", after))
+    renamed = {old: new for old, new in replacement.renamed_args.items() if old in phase.args}
+    change = _change(where, phase.func_version, after, renamed)
+    clashes = [new for new in renamed.values() if new in phase.args and new not in renamed]
+    if clashes:
+        said = f"{', '.join(clashes)} is given already, under its new name"
+        plan.left.append(_left(where, change, said))
+        return None
+    edits += [NewName((*base, "args", old), new) for old, new in renamed.items()]
+    return _Wish(change, document, edits)
+
+
+def _ending_entry(function: str, asked: Asked, context: Context) -> FunctionEntry | None:
+    """Find the version that a phase gets today if it is deprecated or removed."""
+    if function not in context.registry:
+        return None
+    family = context.registry.family(function)
+    try:
+        if asked.text and not is_range(asked.text):
+            # Not by choosing: a removed version is never chosen.
+            entry = family.by_identity.get(parse_version(asked.text))
+        else:
+            entry = choose_version(context.registry, function, asked, at=context.at).chosen
+    except KanisterError:
+        return None
+    if entry is None:
+        return None
+    support = entry.support_at(context.at.get(entry.source.name))
+    return entry if support in (Support.DEPRECATED, Support.REMOVED) else None
+
+
+def _spelled(replacement: Replacement, before: str) -> str:
+    """Write a version as its user does: without a leading v where there was none."""
+    version = replacement.entry.version
+    return version.bare if before and not before.startswith("v") else str(version)
+
+
+def _change(where: Spot, before: str, after: str, renamed: Mapping[str, str]) -> Change:
+    probe = where.finding(versions.DEPRECATED, "")
+    return Change(
+        probe.file,
+        probe.line,
+        probe.path,
+        where.action,
+        where.phase,
+        where.function,
+        before,
+        after,
+        renamed,
+    )
+
+
+def _left(where: Spot, change: Change, why: str) -> Finding:
+    return where.finding(
+        versions.DEPRECATED,
+        f"{change.function} {change.before} -> {change.after} is left to you: {why}",
+        version=change.before,
+        replacement=change.after,
+    )
+
+
+def _unsafe(wish: _Wish) -> Finding:
+    change = wish.change
+    return Finding(
+        file=change.file,
+        line=change.line,
+        column=0,
+        path=change.path,
+        rule=versions.DEPRECATED.id,
+        severity=Severity.WARNING,
+        message=(
+            f"{change.function} {change.before} -> {change.after} is left to you: written so "
+            "that other places would change with it, or in a way that cannot be spliced"
+        ),
+        action=change.action,
+        phase=change.phase,
+        function=change.function,
+        version=change.before,
+        replacement=change.after,
+    )
+
+
+def _plan_preference(
+    preference: Preference, documents: Sequence[Document], context: Context, plan: _Plan
+) -> None:
+    spot = preference.spot
+    if is_range(preference.version):
+        return
+    reached = list(_reached(preference, context))
+    ending = [each for each in reached if each.replacement is not None]
+    if not ending:
+        return
+    first = ending[0].replacement
+    assert first is not None  # by the choice of `ending`
+    after = _spelled(first, preference.version)
+    functions = ", ".join(dict.fromkeys(each.function for each in ending))
+    where = replace(spot, function=functions)
+    change = _change(where, preference.version, after, {})
+    why = next(filter(None, (each.why_not(first, context) for each in reached)), "")
+    if why:
+        plan.left.append(_left(where, change, why))
+        return
+    path = (*spot.found.path, *spot.path)
+    edit = NewValue(path, preference.version, after)
+    plan.wishes.append(_Wish(change, _index_of(documents, spot), [edit]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """A phase that a preferred version reaches, and what it gets by it.
+
+    `entry` is None where the function has no such version, and falls back.
+    """
+
+    function: str
+    args: frozenset[str]
+    entry: FunctionEntry | None
+    replacement: Replacement | None
+
+    def why_not(self, wanted: Replacement, context: Context) -> str:
+        """Say why this phase could not take the version that another one moves to."""
+        version = wanted.entry.version
+        if self.entry is None:
+            known = version in context.registry.family(self.function).by_identity
+            return f"{self.function} falls back now, and would get {version}" if known else ""
+        if self.replacement is None:
+            return f"{self.function} {self.entry.version} would change too"
+        if self.replacement.entry.version != version:
+            return f"{self.function} moves to {self.replacement.entry.version}, not to {version}"
+        renamed = [old for old in self.replacement.renamed_args if old in self.args]
+        if renamed:
+            return (
+                f"{self.function} knows {', '.join(renamed)} under another name then; "
+                "name the version in the Blueprint"
+            )
+        return ""
+
+
+def _reached(preference: Preference, context: Context) -> Iterator[_Reached]:
+    asked = Asked(preference.version, "preferredVersion")
+    for _path, phase in preference.action.every_phase() if preference.action else ():
+        if phase.func_version or phase.func not in context.registry:
+            continue
+        family = context.registry.family(phase.func)
+        try:
+            entry = family.by_identity.get(parse_version(asked.text))
+        except KanisterError:
+            return
+        ending = _ending_entry(phase.func, asked, context)
+        found = replacement_of(family, ending, context.at) if ending else None
+        yield _Reached(phase.func, frozenset(phase.args), entry, found)
+
+
+def _with_leftovers(results: Sequence[Upgraded], context: Context) -> list[Upgraded]:
+    """Add what lint still says of versions, except where it is said already."""
+    report = lint_sources([Source(each.file, each.after) for each in results], context)
+    of_versions = {rule.id for rule in versions.RULES}
+    whole = []
+    for result in results:
+        said = {each.path for each in result.left}
+        left = [
+            each
+            for each in report.findings
+            if each.file == result.file
+            and each.rule in of_versions
+            and each.severity is not Severity.INFO
+            and each.path not in said
+        ]
+        whole.append(replace(result, left=tuple(in_order([*result.left, *left], [result.file]))))
+    return whole

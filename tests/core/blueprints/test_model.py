@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.blueprints.model import blueprints_in, objects_in, only_blueprint
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.objects.documents import parse_documents
+
+WHOLE = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata:
+  name: whole
+  annotations: {team: blue}
+actions:
+  backup:
+    kind: StatefulSet
+    configMapNames: [location]
+    secretNames: [keys]
+    inputArtifactNames: [before]
+    outputArtifacts:
+      dump:
+        keyValue: {path: "{{ .Phases.dump.Output.path }}"}
+        kopiaSnapshot: "{{ .Phases.dump.Output.snapshot }}"
+    phases:
+    - func: KubeTask
+      name: dump
+      funcVersion: v0.0.0
+      if: '{{ .Options.really }}'
+      timeout: 5m
+      retry: {limit: 3, backoff: 10s, factor: 1.5, maxBackoff: 1m, on: [StreamLost]}
+      objects:
+        secret: {kind: Secret, name: s, namespace: ns}
+      args: {image: alpine, command: [sh, -c, exit 0], odd: null}
+    deferPhase:
+      func: ScaleWorkload
+"""
+
+
+class TestABlueprint:
+    def test_is_read_with_all_its_fields(self) -> None:
+        (located,) = blueprints_in(parse_documents(WHOLE))
+        action = located.blueprint.actions["backup"]
+        ((path, phase), (last_path, last)) = action.every_phase()
+        assert located.blueprint.name == "whole"
+        assert located.blueprint.metadata.annotations == {"team": "blue"}
+        assert action.output_artifacts["dump"].key_value == {
+            "path": "{{ .Phases.dump.Output.path }}"
+        }
+        assert (path, phase.func, phase.func_version) == (("phases", 0), "KubeTask", "v0.0.0")
+        assert (phase.if_, phase.timeout) == ("{{ .Options.really }}", "5m")
+        assert phase.retry is not None
+        assert (phase.retry.limit, phase.retry.max_backoff) == (3, "1m")
+        assert phase.retry.on == ["StreamLost"]
+        assert phase.objects["secret"].kind == "Secret"
+        assert phase.args == {"image": "alpine", "command": ["sh", "-c", "exit 0"], "odd": None}
+        assert (last_path, last.func, last.name) == (("deferPhase",), "ScaleWorkload", "")
+
+    @pytest.mark.parametrize(("written", "read"), [("false", "false"), ("0", "0"), ("yes", "true")])
+    def test_may_have_a_condition_that_is_no_text(self, written: str, read: str) -> None:
+        text = WHOLE.replace("'{{ .Options.really }}'", written)
+        (located,) = blueprints_in(parse_documents(text))
+        assert located.blueprint.actions["backup"].phases[0].if_ == read
+
+    def test_reads_null_as_left_out(self) -> None:
+        text = (
+            "kind: Blueprint\nmetadata:\nactions:\n  a:\n    kind:\n    phases:\n"
+            "    - func: F\n      name:\n      args:\n"
+        )
+        (located,) = blueprints_in(parse_documents(text))
+        assert located.blueprint.actions["a"].phases[0].args == {}
+
+    def test_keeps_keys_that_nobody_knows(self) -> None:
+        (located,) = blueprints_in(parse_documents("kind: Blueprint\nspec: {a: 1}\n"))
+        assert located.blueprint.model_extra == {"spec": {"a": 1}}
+
+    def test_is_refused_with_all_that_is_wrong_in_it(self) -> None:
+        text = (
+            "kind: Blueprint\n"
+            "actions:\n"
+            "  one: [1]\n"
+            "  two:\n"
+            "    phases:\n"
+            "    - func: 5\n"
+            "      args: [a]\n"
+            "      retry: {limit: -1}\n"
+            "    outputArtifacts:\n"
+            "      x: {keyValue: {size: 5}}\n"
+            "---\n"
+            "kind: Blueprint\n"
+            "actions: none\n"
+        )
+        with pytest.raises(InvalidDocument) as refused:
+            blueprints_in(parse_documents(text, "bad.yaml"))
+        found = [(each.line, each.path) for each in refused.value.problems]
+        assert found == [
+            (3, "actions.one"),
+            (6, "actions.two.phases[0].func"),
+            (7, "actions.two.phases[0].args"),
+            (8, "actions.two.phases[0].retry.limit"),
+            (10, "actions.two.outputArtifacts.x.keyValue.size"),
+            (13, "actions"),
+        ]
+        assert "Must be a map, found a list" in refused.value.problems[0].message
+
+
+class TestBlueprintsAreFound:
+    def test_among_other_objects_and_inside_lists(self) -> None:
+        text = (
+            "kind: ConfigMap\n---\n"
+            "apiVersion: v1\nkind: List\nitems:\n"
+            "- {apiVersion: cr.kanister.io/v1alpha1, kind: Blueprint, metadata: {name: inner}}\n"
+            "- {apiVersion: v1, kind: Secret}\n"
+            "- {apiVersion: v1, kind: List, items: [{kind: Blueprint, metadata: {name: deep}}]}\n"
+            "---\n[1, 2]\n---\nkind: Blueprint\nmetadata: {name: last}\n"
+        )
+        found = blueprints_in(parse_documents(text))
+        assert [each.blueprint.name for each in found] == ["inner", "deep", "last"]
+        assert found[1].found.path == ("items", 2, "items", 0)
+        assert found[0].found.place_of(["metadata"]).line == 6
+
+    def test_but_not_those_of_other_groups(self) -> None:
+        text = "apiVersion: example.org/v1\nkind: Blueprint\n---\napiVersion: 5\nkind: Blueprint\n"
+        assert list(objects_in(parse_documents(text))) == []
+
+    def test_by_name_where_a_file_has_several(self) -> None:
+        documents = parse_documents(
+            "kind: Blueprint\nmetadata: {name: a}\n---\nkind: Blueprint\nmetadata: {name: b}\n"
+        )
+        assert only_blueprint(documents, "f", "b").blueprint.name == "b"
+        with pytest.raises(InvalidDocument, match="there are a, b"):
+            only_blueprint(documents, "f")
+        with pytest.raises(InvalidDocument, match="No Blueprint is called c: there are a, b"):
+            only_blueprint(documents, "f", "c")
+
+    def test_or_the_kinds_that_are_there_are_told(self) -> None:
+        with pytest.raises(InvalidDocument, match="No Blueprint in it; there is Secret"):
+            only_blueprint(parse_documents("kind: Secret\n"), "f")

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kanister_py.core.blueprints.splicing import Edit, Edits, NewKey, NewName, NewValue, spliced
+from kanister_py.core.objects.documents import parse_documents
+
+
+def change(text: str, *edits: Edit) -> str | None:
+    return spliced(text, parse_documents(text), [Edits(0, edits)])
+
+
+VALUE = NewValue(("a", "v"), "v0.1.0", "v0.2.0")
+
+
+class TestOnlyWhatIsMeantChanges:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            pytest.param("a:\n  v: v0.1.0\n", id="plain"),
+            pytest.param("a:\n  v: 'v0.1.0' # old\n", id="in quotes, with a comment"),
+            pytest.param('a:\n  v: "v0.1.0"\n', id="in double quotes"),
+            pytest.param("a:\r\n  v: v0.1.0\r\nb: é\r\n", id="with the line ends of Windows"),
+            pytest.param("# é😀\na: {é: 😀, v: v0.1.0}", id="in a flow map, no line end"),
+            pytest.param("a:\n  v: &x v0.1.0\n", id="anchored"),
+            pytest.param("a:\n  v: !!str v0.1.0\n", id="tagged"),
+            pytest.param("a:\n  v: >-\n    v0.1.0\n\nb: 1\n", id="in a folded block"),
+            pytest.param("a:\n  ? v\n  : v0.1.0\nb: v0.1.0\n", id="with a complex key"),
+            pytest.param("\n\n---\n# c\na: {v: v0.1.0}\n---\nb: v0.1.0\n", id="in a stream"),
+            pytest.param('{"a": {"v": "v0.1.0"}}', id="in JSON"),
+        ],
+    )
+    def test_and_every_other_byte_stays(self, text: str) -> None:
+        assert change(text, VALUE) == text.replace("v0.1.0", "v0.2.0", 1)
+
+    def test_also_where_a_name_changes(self) -> None:
+        text = "a:\n  'to' : x # to\n  other: to\n"
+        want = "a:\n  'recipient' : x # to\n  other: to\n"
+        assert change(text, NewName(("a", "to"), "recipient")) == want
+
+    @pytest.mark.parametrize(
+        ("text", "want"),
+        [
+            pytest.param(
+                "a:\n- func: F # c\n  x: 1\n", "a:\n- v: v1\n  func: F # c\n  x: 1\n", id="block"
+            ),
+            pytest.param(
+                "a:\r\n  - func: F\r\n", "a:\r\n  - v: v1\r\n    func: F\r\n", id="Windows"
+            ),
+            pytest.param("a: [{func: F}]\n", "a: [{v: v1, func: F}]\n", id="flow"),
+            pytest.param("a:\n- x: 1\n  func: F", "a:\n- x: 1\n  v: v1\n  func: F", id="not first"),
+        ],
+    )
+    def test_also_where_a_key_is_added(self, text: str, want: str) -> None:
+        assert change(text, NewKey(("a", 0, "func"), "v", "v1")) == want
+
+
+class TestNothingChanges:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            pytest.param("b: &x v0.1.0\na: {v: *x}\n", id="where an alias stands"),
+            pytest.param("a: {v: &x v0.1.0}\nb: *x\n", id="where an alias would follow"),
+            pytest.param("b: &x {v: v0.1.0}\na: *x\n", id="where a map is shared"),
+            pytest.param("b: &x {v: v0.1.0}\na:\n  <<: *x\n", id="where a map is merged in"),
+            pytest.param('a: {v: "v0\\x2e1.0"}\n', id="where the text is escaped"),
+            pytest.param("a: {w: v0.1.0}\n", id="where there is nothing"),
+        ],
+    )
+    def test_rather_than_something_else(self, text: str) -> None:
+        assert change(text, VALUE) is None
+
+    def test_where_the_new_name_would_be_no_text(self) -> None:
+        assert change("a: {to: 1}\n", NewName(("a", "to"), "on")) is None
+
+    def test_where_the_new_name_is_taken(self) -> None:
+        assert change("a: {to: 1, at: 2}\n", NewName(("a", "to"), "at")) is None
+
+
+def test_aliases_follow_where_they_should() -> None:
+    text = "a: {v: &x v0.1.0}\nb: *x\n"
+    both = (VALUE, NewValue(("b",), "v0.1.0", "v0.2.0"))
+    assert change(text, *both) == "a: {v: &x v0.2.0}\nb: *x\n"
+
+
+@given(
+    st.recursive(
+        st.sampled_from(["v0.1.0", "x", 1, None, "é", "on", "long " * 30, "two\nlines", "# no"]),
+        lambda inner: (
+            st.lists(inner, min_size=1, max_size=3)
+            | st.dictionaries(st.sampled_from(["a", "b", "é", "yes"]), inner, min_size=1)
+        ),
+        max_leaves=12,
+    ),
+    st.sampled_from([None, True, False]),
+    st.data(),
+)
+def test_any_text_that_is_there_once_in_its_place_can_be_changed(
+    tree: Any, style: bool | None, data: st.DataObject
+) -> None:
+    text = yaml.safe_dump({"root": tree}, allow_unicode=True, default_flow_style=style)
+    (document,) = parse_documents(text)
+    paths = [path for path, value in leaves(document.value) if value == "v0.1.0"]
+    if not paths:
+        return
+    path = data.draw(st.sampled_from(paths))
+    result = spliced(text, [document], [Edits(0, (NewValue(path, "v0.1.0", "v0.2.0"),))])
+    if "&" in text:  # the dumper wrote aliases
+        return
+    assert result is not None
+    assert len(result) == len(text)
+    assert sum(one != other for one, other in zip(text, result, strict=True)) == 1
+
+
+def leaves(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        return [found for key, each in value.items() for found in leaves(each, (*path, key))]
+    if isinstance(value, list):
+        return [found for key, each in enumerate(value) for found in leaves(each, (*path, key))]
+    return [(path, value)]
