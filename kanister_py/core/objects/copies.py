@@ -14,10 +14,12 @@ def copy_json(value: Any) -> Any:
     """
     kind = type(value)
     if kind is dict:
-        return {
-            key: inside if type(inside) in _PLAIN else copy_json(inside)
-            for key, inside in value.items()
-        }
+        # One flat copy first, in C; then only what is deep is looked at again.
+        copied = value.copy()
+        for key, inside in value.items():
+            if type(inside) not in _PLAIN:
+                copied[key] = copy_json(inside)
+        return copied
     if kind is list:
         return [inside if type(inside) in _PLAIN else copy_json(inside) for inside in value]
     if kind in _PLAIN:

@@ -19,6 +19,7 @@ from kanister_py.core.objects.merge_rules import MergeRule
 FieldSet: TypeAlias = dict[str, Any]
 
 _SELF: Final = "."
+_DEEP: Final = frozenset({dict, list})
 _MANY_UPDATES: Final = 10
 
 # What the cluster writes itself belongs to nobody.
@@ -59,11 +60,16 @@ def _items_by_key(items: Sequence[Any], rule: MergeRule) -> dict[str, Any] | Non
 
 def fields_of(value: Any, rule: MergeRule) -> FieldSet:
     """Say which fields a value sets."""
-    if rule.is_atomic or not value:
+    if not value or rule.is_atomic:
         return {}
-    if isinstance(value, Mapping):
-        return {f"f:{key}": fields_of(inside, rule.child(key)) for key, inside in value.items()}
-    if isinstance(value, list):
+    # Exact types: this runs for every field of every write.
+    kind = type(value)
+    if kind is dict:
+        return {
+            f"f:{key}": fields_of(inside, rule.child(key)) if type(inside) in _DEEP else {}
+            for key, inside in value.items()
+        }
+    if kind is list:
         by_key = _items_by_key(value, rule)
         if by_key is None:
             return {}
@@ -101,14 +107,15 @@ def changes_between(
     if before == after and type(before) is type(after):
         return None, None
     if not rule.is_atomic:
-        if isinstance(before, Mapping) and isinstance(after, Mapping) and before and after:
+        if type(before) is dict and type(after) is dict and before and after:
             pairs = (
                 (f"f:{key}", key in before, before.get(key), key in after, after.get(key),
                  rule.child(key))
                 for key in {**before, **after}
+                if key not in before or key not in after or before[key] != after[key]
             )  # fmt: skip
             return _gather(pairs)
-        if isinstance(before, list) and isinstance(after, list) and before and after:
+        if type(before) is list and type(after) is list and before and after:
             old, new = _items_by_key(before, rule), _items_by_key(after, rule)
             if old is not None and new is not None:
                 inside = rule.item or rule

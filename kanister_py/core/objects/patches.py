@@ -220,15 +220,18 @@ def strategic_patched(
 def _merge_map(original: dict[str, Any], patch: dict[str, Any], rules: MergeRule) -> dict[str, Any]:
     directive = patch.pop(_DIRECTIVE, None)
     if directive == "replace":
-        return _without_directives(patch)  # type: ignore[no-any-return]  # a dict stays a dict
+        replaced: dict[str, Any] = _literal(patch)
+        return replaced
     if directive == "delete":
         return {}
-    if directive not in {None, "merge"}:
+    if directive is not None:
         raise InvalidPatch(f"Unknown patch type found: {directive}")
     _retain_keys(original, patch)
-    orders = {
+    orders: dict[str, Any] = {
         key.removeprefix(_ORDER): patch.pop(key) for key in list(patch) if key.startswith(_ORDER)
     }
+    for key, order in orders.items():
+        _check_order(key, patch.get(key), order, rules.child(key).merge_key)
     for key, value in patch.items():
         if key.startswith(_DELETE_FROM):
             _delete_from_list(original, key.removeprefix(_DELETE_FROM), value)
@@ -237,12 +240,33 @@ def _merge_map(original: dict[str, Any], patch: dict[str, Any], rules: MergeRule
         else:
             _merge_field(original, key, value, rules.child(key))
     for key, order in orders.items():
-        if not isinstance(order, list):
-            raise InvalidPatch(f"{_ORDER}{key} is not a list")
         present = original.get(key)
         if isinstance(present, list):
             original[key] = _in_order(present, order, present, rules.child(key).merge_key)
     return original
+
+
+def _check_order(key: str, listed: Any, order: Any, merge_key: str) -> None:
+    """Refuse a patch that lists items otherwise than it says they are ordered."""
+    if not isinstance(order, list):
+        raise InvalidPatch(f"{_ORDER}{key} is not a list")
+    waiting = [
+        item
+        for item in (listed if isinstance(listed, list) else ())
+        if not (isinstance(item, dict) and _DIRECTIVE in item)
+    ]
+    for place in order:
+        if not waiting:
+            return
+        first = waiting[0]
+        if merge_key and isinstance(first, dict) and isinstance(place, dict):
+            is_next = merge_key in first and first[merge_key] == place.get(merge_key)
+        else:
+            is_next = first == place
+        if is_next:
+            waiting.pop(0)
+    if waiting:
+        raise InvalidPatch(f"The order of {key} in the patch does not match {_ORDER}{key}")
 
 
 def _retain_keys(original: dict[str, Any], patch: dict[str, Any]) -> None:
@@ -270,7 +294,7 @@ def _merge_field(original: dict[str, Any], key: str, value: Any, rule: MergeRule
     present = original.get(key)
     if isinstance(value, dict):
         if rule.replaces or not isinstance(present, dict):
-            original[key] = _without_directives(value)
+            _put_new(original, key, value)
         else:
             original[key] = _merge_map(present, value, rule)
     elif isinstance(value, list):
@@ -331,13 +355,40 @@ def _without_repeats(items: list[Any]) -> list[Any]:
     return found
 
 
-def _without_directives(value: Any) -> Any:
+def _put_new(original: dict[str, Any], key: str, value: Any) -> None:
+    """Set a field that was not there, or was something else; a lone directive sets nothing."""
+    if isinstance(value, dict) and _DIRECTIVE in value:
+        original.pop(key, None)
+    else:
+        original[key] = _without_directives(value)
+
+
+def _plain_map(value: dict[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for key, inside in value.items():
+        is_word = key.startswith((_DIRECTIVE, _RETAIN, _ORDER, _DELETE_FROM))
+        if inside is not None and not is_word:
+            _put_new(plain, key, inside)
+    return plain
+
+
+def _literal(value: Any) -> Any:
+    """Take a value as it stands, without the words that only a patch understands."""
     if isinstance(value, dict):
         return {
-            key: _without_directives(inside)
+            key: _literal(inside)
             for key, inside in value.items()
-            if not key.startswith((_DIRECTIVE, _RETAIN, _ORDER, _DELETE_FROM))
+            if inside is not None
+            and not key.startswith((_DIRECTIVE, _RETAIN, _ORDER, _DELETE_FROM))
         }
+    if isinstance(value, list):
+        return [_literal(item) for item in value]
+    return value
+
+
+def _without_directives(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _plain_map(value)
     if isinstance(value, list):
         return [
             _without_directives(item)

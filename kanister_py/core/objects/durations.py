@@ -1,0 +1,116 @@
+"""How long something lasts, as Go reads and writes it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kanister_py.core.errors import InvalidDuration
+
+NANOSECOND: Final = 1
+MICROSECOND: Final = 1000
+MILLISECOND: Final = 1_000_000
+SECOND: Final = 1_000_000_000
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
+
+_UNITS: Final = {
+    "ns": NANOSECOND,
+    "us": MICROSECOND,
+    "µs": MICROSECOND,
+    "μs": MICROSECOND,
+    "ms": MILLISECOND,
+    "s": SECOND,
+    "m": MINUTE,
+    "h": HOUR,
+}
+_LIMIT: Final = 1 << 63
+
+
+def _digits(text: str) -> tuple[str, str]:
+    """Split the digits off the start of a text."""
+    rest = text.lstrip("0123456789")
+    return text[: len(text) - len(rest)], rest
+
+
+def _unit(text: str) -> tuple[str, str]:
+    """Split off everything up to the next number."""
+    end = next((at for at, sign in enumerate(text) if sign in ".0123456789"), len(text))
+    return text[:end], text[end:]
+
+
+def parse_duration(text: str) -> int:
+    """Read a duration such as `1h30m` or `-1.5s` as nanoseconds, as Go's ParseDuration does."""
+    rest = text
+    is_negative = rest.startswith("-")
+    if rest[:1] in {"-", "+"}:
+        rest = rest[1:]
+    if rest == "0":
+        return 0
+    if not rest:
+        raise InvalidDuration(text, f"invalid duration {_quoted(text)}")
+    total = 0
+    while rest:
+        whole, rest = _digits(rest)
+        fraction = ""
+        if rest.startswith("."):
+            fraction, rest = _digits(rest[1:])
+        if not whole and not fraction:
+            raise InvalidDuration(text, f"invalid duration {_quoted(text)}")
+        unit, rest = _unit(rest)
+        if not unit:
+            raise InvalidDuration(text, f"missing unit in duration {_quoted(text)}")
+        if unit not in _UNITS:
+            raise InvalidDuration(text, f"unknown unit {_quoted(unit)} in duration {_quoted(text)}")
+        total += int(whole or "0") * _UNITS[unit]
+        if fraction:
+            total += int(fraction) * _UNITS[unit] // 10 ** len(fraction)
+        if total > _LIMIT:
+            raise InvalidDuration(text, f"invalid duration {_quoted(text)}")
+    if not is_negative and total == _LIMIT:
+        raise InvalidDuration(text, f"invalid duration {_quoted(text)}")
+    return -total if is_negative else total
+
+
+def parse_seconds(text: str) -> float:
+    """Read a duration as seconds."""
+    return parse_duration(text) / SECOND
+
+
+def format_duration(nanoseconds: int) -> str:
+    """Write a duration as Go does: `1h30m0s`, `1.5s`, `100ms`, `0s`."""
+    sign = "-" if nanoseconds < 0 else ""
+    left = abs(nanoseconds)
+    if left == 0:
+        return "0s"
+    if left < MICROSECOND:
+        return f"{sign}{left}ns"
+    if left < MILLISECOND:
+        return f"{sign}{_decimal(left, MICROSECOND)}µs"
+    if left < SECOND:
+        return f"{sign}{_decimal(left, MILLISECOND)}ms"
+    minutes, rest = divmod(left, MINUTE)
+    seconds = f"{_decimal(rest, SECOND)}s"
+    if not minutes:
+        return f"{sign}{seconds}"
+    hours, minutes = divmod(minutes, 60)
+    if not hours:
+        return f"{sign}{minutes}m{seconds}"
+    return f"{sign}{hours}h{minutes}m{seconds}"
+
+
+def _decimal(value: int, unit: int) -> str:
+    whole, fraction = divmod(value, unit)
+    if not fraction:
+        return str(whole)
+    digits = len(str(unit)) - 1
+    return f"{whole}.{fraction:0{digits}d}".rstrip("0")
+
+
+def _quoted(text: str) -> str:
+    escaped = "".join(
+        f"\\{sign}" if sign in '"\\'
+        else sign if " " <= sign <= "~"
+        else "".join(f"\\x{byte:02x}" for byte in sign.encode("utf-8", "surrogatepass"))
+        for sign in text
+    )  # fmt: skip
+    return f'"{escaped}"'

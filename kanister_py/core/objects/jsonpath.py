@@ -1,0 +1,560 @@
+"""What a JSONPath template of kubectl finds in an object: `{.spec.containers[*].image}`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from kanister_py.core.errors import InvalidJSONPath
+
+# What a template is made of
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Literal:
+    value: int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """One index is a slice up to the next one, which is `derived` from it."""
+
+    start: int | None
+    end: int | None
+    step: int | None
+    is_derived: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Wildcard:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Descent:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Union:
+    parts: tuple[tuple[_Node, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    left: tuple[_Node, ...]
+    operator: str
+    right: tuple[_Node, ...]
+
+
+_Node: TypeAlias = (
+    _Text | _Literal | _Word | _Field | _Slice | _Wildcard | _Descent | _Union | _Filter
+)
+_Part: TypeAlias = tuple[_Node, ...] | str
+"""A template alternates between plain text and what stands in braces."""
+
+
+@dataclass(frozen=True, slots=True)
+class JSONPath:
+    """A template that was read once and may be asked often."""
+
+    text: str
+    parts: tuple[_Part, ...]
+
+    def find(self, obj: Any, *, allow_missing: bool = False) -> list[list[Any]]:
+        """Give, for each part of the template, what it finds.
+
+        A field that nothing has is an error unless `allow_missing`.
+        """
+        return _Search(self.text, allow_missing=allow_missing).run(self.parts, obj)
+
+    def render(self, obj: Any, *, allow_missing: bool = False) -> str:
+        """Write what is found as kubectl prints it: maps and lists as JSON, the rest as text."""
+        found = self.find(obj, allow_missing=allow_missing)
+        return "".join(" ".join(_printed(value) for value in values) for values in found)
+
+
+@lru_cache(maxsize=512)
+def parse_jsonpath(text: str) -> JSONPath:
+    """Read a template: text outside braces stands for itself."""
+    return JSONPath(text, tuple(_template(text)))
+
+
+def jsonpath_values(obj: Any, text: str, *, allow_missing: bool = False) -> list[Any]:
+    """Give everything that a template finds, in one list."""
+    found = parse_jsonpath(text).find(obj, allow_missing=allow_missing)
+    return [value for values in found for value in values]
+
+
+# Reading a template
+
+
+def _template(text: str) -> Iterator[_Part]:
+    position = 0
+    while position < len(text):
+        start = text.find("{", position)
+        if start < 0:
+            yield text[position:]
+            return
+        if start > position:
+            yield text[position:start]
+        reader = _Reader(text, start + 1, is_inside_braces=True)
+        yield tuple(reader.read())
+        position = reader.at
+
+
+def _expression(text: str) -> tuple[_Node, ...]:
+    return tuple(_Reader(text, 0, is_inside_braces=False).read())
+
+
+_WORD_END: Final = frozenset(" \t\r\n.,[]$@{}")
+_NAME_IN_BRACKETS: Final = re.compile(r"^'([^']*)'$")
+_SLICE: Final = re.compile(r"^(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?$")
+_COMPARISON: Final = re.compile(r"^([^!<>=]+)([!<>=]+)(.+?)$")
+
+
+class _Reader:
+    def __init__(self, text: str, at: int, *, is_inside_braces: bool) -> None:
+        self.text = text
+        self.at = at
+        self.is_inside_braces = is_inside_braces
+
+    def failure(self, why: str) -> InvalidJSONPath:
+        return InvalidJSONPath(self.text, why)
+
+    def read(self) -> list[_Node]:
+        nodes: list[_Node] = []
+        while True:
+            sign = self.text[self.at : self.at + 1]
+            if not sign and not self.is_inside_braces:
+                return nodes
+            if sign in {"", "\r", "\n"}:
+                raise self.failure("unclosed action")
+            if sign == "}":
+                self.at += 1
+                return nodes
+            self._read_one(sign, nodes)
+
+    def _read_one(self, sign: str, nodes: list[_Node]) -> None:
+        rest = self.text[self.at :]
+        if rest.startswith("[?("):
+            nodes.append(self._filter())
+        elif rest.startswith(".."):
+            self._descent(nodes)
+        elif sign in " @$":
+            self.at += 1
+        elif sign == "[":
+            nodes.extend(self._brackets())
+        elif sign in "\"'":
+            nodes.append(_Text(_unquoted(self.text, self._quoted())))
+        elif sign == ".":
+            self.at += 1
+            nodes.append(self._field())
+        elif sign in "+-" or sign.isdigit():
+            nodes.append(self._number())
+        elif sign == "_" or sign.isalpha():
+            word = self._word()
+            nodes.append(_Literal(word == "true") if word in {"true", "false"} else _Word(word))
+        else:
+            raise self.failure(f"unrecognized character in action: U+{ord(sign):04X} '{sign}'")
+
+    def _word(self) -> str:
+        start = self.at
+        while self.at < len(self.text) and self.text[self.at] not in _WORD_END:
+            self.at += 1
+        return self.text[start : self.at]
+
+    def _field(self) -> _Node:
+        start = self.at
+        while self.at < len(self.text) and self.text[self.at] not in _WORD_END:
+            self.at += 2 if self.text[self.at] == "\\" else 1
+        name = self.text[start : self.at]
+        return _Wildcard() if name == "*" else _Field(name.replace("\\", ""))
+
+    def _descent(self, nodes: list[_Node]) -> None:
+        if nodes and isinstance(nodes[-1], _Descent):
+            raise self.failure("invalid multiple recursive descent")
+        self.at += 2
+        nodes.append(_Descent())
+        follows = self.text[self.at : self.at + 1]
+        if follows == "_" or follows.isalnum():
+            nodes.append(self._field())
+
+    def _number(self) -> _Node:
+        start = self.at
+        if self.text[self.at] in "+-":
+            self.at += 1
+        while self.at < len(self.text) and (
+            self.text[self.at] == "." or self.text[self.at].isdigit()
+        ):
+            self.at += 1
+        number = self.text[start : self.at]
+        try:
+            return _Literal(float(number) if "." in number else int(number))
+        except ValueError as error:
+            raise self.failure(f"cannot parse number {number}") from error
+
+    def _quoted(self) -> str:
+        start = self.at
+        quote = self.text[start]
+        self.at += 1
+        while True:
+            sign = self.text[self.at : self.at + 1]
+            if sign in {"", "\n"}:
+                raise self.failure("unterminated quoted string")
+            self.at += 1
+            if sign == quote and self.text[self.at - 2] != "\\":
+                return self.text[start : self.at]
+
+    def _brackets(self) -> Sequence[_Node]:
+        end = self.text.find("]", self.at)
+        if end < 0 or "\n" in self.text[self.at : end]:
+            raise self.failure("unterminated array")
+        inside = self.text[self.at + 1 : end]
+        self.at = end + 1
+        if inside == "*":
+            inside = ":"
+        if "," in inside:
+            return (
+                _Union(tuple(_expression(f"[{part.strip(' ')}]") for part in inside.split(","))),
+            )
+        name = _NAME_IN_BRACKETS.match(inside)
+        if name is not None:
+            return _expression(f".{name[1]}")
+        return (self._slice(inside),)
+
+    def _slice(self, inside: str) -> _Slice:
+        found = _SLICE.match(inside)
+        if found is None:
+            raise self.failure(f"invalid array index {inside}")
+        numbers: list[int | None] = []
+        for raw in found.groups():
+            said = (raw or "").lstrip(":")
+            if said == "-":
+                raise self.failure(f"array index {said} is not a number")
+            numbers.append(int(said) if said else None)
+        start, end, step = numbers
+        is_derived = not found[2]
+        if is_derived:
+            end = (start or 0) + 1
+        return _Slice(start, end, step, is_derived)
+
+    def _filter(self) -> _Filter:
+        start = self.at + len("[?(")
+        at = start
+        quote, is_closed = "", False
+        while True:
+            sign = self.text[at : at + 1]
+            if sign in {"", "\n"}:
+                raise self.failure("unterminated filter")
+            at += 1
+            if sign in "\"'":
+                if not quote:
+                    quote = sign
+                elif sign == quote and self.text[at - 2] != "\\":
+                    is_closed = True
+            elif sign == ")" and bool(quote) == is_closed:
+                break
+        if self.text[at : at + 1] != "]":
+            raise self.failure("unclosed array expect ]")
+        inside = self.text[start : at - 1]
+        self.at = at + 1
+        comparison = _COMPARISON.match(inside)
+        if comparison is None:
+            return _Filter(_expression(inside), "exists", ())
+        left, operator, right = comparison.groups()
+        return _Filter(_expression(left), operator, _expression(right))
+
+
+_ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[0-7]{3}|.)|(.)", re.DOTALL)
+_ESCAPES: Final = {
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\",
+    "'": "'", '"': '"',
+}  # fmt: skip
+
+
+def _unquoted(text: str, quoted: str) -> str:
+    inside = quoted[1:-1]
+    if "\\" not in inside:
+        return inside
+
+    def plain(found: re.Match[str]) -> str:
+        escape, sign = found.groups()
+        if escape is None:
+            return str(sign)
+        if escape in _ESCAPES:
+            return _ESCAPES[escape]
+        if escape[0] in "xu":
+            return chr(int(escape[1:], 16))
+        if escape.isdigit() and len(escape) == 3:
+            return chr(int(escape, 8))
+        raise InvalidJSONPath(text, f"unquote string {quoted} error invalid syntax")
+
+    return _ESCAPE.sub(plain, inside)
+
+
+# Searching
+
+
+class _Search:
+    def __init__(self, text: str, *, allow_missing: bool) -> None:
+        self.text = text
+        self.allow_missing = allow_missing
+
+    def failure(self, why: str) -> InvalidJSONPath:
+        return InvalidJSONPath(self.text, why)
+
+    def run(self, parts: Sequence[_Part], obj: Any) -> list[list[Any]]:
+        found, _ = self._block(parts, 0, [obj], depth=0)
+        return found
+
+    def _block(
+        self, parts: Sequence[_Part], at: int, current: list[Any], depth: int
+    ) -> tuple[list[list[Any]], int]:
+        """Go through parts until the end of this block; say what was found and where it ends."""
+        found: list[list[Any]] = []
+        while at < len(parts):
+            part = parts[at]
+            at += 1
+            if isinstance(part, str):
+                found.append([part])
+                continue
+            word = next((node.name for node in part if isinstance(node, _Word)), "")
+            if word == "end":
+                if depth == 0:
+                    raise self.failure("not in range, nothing to end")
+                return found, at
+            if word == "range":
+                inner = [node for node in part if not isinstance(node, _Word)]
+                end = self._end_of_block(parts, at)
+                items = self._walk(inner, current)
+                if not items:
+                    # As kubectl does it: what the block asks for must exist even so.
+                    self._block(parts, at, [None], depth + 1)
+                for item in items:
+                    inside, _ = self._block(parts, at, [item], depth + 1)
+                    found.extend(inside)
+                at = end
+                continue
+            found.append(self._walk(part, current))
+        return found, at
+
+    def _end_of_block(self, parts: Sequence[_Part], at: int) -> int:
+        depth = 1
+        for index in range(at, len(parts)):
+            part = parts[index]
+            for node in part if not isinstance(part, str) else ():
+                if isinstance(node, _Word):
+                    depth += {"range": 1, "end": -1}.get(node.name, 0)
+            if depth == 0:
+                return index + 1
+        # Nobody ended it: what follows is then asked of the outer object as well.
+        return at
+
+    def _walk(self, nodes: Sequence[_Node], current: list[Any]) -> list[Any]:
+        for node in nodes:
+            current = self._step(node, current)
+        return current
+
+    def _step(self, node: _Node, current: list[Any]) -> list[Any]:
+        match node:
+            case _Text(text):
+                return [text]
+            case _Literal(value):
+                return [value for _ in current]
+            case _Field(name):
+                return self._field(name, current)
+            case _Slice():
+                return [item for value in current for item in self._sliced(node, value)]
+            case _Wildcard():
+                return [inside for value in current for inside in _contents(value)]
+            case _Descent():
+                return [found for value in current for found in _descendants(value)]
+            case _Union(parts):
+                return [found for part in parts for found in self._walk(part, current)]
+            case _Filter():
+                return [item for value in current for item in self._filtered(node, value)]
+        raise self.failure(f"unrecognized identifier {node.name}")
+
+    def _field(self, name: str, current: list[Any]) -> list[Any]:
+        if not current:
+            return []
+        found = [value[name] for value in current if isinstance(value, Mapping) and name in value]
+        if not found and not self.allow_missing:
+            raise self.failure(f"{name} is not found")
+        return found
+
+    def _sliced(self, part: _Slice, value: Any) -> Sequence[Any]:
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            raise self.failure(f"{_go_type(value)} is not array or slice")
+        length = len(value)
+        start = part.start or 0
+        if start < 0:
+            start += length
+        end = length if part.end is None else part.end
+        if end < 0 or (end == 0 and part.is_derived):
+            end += length
+        if start == end:
+            return ()
+        if not 0 <= start < length:
+            raise self.failure(f"array index out of bounds: index {start}, length {length}")
+        if not 0 <= end <= length:
+            raise self.failure(f"array index out of bounds: index {end - 1}, length {length}")
+        if start > end:
+            raise self.failure(f"starting index {start} is greater than ending index {end}")
+        if part.step is not None and part.step <= 0:
+            raise self.failure("step must be > 0")
+        return value[start : end : part.step or 1]
+
+    def _filtered(self, part: _Filter, value: Any) -> Iterator[Any]:
+        if not isinstance(value, list):
+            told = "<invalid reflect.Value>" if value is None else _go_text(value)
+            raise self.failure(f"{told} is not array or slice and cannot be filtered")
+        for item in value:
+            if part.operator == "exists":
+                if self._exists(part.left, item):
+                    yield item
+                continue
+            lefts = self._walk(part.left, [item])
+            if not lefts:
+                continue
+            rights = self._walk(part.right, [item]) if len(lefts) == 1 else ()
+            if len(lefts) > 1 or len(rights) > 1:
+                raise self.failure("can only compare one element at a time")
+            if rights and self._compare(part.operator, lefts[0], rights[0]):
+                yield item
+
+    def _exists(self, nodes: Sequence[_Node], item: Any) -> bool:
+        try:
+            return bool(self._walk(nodes, [item]))
+        except InvalidJSONPath:
+            return False
+
+    def _compare(self, operator: str, left: Any, right: Any) -> bool:
+        kinds = {_basic_kind(left), _basic_kind(right)}
+        if operator not in _COMPARISONS:
+            raise self.failure(f"unrecognized filter operator {operator}")
+        if "" in kinds:
+            raise self.failure("invalid type for comparison")
+        if len(kinds) > 1:
+            raise self.failure("incompatible types for comparison")
+        if kinds == {"bool"} and operator not in {"==", "!="}:
+            raise self.failure("invalid type for comparison")
+        if operator in {"==", "!="}:
+            return bool(left == right) is (operator == "==")
+        if operator in {"<", "<="}:
+            return bool(left < right or (operator == "<=" and left == right))
+        return bool(left > right or (operator == ">=" and left == right))
+
+
+_COMPARISONS: Final = frozenset({"==", "!=", "<", ">", "<=", ">="})
+
+
+def _basic_kind(value: Any) -> str:
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind.__name__
+    return ""
+
+
+def _contents(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        return list(value.values())
+    if isinstance(value, list):
+        return value
+    if isinstance(value, str):
+        return list(value.encode())
+    return []
+
+
+def _descendants(value: Any) -> Iterator[Any]:
+    contents = _contents(value)
+    if contents:
+        yield value
+        for inside in contents:
+            yield from _descendants(inside)
+
+
+# Printing
+
+
+def _printed(value: Any) -> str:
+    if isinstance(value, Mapping | list):
+        text = json.dumps(
+            _as_go_writes(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
+        return "".join(_HTML.get(sign, sign) for sign in text)
+    return "null" if value is None else _go_text(value)
+
+
+def _as_go_writes(value: Any) -> Any:
+    """Turn whole floats to integers: Go writes `2`, Python `2.0`."""
+    if isinstance(value, Mapping):
+        return {key: _as_go_writes(inside) for key, inside in value.items()}
+    if isinstance(value, list):
+        return [_as_go_writes(inside) for inside in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return int(value)
+    return value
+
+
+# Go escapes these in JSON, so that it may stand in a web page.
+_HTML: Final = {
+    "<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029",
+}  # fmt: skip
+
+
+def _go_text(value: Any) -> str:
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _go_float(value)
+    if isinstance(value, Mapping):
+        inside = " ".join(f"{key}:{_go_text(value[key])}" for key in sorted(value))
+        return f"map[{inside}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(_go_text, value))}]"
+    return str(value)
+
+
+def _go_float(value: float) -> str:
+    if value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124 # NaN alone differs
+        return {"inf": "+Inf", "-inf": "-Inf"}.get(str(value), "NaN")
+    digits, _, exponent = f"{value!r}".partition("e")
+    if value and (abs(value) >= 1e21 or abs(value) < 1e-4):
+        if not exponent:
+            digits, _, exponent = f"{value:e}".partition("e")
+        power = int(exponent)
+        return f"{digits.removesuffix('.0')}e{'-' if power < 0 else '+'}{abs(power):02d}"
+    if exponent:
+        return f"{value:.0f}"
+    return digits.removesuffix(".0")
+
+
+def _go_type(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "map[string]interface {}"
+    return {bool: "bool", int: "int64", float: "float64", str: "string"}.get(type(value), "nil")

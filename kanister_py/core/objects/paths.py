@@ -1,0 +1,228 @@
+"""Where a field is inside an object: `spec.containers[0].image`, `metadata.labels['a.b/c']`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from kanister_py.core.errors import InvalidPath, PathNotFound
+
+Step: TypeAlias = str | int
+"""A field's name, or an index into a list."""
+
+WILDCARD: Final = "*"
+MAX_INDEX: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPath:
+    """The steps from an object to one of its fields."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def has_wildcard(self) -> bool:
+        return WILDCARD in self.steps
+
+    def __truediv__(self, step: Step) -> FieldPath:
+        return FieldPath((*self.steps, step))
+
+    def __str__(self) -> str:
+        return write_path(self.steps)
+
+
+def write_path(steps: tuple[Step, ...]) -> str:
+    """Write steps as people read them: names with dots in brackets."""
+    told = ""
+    for step in steps:
+        if isinstance(step, int) or step == WILDCARD:
+            told += f"[{step}]"
+        elif "." in step or "[" in step or "]" in step or not step:
+            told += f"['{step}']" if "'" not in step else f'["{step}"]'
+        else:
+            told += f".{step}" if told else step
+    return told
+
+
+@lru_cache(maxsize=2048)
+def parse_path(text: str) -> FieldPath:
+    """Read a path of names, indexes and wildcards.
+
+    In brackets a whole number is an index, anything else, quoted or not, a name.
+    """
+    steps: list[Step] = []
+    position = 0
+    while position < len(text):
+        sign = text[position]
+        if sign == "]":
+            raise InvalidPath(text, f"unexpected ']' at position {position}")
+        if sign == "[":
+            step, position = _bracket(text, position)
+            steps.append(step)
+            continue
+        if sign == ".":
+            _check_period(text, position)
+            position += 1
+            continue
+        end = position
+        while end < len(text) and text[end] not in ".[]":
+            end += 1
+        steps.append(text[position:end])
+        position = end
+    return FieldPath(tuple(steps))
+
+
+def _check_period(text: str, position: int) -> None:
+    follows = text[position + 1 : position + 2]
+    if position == 0:
+        raise InvalidPath(text, "unexpected '.' at position 0")
+    if not follows or follows in {".", "["}:
+        raise InvalidPath(text, f"unexpected '.' at position {position}")
+
+
+def _bracket(text: str, position: int) -> tuple[Step, int]:
+    start = position + 1
+    quote = text[start : start + 1]
+    if quote in {"'", '"'}:
+        end = text.find(f"{quote}]", start + 1)
+        if end < 0:
+            raise InvalidPath(text, f"unterminated '[' at position {position}")
+        inside: Step = text[start + 1 : end]
+        after = end + 2
+    else:
+        end = text.find("]", start)
+        if end < 0:
+            raise InvalidPath(text, f"unterminated '[' at position {position}")
+        raw = text[start:end]
+        if "[" in raw:
+            raise InvalidPath(text, f"unexpected '[' at position {start + raw.index('[')}")
+        if not raw:
+            raise InvalidPath(text, f"expected an index or a name at position {start}")
+        inside = int(raw) if raw.isascii() and raw.isdigit() else raw
+        after = end + 1
+    if isinstance(inside, int) and inside > MAX_INDEX:
+        raise InvalidPath(text, f"index {inside} is greater than {MAX_INDEX}")
+    if text[after : after + 1] not in {"", ".", "["}:
+        raise InvalidPath(text, f"unexpected {text[after]!r} at position {after}")
+    return inside, after
+
+
+def read_path(obj: Any, path: str) -> Any:
+    """Say what is at a path; `PathNotFound` says how far it could be followed."""
+    value = obj
+    steps = parse_path(path).steps
+    for done, step in enumerate(steps):
+        value = _follow(value, steps, done, step, path)
+    return value
+
+
+def _follow(value: Any, steps: tuple[Step, ...], done: int, step: Step, path: str) -> Any:
+    here = write_path(steps[:done])
+    if isinstance(step, int):
+        if isinstance(value, Mapping):
+            # A map may well have a name that looks like a number.
+            step = str(step)
+        elif not isinstance(value, list):
+            raise PathNotFound(path, here, f"{here or 'the object'} is not a list")
+        elif step >= len(value):
+            raise PathNotFound(path, here, f"{here or 'the list'} has no item {step}")
+        else:
+            return value[step]
+    if not isinstance(value, Mapping):
+        raise PathNotFound(path, here, f"{here or 'the object'} is not an object")
+    if step not in value:
+        raise PathNotFound(path, here, f"{write_path(steps[: done + 1])} does not exist")
+    return value[step]
+
+
+def find_path(obj: Any, path: str, default: Any = None) -> Any:
+    """Say what is at a path, or the default if nothing is."""
+    try:
+        return read_path(obj, path)
+    except PathNotFound:
+        return default
+
+
+def write_at(obj: Any, path: str, value: Any) -> None:
+    """Put a value at a path, in place; maps and lists on the way are made as needed.
+
+    A list is filled up with nulls as far as an index needs it.
+    """
+    steps = parse_path(path).steps
+    if not steps:
+        raise InvalidPath(path, "it is empty")
+    target = obj
+    for done, step in enumerate(steps[:-1]):
+        empty: Any = [] if isinstance(steps[done + 1], int) else {}
+        target = _descend(target, step, empty, path, write_path(steps[:done]))
+    _put(target, steps[-1], value, path, write_path(steps[:-1]))
+
+
+def _descend(target: Any, step: Step, empty: Any, path: str, here: str) -> Any:
+    if isinstance(target, dict):
+        key = str(step)
+        if target.get(key) is None:
+            target[key] = empty
+        return target[key]
+    if isinstance(target, list) and isinstance(step, int):
+        target.extend([None] * (step + 1 - len(target)))
+        if target[step] is None:
+            target[step] = empty
+        return target[step]
+    raise PathNotFound(path, here, f"{here or 'the object'} is neither an object nor a list")
+
+
+def _put(target: Any, step: Step, value: Any, path: str, here: str) -> None:
+    if isinstance(target, dict):
+        target[str(step)] = value
+    elif isinstance(target, list) and isinstance(step, int):
+        target.extend([None] * (step + 1 - len(target)))
+        target[step] = value
+    else:
+        raise PathNotFound(path, here, f"{here or 'the object'} is neither an object nor a list")
+
+
+def remove_at(obj: Any, path: str) -> None:
+    """Take away what is at a path, in place; nothing happens if there is nothing."""
+    steps = parse_path(path).steps
+    if not steps:
+        raise InvalidPath(path, "it is empty")
+    target = obj
+    for done, step in enumerate(steps[:-1]):
+        try:
+            target = _follow(target, steps, done, step, path)
+        except PathNotFound:
+            return
+    last = steps[-1]
+    if isinstance(target, dict):
+        target.pop(str(last), None)
+    elif isinstance(target, list) and isinstance(last, int) and last < len(target):
+        del target[last]
+
+
+def expand_path(obj: Any, path: str) -> tuple[str, ...]:
+    """Say which paths a path with wildcards stands for in an object."""
+    return tuple(write_path(steps) for steps in _expanded(obj, parse_path(path).steps, ()))
+
+
+def _expanded(
+    value: Any, steps: tuple[Step, ...], done: tuple[Step, ...]
+) -> Iterator[tuple[Step, ...]]:
+    if WILDCARD not in steps:
+        yield (*done, *steps)
+        return
+    step, rest = steps[0], steps[1:]
+    if step == WILDCARD:
+        if isinstance(value, Mapping):
+            for key in value:
+                yield from _expanded(value[key], rest, (*done, key))
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                yield from _expanded(item, rest, (*done, index))
+        return
+    if isinstance(value, Mapping) and str(step) in value:
+        yield from _expanded(value[str(step)], rest, (*done, step))
+    elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+        yield from _expanded(value[step], rest, (*done, step))

@@ -1,0 +1,147 @@
+"""How much of something: Kubernetes quantities such as `100m`, `1.5Gi`, `2e3`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import ROUND_UP, Context, Decimal, localcontext
+from functools import total_ordering
+from typing import Final
+
+from kanister_py.core.errors import InvalidQuantity
+
+_BINARY: Final = {
+    "Ki": 1 << 10,
+    "Mi": 1 << 20,
+    "Gi": 1 << 30,
+    "Ti": 1 << 40,
+    "Pi": 1 << 50,
+    "Ei": 1 << 60,
+}
+_DECIMAL: Final = {
+    "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
+}  # fmt: skip
+_TEXT: Final = re.compile(
+    r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+|)"
+)
+_BIG: Final = Decimal(2**63 - 1)
+_SMALLEST: Final = Decimal("1e-9")
+# More digits than any quantity has: arithmetic is exact.
+_EXACT: Final = Context(prec=100)
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantity:
+    """An exact amount, and the family of suffixes in which it was written.
+
+    `family` is `binary` (`Ki`), `decimal` (`k`) or `exponent` (`e3`).
+    """
+
+    value: Decimal
+    family: str = "decimal"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantity) and self.value == other.value
+
+    def __lt__(self, other: Quantity) -> bool:
+        return self.value < other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __add__(self, other: Quantity) -> Quantity:
+        family = other.family if self.value == 0 else self.family
+        return Quantity(_EXACT.add(self.value, other.value), family)
+
+    def __sub__(self, other: Quantity) -> Quantity:
+        family = other.family if self.value == 0 else self.family
+        return Quantity(_EXACT.subtract(self.value, other.value), family)
+
+    def __neg__(self) -> Quantity:
+        return Quantity(self.value.copy_negate(), self.family)
+
+    def __int__(self) -> int:
+        """Give the amount as a whole number, rounded away from zero."""
+        return int(self.value.to_integral_value(ROUND_UP))
+
+    @property
+    def milli(self) -> int:
+        """Give the amount in thousandths, rounded away from zero."""
+        return int(_EXACT.multiply(self.value, Decimal(1000)).to_integral_value(ROUND_UP))
+
+    def __str__(self) -> str:
+        return format_quantity(self)
+
+
+def parse_quantity(text: str) -> Quantity:
+    """Read a quantity.
+
+    As Kubernetes does, what is smaller than a billionth is rounded away from
+    zero, and what is written in powers of two ends at 2^63-1.
+    """
+    if not text:
+        raise InvalidQuantity(text, "it is empty")
+    found = _TEXT.fullmatch(text)
+    if found is None:
+        raise InvalidQuantity(
+            text,
+            r"must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        )
+    number, suffix = found.groups()
+    with localcontext(_EXACT):
+        value = Decimal(number)
+        family = "decimal"
+        if suffix in _BINARY:
+            family = "binary"
+            value *= _BINARY[suffix]
+            # Less than one byte of something in powers of two is decimal.
+            if value != 0 and value.copy_abs() < 1:
+                family = "decimal"
+        elif suffix in _DECIMAL:
+            value = value.scaleb(_DECIMAL[suffix])
+        else:
+            family = "exponent"
+            exponent = int(suffix[1:])
+            if not -1000 < exponent < 1000:
+                raise InvalidQuantity(text, "its exponent is out of range")
+            value = value.scaleb(exponent)
+        if family == "binary" and value.copy_abs() > _BIG:
+            value = _BIG.copy_sign(value)
+        return Quantity(_rounded(value), family)
+
+
+def _rounded(value: Decimal) -> Decimal:
+    rounded = value.copy_abs().quantize(_SMALLEST, ROUND_UP)
+    return rounded.copy_sign(value).normalize()
+
+
+def format_quantity(quantity: Quantity) -> str:
+    """Write a quantity in its canonical form: no fraction, the largest suffix that fits."""
+    value = quantity.value
+    if value == 0:
+        return "0"
+    sign = "-" if value < 0 else ""
+    left = value.copy_abs()
+    if quantity.family == "binary" and left == left.to_integral_value() and left >= 1:
+        whole = int(left)
+        for suffix, size in reversed(_BINARY.items()):
+            if whole % size == 0:
+                return f"{sign}{whole // size}{suffix}"
+        return f"{sign}{whole}"
+    with localcontext(_EXACT):
+        scaled = left.scaleb(9).to_integral_value(ROUND_UP)
+    exponent = -9
+    digits = int(scaled)
+    while digits % 1000 == 0 and (exponent < 18 or quantity.family == "exponent"):
+        digits //= 1000
+        exponent += 3
+    if quantity.family == "exponent":
+        return f"{sign}{digits}e{exponent}" if exponent else f"{sign}{digits}"
+    suffix = next(name for name, power in _DECIMAL.items() if power == exponent)
+    return f"{sign}{digits}{suffix}"
+
+
+def add_quantities(left: str, right: str) -> str:
+    """Add two quantities, in the suffixes of the first."""
+    return str(parse_quantity(left) + parse_quantity(right))
