@@ -14,6 +14,7 @@ from kanister_py.core.templates.go.limits import Context
 from kanister_py.core.templates.go.printing import printable, sprint, sprintf, sprintln
 from kanister_py.core.templates.go.quoting import is_print
 from kanister_py.core.templates.go.values import (
+    ANY,
     COMPLEXES,
     FLOATS,
     INTEGERS,
@@ -54,7 +55,7 @@ def item_at(item: Value, key: Value) -> Value:
     kind = type(item)
     if kind is dict and type(key) is str:
         return item.get(key)
-    if item is None or is_nil(item) and isinstance(item, NilPointer):
+    if item is None or _is_nil_pointer(item):
         raise GoError("index of nil pointer")
     go_type = _type(item)
     if go_type.kind is Kind.MAP:
@@ -69,6 +70,10 @@ def item_at(item: Value, key: Value) -> Value:
     if go_type.kind is Kind.SLICE:
         return _element(item, key, "slice")
     raise GoError(f"can't index item of type {_struct_name(go_type)}")
+
+
+def _is_nil_pointer(value: Value) -> bool:
+    return isinstance(value, NilPointer) and value.go_type.kind is Kind.POINTER
 
 
 def _element(items: Any, key: Value, what: str) -> Any:
@@ -111,11 +116,17 @@ def prepare_argument(value: Value, wanted: GoType) -> Value:
     raise GoError(f"value has type {go_type.name}; should be {wanted.name}")
 
 
-@go_function("func(reflect.Value, ...reflect.Value) (reflect.Value, error)")
-def slice_(item: Value, *indexes: Value) -> Value:
+class Boxed:
+    """A value that still is in its interface, as far as a builtin looks."""
+
+    go_type = ANY
+
+
+def cut(item: Value, *indexes: Value) -> Value:
+    """What does `slice` make of a slice or a string?"""
     if item is None:
         raise GoError("slice of untyped nil")
-    if isinstance(item, NilPointer):
+    if _is_nil_pointer(item):
         raise GoError("slice of nil pointer")
     if len(indexes) > 3:
         raise GoError(f"too many slice indexes: {len(indexes)}")
@@ -136,6 +147,11 @@ def slice_(item: Value, *indexes: Value) -> Value:
     return GoSlice(go_type, whole[start:end], beyond=whole[end:most])
 
 
+@go_function("func(reflect.Value, ...reflect.Value) (reflect.Value, error)")
+def slice_(item: Value, *indexes: Value) -> Value:
+    return cut(item, *indexes)
+
+
 def _bounds(indexes: tuple[Value, ...], length: int, capacity: int) -> tuple[int, int, int]:
     bounds = [0, length, capacity]
     for place, each in enumerate(indexes):
@@ -152,7 +168,7 @@ def length_of(item: Value) -> int:
     """What does `len` say? An untyped nil must have been dealt with."""
     if type(item) is str:
         return byte_length(item)
-    if isinstance(item, NilPointer):
+    if _is_nil_pointer(item):
         raise GoError("len of nil pointer")
     go_type = _type(item)
     if go_type.kind is Kind.STRING:

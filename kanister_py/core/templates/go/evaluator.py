@@ -15,7 +15,14 @@ from kanister_py.core.errors import (
     TemplateKeyMissing,
     TemplateLimitExceeded,
 )
-from kanister_py.core.templates.go.builtins import BUILTINS, item_at, length_of, prepare_argument
+from kanister_py.core.templates.go.builtins import (
+    BUILTINS,
+    Boxed,
+    cut,
+    item_at,
+    length_of,
+    prepare_argument,
+)
 from kanister_py.core.templates.go.functions import Function, FunctionTable, GoError
 from kanister_py.core.templates.go.limits import Context
 from kanister_py.core.templates.go.nodes import (
@@ -259,9 +266,12 @@ class _Compiler:
             value = value_of(frame)
             if type(value) is str:
                 frame.out.append(value)
-            elif isinstance(value, GoFunc):
-                raise self.error(node, f"can't print {node} of type {value.go_type.name}")
+            elif value is None:
+                frame.out.append("<no value>")
             else:
+                go_type = type_of(value)
+                if go_type is not None and go_type.kind is Kind.FUNC:
+                    raise self.error(node, f"can't print {node} of type {go_type.name}")
                 frame.out.append(text_of(value, frame.context))
             return _ON
 
@@ -484,7 +494,7 @@ class _Compiler:
 
     def pipe(self, pipe: Pipe) -> Eval:
         commands = pipe.commands
-        value_of = self.command(commands[0])
+        value_of = self.command(commands[0], pipe)
         for position, command in enumerate(commands[1:], 1):
             value_of = _fed(value_of, self.fed_command(command, commands[position - 1]))
         if not pipe.variables:
@@ -508,7 +518,7 @@ class _Compiler:
 
         return assign_all
 
-    def command(self, command: Command) -> Eval:
+    def command(self, command: Command, pipe: Pipe) -> Eval:
         """The first command of a pipeline."""
         args = command.args
         first = args[0]
@@ -521,8 +531,8 @@ class _Compiler:
             return self.function_call(first, command, args[1:])
         if len(args) > 1:
             return self.failing(
-                first if kind is not Pipe else command,
-                f"can't give argument to non-function {_argument_text(first)}",
+                first if kind is not Pipe else pipe,
+                f"can't give argument to non-function {first}",
             )
         if kind is Nil:
             return self.failing(first, "nil is not a command")
@@ -540,7 +550,7 @@ class _Compiler:
 
         def fail(frame: Frame, value: Value) -> NoReturn:
             at = self.last_of(before, frame) if type(first) is Pipe else first
-            raise self.error(at, f"can't give argument to non-function {_argument_text(first)}")
+            raise self.error(at, f"can't give argument to non-function {first}")
 
         return fail
 
@@ -650,6 +660,7 @@ class _Compiler:
         """Fields of what another closure gives."""
         walk = self.walk
         slots = self.slots(node.names[0]) if isinstance(node, Variable) else ()
+        of = node.of if isinstance(node, Chain) else None
 
         def chained(frame: Frame) -> Value:
             start = value_of(frame)
@@ -659,7 +670,8 @@ class _Compiler:
                     value = value[name]
             except _NOT_THERE:
                 is_boxed = bool(slots) and not frame.boxed.isdisjoint(slots)
-                return walk(node, names, start, is_boxed, frame)[0]
+                at = node if of is None else self.last_of(of, frame)
+                return walk(at, names, start, is_boxed, frame)[0]
             return value
 
         return chained
@@ -788,7 +800,8 @@ class _Compiler:
                 return known[1](frame, (receiver, final))
 
             is_boxed = not frame.boxed.isdisjoint(slots)
-            return self.walk(node, names, start, is_boxed, frame, call)[0]
+            at = self.last_of(node.of, frame) if isinstance(node, Chain) else node
+            return self.walk(at, names, start, is_boxed, frame, call)[0]
 
         return run
 
@@ -989,6 +1002,9 @@ class _Compiler:
             return lambda frame: length(frame, only(frame))
         if name == "index" and len(args) == 2:
             return self.index(at, args)
+        if name == "slice" and args:
+            evals = [self.argument(arg, ANY) for arg in args]
+            return lambda frame: self.cut(at, [each(frame) for each in evals], args, frame)
         if name == "call" and args:
             evals = [self.argument(arg, ANY) for arg in args]
             return lambda frame: self.call_value(
@@ -1012,6 +1028,17 @@ class _Compiler:
                 raise self.error(at, f"error calling index: {error}") from error
 
         return run
+
+    def cut(self, at: Node, values: list[Value], nodes: list[Node], frame: Frame) -> Value:
+        """What the builtin `slice` does: Go takes no index out of an interface here."""
+        shown = [
+            Boxed() if place and self.is_boxed(node, frame) else value
+            for place, (value, node) in enumerate(zip(values, nodes, strict=True))
+        ]
+        try:
+            return cut(*shown)
+        except GoError as error:
+            raise self.error(at, f"error calling slice: {error}") from error
 
     def length(self, at: Node, arg: Node) -> Feed:
         def run(frame: Frame, value: Value) -> int:
@@ -1047,6 +1074,13 @@ class _Compiler:
         if name == "len" and not args:
             # What comes down a pipeline has left its interface behind.
             return self.length(at, Pipe(at.at))
+        if name == "slice":
+            evals = [self.argument(arg, ANY) for arg in args]
+            # What comes down a pipeline has left its interface behind.
+            nodes = [*args, Pipe(at.at)]
+            return lambda frame, final: self.cut(
+                at, [*[each(frame) for each in evals], final], nodes, frame
+            )
         if name == "call":
             evals = [self.argument(arg, ANY) for arg in args]
             called = str(args[0]) if args else None
@@ -1065,11 +1099,15 @@ class _Compiler:
         try:
             if target is None:
                 raise GoError("call of nil")
-            if not isinstance(target, GoFunc):
-                go_type = type_of(target)
-                assert go_type is not None
+            go_type = type_of(target)
+            assert go_type is not None
+            if go_type.kind is not Kind.FUNC:
                 raise GoError(f"non-function {name} of type {go_type.name}")
-            function = target.function
+            function = (
+                target.function
+                if isinstance(target, GoFunc)
+                else Function(go_type.name, _nil_function, context=False)
+            )
             assert isinstance(function, Function)
             fixed = len(function.params) - function.is_variadic
             if function.is_variadic and len(given) < fixed:
@@ -1170,7 +1208,11 @@ class _Compiler:
         if isinstance(node, Identifier):
             function = self.functions.get(node.name)
             return function is not None and function.result.kind is Kind.INTERFACE
-        return isinstance(node, Chain | Variable)
+        if isinstance(node, Variable):
+            start = self.variable(node)(frame)
+            was_boxed = not frame.boxed.isdisjoint(self.slots(node.names[0]))
+            return self.walk(node, node.names[1:], start, was_boxed, frame)[1]
+        return isinstance(node, Chain)
 
     def last_of(self, node: Node, frame: Frame) -> Node:
         """Which node did Go look at last while it evaluated this one?"""
@@ -1253,8 +1295,8 @@ def _constantly(value: Value) -> Eval:
     return lambda frame: value
 
 
-def _argument_text(node: Node) -> str:
-    return str(node)
+def _nil_function(*args: Value) -> NoReturn:
+    raise GoError("reflect.Value.Call: call of nil function")
 
 
 def _final_name(value: Value) -> str:

@@ -163,6 +163,8 @@ def _cut_action(text: str, at: int, append: _Append, are_loops_words: bool) -> i
             elif value == "nil":
                 kind = NIL
             if not value.isascii() and (wrong := _wrong_letter(value)):
+                if not _is_name_letter(value[0]):
+                    wrong = f"unrecognized character in action: {describe_rune(value[0])}"
                 append((ERROR, wrong, spaces, False))
                 return -1
         elif kind == CLOSE:

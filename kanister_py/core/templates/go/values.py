@@ -112,7 +112,17 @@ class GoType:
     first; its Go signature is an attribute of the callable.
     """
 
-    __slots__ = ("elem", "fields", "is_named", "key", "kind", "methods", "name", "promoted")
+    __slots__ = (
+        "elem",
+        "fields",
+        "has_hidden",
+        "is_named",
+        "key",
+        "kind",
+        "methods",
+        "name",
+        "promoted",
+    )
 
     def __init__(
         self,
@@ -131,6 +141,7 @@ class GoType:
         self.fields: Mapping[str, Field] = (
             {each.name: each for each in fields} if fields else _NO_FIELDS
         )
+        self.has_hidden = any(not each.is_exported for each in self.fields.values())
         self.is_named = is_named
         self.methods: dict[str, Any] = {}
         self.promoted = _promoted(self.fields)
@@ -375,10 +386,10 @@ class Struct(dict[str, Any]):
 
     Only what is not zero must be given: a field that was left out is its type's
     zero value, and one given in `lazy` is made when it is first read. Iterating
-    gives what was read so far, in no useful order: walk `struct_fields` instead.
+    gives what was read so far: walk the type's fields and ask `value_of` instead.
     """
 
-    __slots__ = ("_lazy", "go_type")
+    __slots__ = ("_hidden", "_lazy", "go_type")
 
     def __init__(
         self,
@@ -389,6 +400,11 @@ class Struct(dict[str, Any]):
         super().__init__(fields or {})
         self.go_type = go_type
         self._lazy = lazy
+        # What templates may not read is kept where a subscript does not find it.
+        self._hidden: Mapping[str, Any] = _NOTHING
+        if self.struct.has_hidden:
+            names = [name for name in self if not self.struct.fields[name].is_exported]
+            self._hidden = {name: self.pop(name) for name in names}
 
     def __bool__(self) -> bool:
         return True
@@ -402,16 +418,11 @@ class Struct(dict[str, Any]):
                 raise KeyError(name)
             return self[path[0].name][name]
         if not found.is_exported:
-            # Templates may not read it; printing reaches it through struct_fields.
             raise KeyError(name)
-        value = self._make(found)
+        lazy = self._lazy
+        value = lazy[name]() if lazy is not None and name in lazy else zero(found.type)
         self[name] = value
         return value
-
-    def _make(self, field: Field) -> Any:
-        if self._lazy is not None and field.name in self._lazy:
-            return self._lazy[field.name]()
-        return zero(field.type)
 
     @property
     def struct(self) -> GoType:
@@ -423,11 +434,16 @@ class Struct(dict[str, Any]):
 
     def value_of(self, field: Field) -> Any:
         """What stands in one of the struct's own fields, exported or not?"""
-        return self[field.name] if field.is_exported or field.name in self else zero(field.type)
+        if field.is_exported:
+            return self[field.name]
+        return self._hidden[field.name] if field.name in self._hidden else zero(field.type)
 
     def pointed_at(self) -> Struct:
         """The struct itself, when this is a pointer to it."""
-        return Struct(self.struct, self, self._lazy)
+        return Struct(self.struct, {**self, **self._hidden}, self._lazy)
+
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class GoFunc:
