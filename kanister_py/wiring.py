@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kanister_py.adapters.plugins_metadata import (
+    DISTRIBUTION,
+    installed_plugins,
+    installed_version,
+)
 from kanister_py.core.errors import (
     CatalogueMismatch,
     InvalidVersion,
@@ -28,12 +31,11 @@ from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.executor.loading import load_function
 from kanister_py.functions.builtin import BUILTIN_FUNCTIONS
 
-DISTRIBUTION = "kanister-py"
-ENTRY_POINT_GROUP = "kanister_py.functions"
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
-@dataclass(frozen=True, slots=True)
-class Functions:
+class Functions(NamedTuple):
     """Everything that is registered, and what could not be."""
 
     registry: Registry[FunctionEntry]
@@ -42,7 +44,7 @@ class Functions:
 
     @property
     def release(self) -> Version:
-        return installed_release(DISTRIBUTION)
+        return installed_release()
 
 
 def read_versions_file() -> tuple[str, str]:
@@ -58,9 +60,9 @@ def read_versions_file() -> tuple[str, str]:
     raise CatalogueMismatch("the installation", "versions.yaml is missing; install it again")
 
 
-def installed_release(distribution: str) -> Version:
-    """Say which release of a package is installed."""
-    return release_of_text(metadata.version(distribution))
+def installed_release() -> Version:
+    """Say which release of ours is installed."""
+    return release_of_text(installed_version())
 
 
 def release_of_text(text: str) -> Version:
@@ -94,19 +96,19 @@ def _leading_numbers(text: str) -> tuple[list[int], str]:
 def read_functions() -> Functions:
     """Register what comes with us and what the installed plugins bring."""
     text, path = read_versions_file()
-    return build_functions(parse_catalogue(text, path, installed_release(DISTRIBUTION)))
+    return build_functions(parse_catalogue(text, path, installed_release()))
 
 
 def build_functions(
     catalogue: Catalogue,
     targets: Mapping[str, Mapping[str, str]] = BUILTIN_FUNCTIONS,
-    plugins: Iterable[metadata.EntryPoint] | None = None,
+    plugins: Iterable[EntryPoint] | None = None,
 ) -> Functions:
     """Fill a registry from a record, the code it speaks of, and plugins.
 
     A plugin that is broken is left out and reported; the others stay.
     """
-    source = Source(DISTRIBUTION, installed_release(DISTRIBUTION), catalogue.release_list())
+    source = Source(DISTRIBUTION, installed_release(), catalogue.releases)
     wrongs = disagreements(catalogue, targets, source)
     if wrongs:
         raise CatalogueMismatch("what is released", "; ".join(wrongs))
@@ -114,7 +116,7 @@ def build_functions(
     for entries in catalogued_entries(catalogue, targets, source):
         builder.add(entries, default_of(entries))
     broken = []
-    found = metadata.entry_points(group=ENTRY_POINT_GROUP) if plugins is None else plugins
+    found = installed_plugins() if plugins is None else plugins
     for plugin in sorted(found, key=lambda each: (each.name, each.value)):
         try:
             _register_plugin(builder, plugin)
@@ -123,7 +125,7 @@ def build_functions(
     return Functions(builder.build(), catalogue, tuple(broken))
 
 
-def _register_plugin(builder: RegistryBuilder[FunctionEntry], plugin: metadata.EntryPoint) -> None:
+def _register_plugin(builder: RegistryBuilder[FunctionEntry], plugin: EntryPoint) -> None:
     title = f"{plugin.name} ({plugin.value})"
     try:
         declared = plugin.load()

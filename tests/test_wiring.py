@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from kanister_py.adapters.plugins_metadata import ENTRY_POINT_GROUP
 from kanister_py.core.errors import CatalogueMismatch, PluginBroken
 from kanister_py.core.registry.reference import status_of
 from kanister_py.core.versions.catalogue import Catalogue, parse_catalogue
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.executor.loading import load_function
 from kanister_py.wiring import (
-    ENTRY_POINT_GROUP,
     build_functions,
     check_everything,
     installed_release,
@@ -32,7 +32,7 @@ functions:
 
 
 def record(text: str = RECORD) -> Catalogue:
-    return parse_catalogue(text, "versions.yaml", installed_release("kanister-py"))
+    return parse_catalogue(text, "versions.yaml", installed_release())
 
 
 def plugin(name: str, value: str) -> EntryPoint:

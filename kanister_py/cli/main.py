@@ -95,9 +95,9 @@ def module_of(command: str) -> ModuleType:
 
 
 def _version() -> str:
-    from importlib.metadata import version
+    from kanister_py.adapters.plugins_metadata import installed_version
 
-    return version(PROGRAM)
+    return installed_version()
 
 
 def _help() -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
 
-def _nothing() -> Mapping[str, str]:
-    return MappingProxyType({})
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Severity(StrEnum):
@@ -19,8 +18,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(NamedTuple):
     """One thing worth saying, with its reason for machines and its facts as fields.
 
     `facts` holds what the message says (`removedIn`, `replacement`), so that no
@@ -32,7 +30,7 @@ class Notice:
     severity: Severity = Severity.WARNING
     function: str = ""
     version: str = ""
-    facts: Mapping[str, str] = field(default_factory=_nothing)
+    facts: Mapping[str, str] = _NOTHING
 
     def as_dict(self) -> dict[str, object]:
         data: dict[str, object] = {"reason": self.reason, "severity": str(self.severity)}

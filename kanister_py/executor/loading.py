@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from pydantic import BaseModel
-
 from kanister_py.core.errors import CatalogueMismatch, FunctionVersionRemoved
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind
 from kanister_py.core.versions.semver import parse_version
@@ -54,7 +52,6 @@ def _why_it_differs(entry: FunctionEntry, loaded: Any) -> str:
     if not callable(getattr(loaded, call, None)):
         return f"the class {loaded.__qualname__} has no method `{call}`"
     if entry.kind is FunctionKind.BLUEPRINT:
-        model = getattr(loaded, "Args", None)
-        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        if not hasattr(getattr(loaded, "Args", None), "model_validate"):
             return f"the class {loaded.__qualname__} has no model `Args`"
     return ""

@@ -14,7 +14,6 @@ import struct
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from math import inf, isfinite, isnan
@@ -92,8 +91,7 @@ class Node(NamedTuple):
     style: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """One YAML document: plain data, and where each part of it stands."""
 
     file: str
@@ -222,16 +220,18 @@ _NO_CHILDREN: dict[str | int, Node] = {}
 _NO_KEYS: dict[str, Place] = {}
 
 
-@dataclass(slots=True)
 class _Open:
     """A collection whose end has not been read yet."""
 
-    start: Any
-    anchor: str | None
-    is_map: bool
-    items: list[tuple[Node, Node]]
-    elements: list[Node]
-    key: Node | None = None
+    __slots__ = ("anchor", "elements", "is_map", "items", "key", "start")
+
+    def __init__(self, start: Any, anchor: str | None, *, is_map: bool) -> None:
+        self.start = start
+        self.anchor = anchor
+        self.is_map = is_map
+        self.items: list[tuple[Node, Node]] = []
+        self.elements: list[Node] = []
+        self.key: Node | None = None
 
 
 class _Reader:
@@ -272,7 +272,7 @@ class _Reader:
             # Known but unfinished: an alias to it from inside would never end.
             self._anchors[event.anchor] = None
         is_map = isinstance(event, MappingStartEvent)
-        self._stack.append(_Open(event.start_mark, event.anchor, is_map, [], []))
+        self._stack.append(_Open(event.start_mark, event.anchor, is_map=is_map))
 
     def _close(self, event: Any) -> None:
         opened = self._stack.pop()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from kanister_py.core.errors import (
     FunctionRevisionNotFound,
@@ -33,8 +32,7 @@ from kanister_py.core.versions.semver import (
 T = TypeVar("T", bound=Candidate)
 
 
-@dataclass(frozen=True, slots=True)
-class PassedOver(Generic[T]):
+class PassedOver(NamedTuple, Generic[T]):
     """A candidate that was not taken, and why."""
 
     candidate: T
@@ -44,14 +42,30 @@ class PassedOver(Generic[T]):
         return f"{self.candidate.title} {self.why}"
 
 
-@dataclass(frozen=True, slots=True)
 class Choice(Generic[T]):
-    """What was chosen, why, what was passed over on the way, and what a user should hear."""
+    """What was chosen, why, and what a user should hear.
 
-    chosen: T
-    why: str
-    passed_over: tuple[PassedOver[T], ...] = ()
-    notices: tuple[Notice, ...] = ()
+    The account of what was passed over is made when somebody asks for it: most
+    runs want only the answer.
+    """
+
+    __slots__ = ("_account", "chosen", "notices", "why")
+
+    def __init__(
+        self,
+        chosen: T,
+        why: str,
+        notices: tuple[Notice, ...] = (),
+        account: Callable[[], Iterable[PassedOver[T]]] = tuple,
+    ) -> None:
+        self.chosen = chosen
+        self.why = why
+        self.notices = notices
+        self._account = account
+
+    @property
+    def passed_over(self) -> tuple[PassedOver[T], ...]:
+        return tuple(self._account())
 
 
 # A test says why a candidate does not do, or nothing.
@@ -79,8 +93,7 @@ def _sift(
 # Versions
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What is asked for, and who asks. No text: whatever is the default."""
 
     text: str = ""
@@ -162,42 +175,63 @@ def _exact_version(
         version=str(DEFAULT_VERSION),
         facts={"asked": str(version)},
     )
-    return Choice(default, served.why, (), (notice, *served.notices))
+    return Choice(default, served.why, (notice, *served.notices))
 
 
 def _version_in_range(
     family: Family[FunctionEntry], asked: Asked, wanted: Range, at: Mapping[str, Version]
 ) -> Choice[FunctionEntry]:
-    def outside(entry: FunctionEntry) -> str:
-        if entry.version in wanted:
-            return ""
-        if entry.version.is_prerelease:
-            return "is a pre-release, which a range must name"
-        return "is outside the range"
+    by = f"the range {wanted.text}"
+    best = _best_inside(family, wanted, at)
+    if best is None:
+        lines = [str(each) for each in _sift(family, (_range_test(wanted, at),))[1]]
+        raise FunctionVersionNotFound(family.function, by, lines)
+    if asked.by:
+        by += f" of {asked.by}"
+    why = f"the stable version, and inside {by}" if best.is_stable else f"the highest inside {by}"
 
-    def gone(entry: FunctionEntry) -> str:
+    def account() -> Iterable[PassedOver[FunctionEntry]]:
+        inside, passed_over = _sift(family, (_range_test(wanted, at),))
+        rest = [
+            PassedOver(each, "is inside, but not chosen") for each in inside if each is not best
+        ]
+        return [*passed_over, *rest]
+
+    served = _served(best, why, at)
+    return Choice(best, why, served.notices, account)
+
+
+def _best_inside(
+    family: Family[FunctionEntry], wanted: Range, at: Mapping[str, Version]
+) -> FunctionEntry | None:
+    """Find the stable version if it is inside, else the highest, deprecated ones last."""
+    usable = (Support.SERVED, Support.DEPRECATED)
+    stable = family.default
+    is_inside = stable is not None and stable.is_stable and stable.version in wanted
+    if stable is not None and is_inside and _support(stable, at) in usable:
+        return stable
+    highest = None
+    for entry in family.candidates:
+        if entry.version in wanted:
+            support = _support(entry, at)
+            if support is Support.SERVED:
+                return entry
+            if highest is None and support is Support.DEPRECATED:
+                highest = entry
+    return highest
+
+
+def _range_test(wanted: Range, at: Mapping[str, Version]) -> _Test[FunctionEntry]:
+    def wrong(entry: FunctionEntry) -> str:
+        if entry.version not in wanted:
+            is_early = entry.version.is_prerelease
+            return "is a pre-release, which no range gets unasked" if is_early else "is outside"
         support = _support(entry, at)
         if support is Support.REMOVED:
             return _removal(entry)
         return "is planned" if support is Support.PLANNED else ""
 
-    inside, passed_over = _sift(family, (outside, gone))
-    if not inside:
-        raise FunctionVersionNotFound(
-            family.function, f"the range {wanted}", [str(each) for each in passed_over]
-        )
-    by = f"the range {wanted} of {asked.by}" if asked.by else f"the range {wanted}"
-    best = next((each for each in inside if each.is_stable), None)
-    if best is not None:
-        why = f"the stable version, and inside {by}"
-    else:
-        best = next((each for each in inside if _support(each, at) is Support.SERVED), None)
-        why = f"the highest inside {by}"
-        if best is None:
-            best = inside[0]
-    rest = [PassedOver(each, "is inside, but not chosen") for each in inside if each is not best]
-    served = _served(best, why, at)
-    return Choice(best, why, (*passed_over, *rest), served.notices)
+    return wrong
 
 
 def _served(entry: FunctionEntry, why: str, at: Mapping[str, Version]) -> Choice[FunctionEntry]:
@@ -214,7 +248,7 @@ def _served(entry: FunctionEntry, why: str, at: Mapping[str, Version]) -> Choice
             listing.removed_in.bare,
             str(listing.replacement or ""),
         )
-    return Choice(entry, why, (), (deprecation_of(entry),))
+    return Choice(entry, why, (deprecation_of(entry),))
 
 
 def deprecation_of(entry: FunctionEntry) -> Notice:
@@ -260,8 +294,7 @@ def _account(family: Family[FunctionEntry], at: Mapping[str, Version]) -> list[s
 # Revisions
 
 
-@dataclass(frozen=True, slots=True)
-class RevisionRequest:
+class RevisionRequest(NamedTuple):
     """Which revision a pipeline step asks for. A name wins over labels."""
 
     name: str = ""
@@ -303,7 +336,7 @@ def choose_revision(
     else:
         why = "the highest routable revision"
     lower = [PassedOver(each, f"is lower than {chosen.title}") for each in rest]
-    return Choice(chosen, why, (*passed_over, *lower))
+    return Choice(chosen, why, account=lambda: [*passed_over, *lower])
 
 
 def _version_tests(request: RevisionRequest) -> Iterable[_Test[FunctionRevision]]:

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
-from kanister_py.core.errors import InvalidVersion, RegistrationRefused
-from kanister_py.core.objects.documents import Document, text_of_path
-from kanister_py.core.objects.model import problems_of
+from kanister_py.core.errors import InvalidDocument, InvalidVersion, RegistrationRefused
+from kanister_py.core.objects.documents import text_of_path
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Source
 from kanister_py.core.versions.catalogue import (
     Catalogue,
     Lifecycle,
-    releases_of,
+    parse_lifecycle,
     wrong_listings,
     wrong_stable,
 )
@@ -76,8 +73,8 @@ def _versioned_entries(
 ) -> list[FunctionEntry]:
     targets = _targets_of(declared, name)
     lifecycle = _lifecycle_of(declared, name)
-    listings = lifecycle.listed() if lifecycle else {}
-    releases = releases_of(lifecycle.releases) if lifecycle else ()
+    listings = lifecycle.versions if lifecycle else {}
+    releases = lifecycle.releases if lifecycle else ()
     _check_lifecycle(name, listings, releases, source)
     own = Source(source.name, source.release, releases or source.releases)
     stable = _stable_of(declared, name, targets, listings, own.release)
@@ -132,10 +129,9 @@ def _lifecycle_of(declared: Any, name: str) -> Lifecycle | None:
     if not written:
         return None
     try:
-        return Lifecycle.model_validate(dict(written))
-    except ValidationError as error:
-        problems = problems_of(Lifecycle, error, Document.of(dict(written), f"{name}.lifecycle"))
-        raise RegistrationRefused(name, "; ".join(str(each) for each in problems)) from None
+        return parse_lifecycle(written, f"{name}.lifecycle")
+    except InvalidDocument as error:
+        raise RegistrationRefused(name, error.message) from None
 
 
 def _check_lifecycle(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kanister_py.core.errors import FunctionNotRegistered, RegistrationRefused
 from kanister_py.core.objects.documents import nearest
@@ -21,8 +20,7 @@ class FunctionKind(StrEnum):
     COMPOSITION = "Composition"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """Who brings a function: a package, its releases, and the one that is installed."""
 
     name: str
@@ -55,8 +53,7 @@ class Candidate(Protocol):
 T = TypeVar("T", bound=Candidate)
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionEntry:
+class FunctionEntry(NamedTuple):
     """One version of a function: where its code is, and what the record says of it.
 
     A removed version has no code. `target` is a class, or `module:Class` for one
@@ -68,7 +65,7 @@ class FunctionEntry:
     kind: FunctionKind
     source: Source
     target: Any = None
-    listing: Listing = field(default_factory=Listing)
+    listing: Listing = Listing()
     is_stable: bool = False
 
     @property
@@ -95,8 +92,7 @@ class DesiredState(StrEnum):
     INACTIVE = "Inactive"
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionRevision:
+class FunctionRevision(NamedTuple):
     """One installed revision of a function's package.
 
     `version` is the tag of its package if that is SemVer; a revision without one
@@ -106,7 +102,7 @@ class FunctionRevision:
     function: str
     name: str
     number: int
-    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    labels: Mapping[str, str] = MappingProxyType({})
     desired_state: DesiredState = DesiredState.ACTIVE
     is_healthy: bool = False
     endpoint: str = ""
@@ -142,15 +138,21 @@ class FunctionRevision:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
 class Family(Generic[T]):
-    """All candidates of one function, the highest first."""
+    """All candidates of one function, the highest first.
 
-    function: str
-    candidates: tuple[T, ...]
-    by_identity: Mapping[Hashable, T]
-    default: T | None = None
-    """What a request gets that names nothing."""
+    `default` is what a request gets that names nothing.
+    """
+
+    __slots__ = ("by_identity", "candidates", "default", "function")
+
+    def __init__(self, function: str, candidates: tuple[T, ...], default: T | None) -> None:
+        self.function = function
+        self.candidates = candidates
+        self.by_identity: Mapping[Hashable, T] = MappingProxyType(
+            {each.identity: each for each in candidates}
+        )
+        self.default = default
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.candidates)
@@ -198,7 +200,7 @@ class RegistryBuilder(Generic[T]):
         if not candidates:
             raise RegistrationRefused("without a name", "it offers no versions")
         function = candidates[0].function
-        by_identity: dict[Hashable, T] = {}
+        seen: set[Hashable] = set()
         if function in self._families:
             raise RegistrationRefused(function, "a function of this name is registered already")
         for candidate in candidates:
@@ -206,13 +208,13 @@ class RegistryBuilder(Generic[T]):
                 raise RegistrationRefused(
                     function, f"{candidate.title} calls itself {candidate.function}"
                 )
-            if candidate.identity in by_identity:
+            if candidate.identity in seen:
                 raise RegistrationRefused(function, f"{candidate.title} is offered twice")
-            by_identity[candidate.identity] = candidate
-        if default is not None and default.identity not in by_identity:
+            seen.add(candidate.identity)
+        if default is not None and default.identity not in seen:
             raise RegistrationRefused(function, f"{default.title} is not among its versions")
         ordered = tuple(sorted(candidates, key=lambda each: each.rank, reverse=True))
-        self._families[function] = Family(function, ordered, MappingProxyType(by_identity), default)
+        self._families[function] = Family(function, ordered, default)
 
     def build(self) -> Registry[T]:
         return Registry(self._families)

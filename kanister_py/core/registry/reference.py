@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel
-
 from kanister_py.core.registry.entries import Family, FunctionEntry
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import Version
@@ -105,7 +103,7 @@ def _is_open(model: Any) -> bool:
 
 
 def _fields_of(model: Any) -> Iterable[dict[str, Any]]:
-    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+    if not hasattr(model, "model_json_schema"):
         return
     schema = model.model_json_schema(by_alias=True)
     required = set(schema.get("required", ()))

@@ -1,32 +1,25 @@
 """What does versions.yaml say, and may it say so?
 
 The file is the record of every version that was ever released. Numbers are never
-used twice, so removed versions stay listed.
+used twice, so removed versions stay listed. It is read on every start, so it is
+read without a library for models; a published schema says the same to editors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date as Date  # noqa: N812 - a field is called date
-from typing import Annotated, Any, Final, Literal
-
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    PlainSerializer,
-    ValidationError,
-    WithJsonSchema,
-)
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.objects.documents import (
     Document,
+    Path,
+    kind_of,
     nearest,
     parse_document,
     text_of_path,
 )
-from kanister_py.core.objects.model import Record, problems_of
 from kanister_py.core.versions.deprecation import (
     WINDOW_IN_RELEASES,
     Listing,
@@ -35,236 +28,293 @@ from kanister_py.core.versions.deprecation import (
     Support,
     support_of,
 )
-from kanister_py.core.versions.semver import Version, parse_version
+from kanister_py.core.versions.semver import DEFAULT_VERSION, Version, parse_version
 
 API_VERSION: Final = "kanister-py.io/v1alpha1"
 KIND: Final = "FunctionVersions"
 STABLE_ANNOTATION: Final = "kanister-py.io/stable"
-_OUR_ANNOTATIONS = frozenset({STABLE_ANNOTATION})
-
-_NUMBER = "(0|[1-9][0-9]*)"
-_VERSION_PATTERN = rf"^v?{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-[0-9A-Za-z.-]+)?$"
+KINDS: Final = ("Blueprint", "Composition")
+_OUR_ANNOTATIONS: Final = (STABLE_ANNOTATION,)
 
 
-def _version_of(value: Any) -> Version:
-    if isinstance(value, Version):
-        return value
-    if not isinstance(value, str):
-        raise ValueError(f"Must be a version in quotes, such as 'v0.1.0', found {value!r}")
-    try:
-        return parse_version(value)
-    except InvalidVersion as error:
-        raise ValueError(str(error)) from None
-
-
-def _release_of(value: Any) -> Version:
-    version = _version_of(value)
-    if version.is_prerelease:
-        raise ValueError(f"A release of the record is no pre-release, found {version.bare}")
-    return version
-
-
-def _read_of(value: Any) -> Read:
-    if isinstance(value, Read):
-        return value
-    name, at, version = str(value).partition("@")
-    if not (name and at):
-        raise ValueError(
-            f"Must be a function and its version, as BackupData@v0.1.0, found {value!r}"
-        )
-    return Read(name, _version_of(version))
-
-
-def _date_of(value: Any) -> Any:
-    # A date in YAML stays text, as everywhere in Kubernetes.
-    if not isinstance(value, str):
-        return value
-    try:
-        return Date.fromisoformat(value)
-    except ValueError:
-        raise ValueError(f"Must be a date such as 2026-11-18, found {value!r}") from None
-
-
-_VERSION_SCHEMA = WithJsonSchema({"type": "string", "pattern": _VERSION_PATTERN})
-VersionField = Annotated[
-    Version, BeforeValidator(_version_of), PlainSerializer(str), _VERSION_SCHEMA
-]
-ReleaseField = Annotated[
-    Version,
-    BeforeValidator(_release_of),
-    PlainSerializer(lambda version: version.bare),
-    _VERSION_SCHEMA,
-]
-ReadField = Annotated[
-    Read,
-    BeforeValidator(_read_of),
-    PlainSerializer(str),
-    WithJsonSchema({"type": "string", "pattern": r"^[A-Za-z][A-Za-z0-9-]*@v?[0-9].*$"}),
-]
-
-
-class ReleaseRecord(Record):
-    """A release of the package: deprecation windows are counted in these."""
-
-    version: ReleaseField
-    date: Annotated[Date | None, BeforeValidator(_date_of)] = None
-
-
-def releases_of(records: Sequence[ReleaseRecord]) -> tuple[Release, ...]:
-    return tuple(Release(each.version, each.date) for each in records)
-
-
-class VersionRecord(Record):
-    """What the record says of one version of a function."""
-
-    since: ReleaseField = Field(description="The first release with this version")
-    deprecated_in: ReleaseField | None = Field(
-        default=None, description="The first release that warns of this version"
-    )
-    removed_in: ReleaseField | None = Field(
-        default=None, description="The first release that refuses this version"
-    )
-    replacement: VersionField | None = Field(default=None, description="The version to use instead")
-    renamed_args: dict[str, str] = Field(
-        default_factory=dict,
-        description="Arguments that the replacement knows under another name: old to new",
-    )
-    reads: list[ReadField] = Field(
-        default_factory=list, description="Versions of functions whose results this one reads"
-    )
-    message: str = Field(default="", description="What a user of this version should know")
-    annotations: dict[str, str] = Field(
-        default_factory=dict, description='kanister-py.io/stable: "true" marks the stable version'
-    )
-
-    def listing(self) -> Listing:
-        return Listing(
-            since=self.since,
-            deprecated_in=self.deprecated_in,
-            removed_in=self.removed_in,
-            replacement=self.replacement,
-            renamed_args=self.renamed_args,
-            reads=tuple(self.reads),
-            message=self.message,
-            annotations=self.annotations,
-        )
-
-    @property
-    def is_stable(self) -> bool:
-        return self.annotations.get(STABLE_ANNOTATION) == "true"
-
-
-VersionText = Annotated[str, AfterValidator(lambda text: str(_version_of(text)) and text)]
-
-
-class FunctionRecord(Record):
+class FunctionRecord(NamedTuple):
     """A function and every version of it that was ever released."""
 
-    kind: Literal["Blueprint", "Composition"]
-    versions: dict[VersionText, VersionRecord] = Field(min_length=1)
+    kind: str
+    versions: Mapping[Version, Listing]
+    texts: Mapping[Version, str]
+    """How each version is spelt in the file."""
+
+    @property
+    def stable(self) -> Version | None:
+        return next((version for version in self.versions if _is_stable(self, version)), None)
 
 
-class Lifecycle(Record):
-    """The same for one function that somebody else's package brings, counted in its releases."""
-
-    releases: list[ReleaseRecord] = Field(min_length=1)
-    versions: dict[VersionText, VersionRecord]
-
-    def listed(self) -> dict[Version, Listing]:
-        return {parse_version(text): each.listing() for text, each in self.versions.items()}
+def _is_stable(record: FunctionRecord, version: Version) -> bool:
+    return record.versions[version].annotations.get(STABLE_ANNOTATION) == "true"
 
 
-class Catalogue(Record):
+class Catalogue(NamedTuple):
     """The whole record."""
 
-    api_version: Literal["kanister-py.io/v1alpha1"]
-    kind: Literal["FunctionVersions"]
-    releases: list[ReleaseRecord] = Field(min_length=1)
-    functions: dict[str, FunctionRecord]
+    releases: tuple[Release, ...]
+    functions: Mapping[str, FunctionRecord]
 
-    def listed(self, function: str) -> dict[Version, Listing]:
+    def listed(self, function: str) -> Mapping[Version, Listing]:
         """Give the versions of a function; an unknown function has none."""
         record = self.functions.get(function)
-        if record is None:
-            return {}
-        return {parse_version(text): each.listing() for text, each in record.versions.items()}
+        return record.versions if record else {}
 
     def stable_version(self, function: str) -> Version | None:
         record = self.functions.get(function)
-        if record is None:
-            return None
-        return next(
-            (parse_version(v) for v, each in record.versions.items() if each.is_stable), None
-        )
+        return record.stable if record else None
 
-    def release_list(self) -> tuple[Release, ...]:
-        return releases_of(self.releases)
+
+class Lifecycle(NamedTuple):
+    """The same for one function that somebody else's package brings, counted in its releases."""
+
+    releases: tuple[Release, ...]
+    versions: Mapping[Version, Listing]
 
 
 def parse_catalogue(source: str | bytes, file: str, release: Version) -> Catalogue:
     """Read the record, and refuse it with everything that is wrong with it as of `release`."""
-    document = parse_document(source, file)
-    catalogue, problems, unread = _readable_part(document)
-    if catalogue is not None:
-        problems += [
-            document.problem(path, message)
-            for path, message in _wrongs_of(catalogue, release, unread)
-        ]
-    if catalogue is None or problems:
-        raise InvalidDocument(problems)
+    reader = _Reader(parse_document(source, file))
+    reader.known((), ("apiVersion", "kind", "releases", "functions"))
+    reader.one_of(("apiVersion",), (API_VERSION,))
+    reader.one_of(("kind",), (KIND,))
+    releases = reader.releases(("releases",))
+    functions = {name: reader.function(("functions", name)) for name in reader.map(("functions",))}
+    catalogue = Catalogue(releases, functions)
+    for path, message in _wrongs_of(catalogue, release, reader.broken_functions()):
+        reader.refuse(path, message)
+    reader.finish()
     return catalogue
 
 
-def _readable_part(document: Document) -> tuple[Catalogue | None, list[Problem], frozenset[str]]:
-    """Read what can be read, so that one bad key does not hide what is wrong elsewhere.
-
-    Gives the record without the functions that hold a problem, the problems, and
-    the names of those functions.
-    """
-    try:
-        return Catalogue.model_validate(document.value), [], frozenset()
-    except ValidationError as error:
-        problems = problems_of(Catalogue, error, document)
-        places = [each["loc"] for each in error.errors(include_url=False)]
-    unread = frozenset(str(place[1]) for place in places if place[0] == "functions" and place[1:])
-    if any(place[0] != "functions" or not place[1:] for place in places if place):
-        return None, problems, unread
-    functions = {
-        name: each for name, each in document.value["functions"].items() if name not in unread
-    }
-    rest = Catalogue.model_validate({**document.value, "functions": functions})
-    return rest, problems, unread
+def parse_lifecycle(written: Any, title: str) -> Lifecycle:
+    """Read what the author of a plugin says of the versions of one function."""
+    reader = _Reader(Document.of(written, title))
+    reader.known((), ("releases", "versions"))
+    releases = reader.releases(("releases",))
+    versions, _ = reader.versions(("versions",))
+    reader.finish()
+    return Lifecycle(releases, versions)
 
 
-_Wrong = tuple[tuple[str | int, ...], str]
+class _Reader:
+    """Takes a document apart and keeps every problem, so that all are told at once."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._problems: list[tuple[Path, Problem]] = []
+
+    def refuse(self, path: Path, message: str) -> None:
+        self._problems.append((path, self._document.problem(path, message)))
+
+    def broken_functions(self) -> frozenset[str]:
+        """Name the functions of which something could not be read."""
+        return frozenset(
+            str(path[1]) for path, _ in self._problems if path[:1] == ("functions",) and path[1:]
+        )
+
+    def finish(self) -> None:
+        if self._problems:
+            raise InvalidDocument([problem for _, problem in self._problems])
+
+    def value(self, path: Path) -> Any:
+        node = self._document.node_at(path)
+        return node.value if node is not None else None
+
+    def map(self, path: Path, *, required: bool = True) -> Mapping[str, Any]:
+        found = self.value(path)
+        if isinstance(found, dict):
+            return found
+        if found is not None:
+            self.refuse(path, f"Must be a map, found {_shown(found)}")
+        elif required:
+            self.refuse(path, "Is required")
+        return {}
+
+    def known(self, path: Path, keys: Sequence[str]) -> None:
+        for key in self.map(path):
+            if key not in keys:
+                near = nearest(key, keys)
+                meant = (
+                    f"did you mean {' or '.join(near)}?"
+                    if near
+                    else f"known here: {', '.join(sorted(keys))}"
+                )
+                self.refuse((*path, key), f"Unknown key {key!r}; {meant}")
+
+    def text(self, path: Path) -> str:
+        found = self.value(path)
+        if found is None or isinstance(found, str):
+            return found or ""
+        self.refuse(path, f"Must be text, found {_shown(found)}")
+        return ""
+
+    def one_of(self, path: Path, choices: Sequence[str]) -> str:
+        found = self.value(path)
+        if isinstance(found, str) and found in choices:
+            return found
+        wanted = " or ".join(choices)
+        said = "Is required" if found is None else f"Must be {wanted}, found {_shown(found)}"
+        self.refuse(path, said)
+        return choices[0]
+
+    def version(self, path: Path) -> Version | None:
+        found = self.value(path)
+        if found is None:
+            return None
+        if not isinstance(found, str):
+            self.refuse(path, f"Must be a version, as text such as v0.1.0, found {_shown(found)}")
+            return None
+        try:
+            return parse_version(found)
+        except InvalidVersion as error:
+            self.refuse(path, error.message)
+            return None
+
+    def release(self, path: Path, *, required: bool = False) -> Version | None:
+        found = self.version(path)
+        if found is None and required and self.value(path) is None:
+            self.refuse(path, "Is required")
+        if found is not None and found.is_prerelease:
+            self.refuse(path, f"Must be a release, found the pre-release {found.bare}")
+            return None
+        return found
+
+    def releases(self, path: Path) -> tuple[Release, ...]:
+        found = []
+        for index in range(len(self.list(path, required=True))):
+            here = (*path, index)
+            self.known(here, ("version", "date"))
+            version = self.release((*here, "version"), required=True)
+            if version is not None:
+                found.append(Release(version, self.date((*here, "date"))))
+        return tuple(found)
+
+    def date(self, path: Path) -> Date | None:
+        text = self.text(path)
+        if not text:
+            return None
+        try:
+            return Date.fromisoformat(text)
+        except ValueError:
+            self.refuse(path, f"Must be a date such as 2026-11-18, found {text!r}")
+            return None
+
+    def list(self, path: Path, *, required: bool = False) -> Sequence[Any]:
+        found = self.value(path)
+        if isinstance(found, list) and (found or not required):
+            return found
+        if found is not None and not isinstance(found, list):
+            self.refuse(path, f"Must be a list, found {_shown(found)}")
+        elif required:
+            self.refuse(path, "Is required")
+        return ()
+
+    def texts(self, path: Path) -> dict[str, str]:
+        return {key: self.text((*path, key)) for key in self.map(path, required=False)}
+
+    def function(self, path: Path) -> FunctionRecord:
+        self.known(path, ("kind", "versions"))
+        kind = self.one_of((*path, "kind"), KINDS)
+        versions, texts = self.versions((*path, "versions"))
+        return FunctionRecord(kind, versions, texts)
+
+    def versions(self, path: Path) -> tuple[dict[Version, Listing], dict[Version, str]]:
+        versions: dict[Version, Listing] = {}
+        texts: dict[Version, str] = {}
+        found = self.map(path)
+        if not found and self.value(path) is not None:
+            self.refuse(path, "Lists no version")
+        for text in found:
+            here = (*path, text)
+            try:
+                version = parse_version(text)
+            except InvalidVersion as error:
+                self.refuse(here, error.message)
+                continue
+            if version in texts:
+                self.refuse(here, f"The same version as {texts[version]}")
+                continue
+            texts[version] = text
+            versions[version] = self.listing(here)
+        return versions, texts
+
+    def listing(self, path: Path) -> Listing:
+        self.known(path, _LISTING_KEYS)
+        return Listing(
+            since=self.release((*path, "since"), required=True),
+            deprecated_in=self.release((*path, "deprecatedIn")),
+            removed_in=self.release((*path, "removedIn")),
+            replacement=self.version((*path, "replacement")),
+            renamed_args=self.texts((*path, "renamedArgs")),
+            reads=self.reads((*path, "reads")),
+            message=self.text((*path, "message")),
+            annotations=self.texts((*path, "annotations")),
+        )
+
+    def reads(self, path: Path) -> tuple[Read, ...]:
+        found = []
+        for index, text in enumerate(self.list(path)):
+            name, at, number = str(text).partition("@")
+            try:
+                if not (name and at and isinstance(text, str)):
+                    wanted = "Must be a function and its version, as BackupData@v0.1.0"
+                    self.refuse((*path, index), f"{wanted}, found {_shown(text)}")
+                else:
+                    found.append(Read(name, parse_version(number)))
+            except InvalidVersion as error:
+                self.refuse((*path, index), error.message)
+        return tuple(found)
+
+
+_LISTING_KEYS: Final = (
+    "since",
+    "deprecatedIn",
+    "removedIn",
+    "replacement",
+    "renamedArgs",
+    "reads",
+    "message",
+    "annotations",
+)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict | list) or value is None:
+        return kind_of(value)
+    text = repr(value) if isinstance(value, str) else str(value).lower()
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+_Wrong = tuple[Path, str]
 
 
 def _wrongs_of(catalogue: Catalogue, release: Version, unread: frozenset[str]) -> Iterator[_Wrong]:
+    """Find what no part says by itself; functions that could not be read are left alone."""
     yield from _wrong_releases(catalogue)
     releases = [each.version for each in catalogue.releases]
     find = _reader(catalogue, unread)
     for name, record in catalogue.functions.items():
+        if name in unread:
+            continue
         here = ("functions", name, "versions")
-        texts: dict[Version, str] = {}
-        for text in record.versions:
-            version = parse_version(text)
-            if version in texts:
-                yield (*here, text), f"The same version as {texts[version]}"
-            texts.setdefault(version, text)
-        records = {version: record.versions[text] for version, text in texts.items()}
-        listings = {version: each.listing() for version, each in records.items()}
-        for where, message in wrong_listings(listings, releases, release, find):
-            yield (*here, texts[where[0]], *where[1:]), message
-        stable = [version for version, each in records.items() if each.is_stable]
+        for where, message in wrong_listings(record.versions, releases, release, find):
+            yield (*here, record.texts[where[0]], *where[1:]), message
+        stable = [version for version in record.versions if _is_stable(record, version)]
         for version in stable[1:]:
             yield (
-                (*here, texts[version], "annotations", STABLE_ANNOTATION),
+                (*here, record.texts[version], "annotations", STABLE_ANNOTATION),
                 f"Marked stable, and so is {stable[0]}: one version of a function is stable",
             )
-        for version, each in records.items():
-            for key, message in _wrong_annotations(each):
-                yield (*here, texts[version], "annotations", key), message
-        for message in wrong_stable(listings, stable[0] if stable else None, release):
+        for version, listing in record.versions.items():
+            for key, message in _wrong_annotations(listing):
+                yield (*here, record.texts[version], "annotations", key), message
+        for message in wrong_stable(record.versions, stable[0] if stable else None, release):
             yield here, message
 
 
@@ -277,14 +327,13 @@ def _reader(catalogue: Catalogue, unread: frozenset[str]) -> Callable[[Read], Li
     return find
 
 
-def _wrong_annotations(record: VersionRecord) -> Iterator[tuple[str, str]]:
-    for key, value in record.annotations.items():
+def _wrong_annotations(listing: Listing) -> Iterator[tuple[str, str]]:
+    for key, value in listing.annotations.items():
         if key in _OUR_ANNOTATIONS:
             if value not in ("true", "false"):
                 yield key, f'Must be "true" or "false", found {value!r}'
         elif key.startswith("kanister-py.io/"):
-            near = nearest(key, sorted(_OUR_ANNOTATIONS))
-            meant = " or ".join(near or sorted(_OUR_ANNOTATIONS))
+            meant = " or ".join(nearest(key, _OUR_ANNOTATIONS) or _OUR_ANNOTATIONS)
             yield key, f"Unknown annotation; did you mean {meant}?"
 
 
@@ -457,8 +506,9 @@ def wrong_stable(
 ) -> Iterator[str]:
     """Say what is wrong with a function's stable version, or with its absence."""
     if stable is None:
-        default = Version(0, 0, 0)
-        if default not in listings and any(each.removed_in is None for each in listings.values()):
+        if DEFAULT_VERSION not in listings and any(
+            each.removed_in is None for each in listings.values()
+        ):
             yield (
                 "No version is stable and there is no v0.0.0: a phase that names no version "
                 f'gets none; mark one with {STABLE_ANNOTATION}: "true"'
@@ -487,8 +537,9 @@ def changes_refused(before: Catalogue, after: Catalogue) -> list[Problem]:
                 for message in _changed(version, listing, new.get(version))
             )
         stable = before.stable_version(name)
-        moved = stable is not None and stable != after.stable_version(name)
-        if moved and stable in new and new[stable].deprecated_in is None:
+        kept = new.get(stable) if stable is not None else None
+        moved = stable != after.stable_version(name)
+        if moved and kept is not None and kept.deprecated_in is None:
             path = ("functions", name, "versions", str(stable), "deprecatedIn")
             message = f"{stable} was stable in the last release; deprecate it when the mark moves"
             problems.append(Problem("versions.yaml", 0, 0, text_of_path(path), message))
@@ -505,14 +556,3 @@ def _changed(version: Version, old: Listing, new: Listing | None) -> Iterable[st
         old.removed_in is not None and new.removed_in < old.removed_in
     ):
         yield f"{version} was promised until {old.removed_in.bare}; it cannot go sooner"
-
-
-def schema_of_catalogue() -> dict[str, Any]:
-    """Give the JSON schema of versions.yaml, for editors and other tools."""
-    schema = Catalogue.model_json_schema(by_alias=True)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "https://kanister-py.io/schemas/versions.schema.json",
-        **schema,
-        "title": "versions.yaml of kanister_py",
-    }

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
 from kanister_py.core.versions.semver import Version
 
-
-def _nothing() -> Mapping[str, str]:
-    return MappingProxyType({})
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 WINDOW_IN_RELEASES = 2
 """How many releases a deprecated version is still served for, at the least."""
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(NamedTuple):
     """One release of the package that brings functions, past or planned."""
 
     version: Version
     date: date | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """A version of a function whose results another version can read."""
 
     function: str
@@ -38,18 +34,17 @@ class Read:
         return f"{self.function}@{self.version}"
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """What the record says of one version of a function."""
 
     since: Version | None = None
     deprecated_in: Version | None = None
     removed_in: Version | None = None
     replacement: Version | None = None
-    renamed_args: Mapping[str, str] = field(default_factory=_nothing)
+    renamed_args: Mapping[str, str] = _NOTHING
     reads: tuple[Read, ...] = ()
     message: str = ""
-    annotations: Mapping[str, str] = field(default_factory=_nothing)
+    annotations: Mapping[str, str] = _NOTHING
 
 
 class Support(StrEnum):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from semver import Version as SemVer
@@ -119,11 +118,7 @@ class Comparator(NamedTuple):
     past: Version | None
     named: tuple[int, int, int] | None
 
-    def accepts(self, version: Version) -> bool:
-        return self.test(version, self.low, self.past)
 
-
-@dataclass(frozen=True, slots=True)
 class Range:
     """Alternatives, each a list of conditions that must all hold.
 
@@ -131,17 +126,24 @@ class Range:
     numbers, so that nobody gets one unasked.
     """
 
-    text: str
-    alternatives: tuple[tuple[Comparator, ...], ...]
+    __slots__ = ("alternatives", "text")
+
+    def __init__(self, text: str, alternatives: tuple[tuple[Comparator, ...], ...]) -> None:
+        self.text = text
+        self.alternatives = alternatives
 
     def __contains__(self, version: Version) -> bool:
-        return any(
-            all(comparator.accepts(version) for comparator in comparators)
-            and (
-                not version.is_prerelease or any(each.named == version.base for each in comparators)
-            )
-            for comparators in self.alternatives
-        )
+        must_be_named = version.order is not _RELEASE and version.is_prerelease
+        for comparators in self.alternatives:
+            is_named = not must_be_named
+            for test, low, past, named in comparators:
+                if not test(version, low, past):
+                    break
+                is_named = is_named or named == version[:3]
+            else:
+                if is_named:
+                    return True
+        return False
 
     def __str__(self) -> str:
         return self.text
@@ -154,18 +156,21 @@ _COMPARATOR = re.compile(
     re.ASCII,
 )
 _SEPARATOR = re.compile(r"\s*,\s*|\s+")
-_RANGE_MARKS = frozenset("<>=!~^,| ")
+_RANGE_MARK = re.compile(r"[<>=!~^,| ]")
 
 
 def is_range(text: str) -> bool:
     """Tell a text that must be read as a range from one that must be a version."""
-    return not _RANGE_MARKS.isdisjoint(text.strip())
+    return _RANGE_MARK.search(text.strip()) is not None
 
 
 def parse_range(text: str) -> Range:
     """Read a range: `= != > >= < <= ~ ^`, space or comma for and, `||` for or."""
     if len(text) > 4 * _MOST_CHARACTERS:
         raise InvalidRange(text[:32] + "...", f"longer than {4 * _MOST_CHARACTERS} characters")
+    single = _COMPARATOR.fullmatch(text)
+    if single:
+        return Range(text, ((_comparator(text, single),),))
     return Range(text, tuple(_conjunction(text, part) for part in text.split("||")))
 
 
@@ -204,8 +209,8 @@ def _comparator(text: str, match: re.Match[str]) -> Comparator:
     else:
         raise InvalidRange(text, f"{version} has too few numbers", f"write ~{version}")
     named = low.base if rest and low.is_prerelease else None
-    if operator == "~":
-        past = Version(low.major, low.minor + 1, 0) if minor else past
+    if operator == "~" and patch is not None:
+        past = Version(low.major, low.minor + 1, 0)
     elif operator == "^":
         past = _past_caret(low, minor is not None, patch is not None)
     return Comparator(_TESTS[operator or "="], low, past, named)

@@ -274,7 +274,6 @@ plain text
 {{ hasKey .Options "x" }}
 {{ hasKey .Object "kind" }}
 {{ keys .Options }}
-{{ get .Options "x" }}
 {{ kindOf .Options }} {{ kindOf .Profile }} {{ kindOf .Secrets.creds }} {{ kindOf .Secrets.creds.Data.user }}
 {{ typeOf .Options }} {{ typeOf .Profile }} {{ typeOf .Secrets.creds }} {{ typeOf .Phases }} {{ typeOf .Object }} {{ typeOf .StatefulSet.Containers }}
 {{ typeOf .Profile.Location.Type }} {{ typeOf .Time }} {{ typeOf .Object.spec.none }} {{ typeOf .Deployment }} {{ typeOf . }}
@@ -1188,7 +1187,6 @@ DICTS = r"""
 {{ dict "b" 1 "a" 2 | toJson }} {{ dict "a" (dict "b" (list 1 2 nil)) | toPrettyJson }} {{ toPrettyJson .none }} {{ toPrettyJson .nodict }} {{ toPrettyJson .mixed }}
 {{ toJson .html }} {{ toJson "\u2028\u2029\x00\x1f\x7f\t\n\r\b\f\\/" }} {{ toJson .unicode }} {{ toJson .bytes }} {{ toJson .time }} {{ toJson .huge }} {{ toJson .tiny }} {{ toJson .whole }} {{ toJson .nan }} {{ toJson (list .inf) }} {{ toJson (dict "<" "&>") }} {{ toJson 1e-7 }} {{ toJson 1e20 }} {{ toJson 1e21 }} {{ toJson 'a' }} {{ toJson 100000.0 }} {{ toJson .binary }} {{ toJson "\xff" }}
 {{ toJson 1i }} {{ toJson .bytesmap }} {{ toJson .nil }} {{ toJson . | len | lt 100 }}
-{{ get .dict "a" }}|{{ get .dict "zz" }}|{{ dig "c" "d" "x" .dict }}|{{ dig "c" "zz" "x" .dict }}
 {{ "k" | dict "a" }} {{ tuple "a" | first }}
 """
 
@@ -1405,6 +1403,112 @@ CRYPTO = r"""
 {{ shuffle 1 }}
 """
 
+# Names that only sprig 3 has.
+NEWER = r"""
+{{ get .dict "a" }}|{{ get .dict "zz" }}|{{ get .nodict "a" }}
+{{ get .textmap "k1" }}
+{{ dig "c" "d" "x" .dict }} {{ dig "c" "zz" "x" .dict }} {{ dig "zz" "d" "x" .dict }} {{ dig "a" "x" .dict }}
+{{ dig "a" "b" "x" .dict }}
+{{ dig "a" .dict }}
+{{ dig "a" "x" .textmap }}
+{{ dig "a" "x" .nil }}
+{{ dig 1 "x" .dict }}
+{{ dig "c" "d" "e" "x" .dict }}
+{{ all 1 "a" true }} {{ all }} {{ all 1 "" }} {{ any 0 "" }} {{ any }} {{ any 0 1 }} {{ all .list .none }}
+{{ fromJson "{"a": [1, 2.5, "x", null, true], "b": {}}" }} {{ fromJson "bad" }} {{ fromJson "" }} {{ (fromJson "{"a": {"b": 1}}").a.b }} {{ typeOf (fromJson "1") }} {{ typeOf (fromJson "[]") }} {{ fromJson ""\u00e9\ud83c\udf89\n\/"" }} {{ fromJson " 1e3 " }} {{ fromJson ""\ud800"" | printf "%q" }} {{ fromJson "{"a":1,"a":2}" }} {{ fromJson "1e400" }} {{ fromJson "-0" }}
+{{ mustFromJson "bad" }}
+{{ mustFromJson "" }}
+{{ mustFromJson "{" }}
+{{ mustFromJson "[1,]" }}
+{{ mustFromJson "[1 2]" }}
+{{ mustFromJson "{"a" 1}" }}
+{{ mustFromJson "{"a":1 "b"}" }}
+{{ mustFromJson "{a:1}" }}
+{{ mustFromJson "{"a":1,}" }}
+{{ mustFromJson "tru" }}
+{{ mustFromJson "trux" }}
+{{ mustFromJson "nul" }}
+{{ mustFromJson "falze" }}
+{{ mustFromJson "01" }}
+{{ mustFromJson "1." }}
+{{ mustFromJson "1.x" }}
+{{ mustFromJson "1e" }}
+{{ mustFromJson "1e+x" }}
+{{ mustFromJson "-" }}
+{{ mustFromJson "-x" }}
+{{ mustFromJson "1 2" }}
+{{ mustFromJson ""a" }}
+{{ mustFromJson ""\x"" }}
+{{ mustFromJson ""\u12g4"" }}
+{{ mustFromJson ""
+"" }}
+{{ mustFromJson ""\u12" }}
+{{ mustFromJson "'a'" }}
+{{ mustFromJson "é" }}
+{{ mustFromJson "" }}
+{{ mustFromJson "1e999" }}
+{{ mustFromJson "[1, 2" }}
+{{ mustFromJson "{"a": [1}" }}
+{{ mustFromJson "\" }}
+{{ mustFromJson "{"a":1}" | toJson }} {{ mustToJson .dict }} {{ mustToPrettyJson .dict }} {{ toRawJson .html }} {{ mustToRawJson .html }} {{ toRawJson (dict "<" "& ") }}
+{{ mustToJson .nan }}
+{{ mustToJson .inf }}
+{{ mustToPrettyJson (list .nan) }}
+{{ toRawJson .nan }}
+{{ mustToJson 1i }}
+{{ chunk 2 (list 1 2 3) }} {{ chunk 3 (list 1 2 3) }} {{ chunk 5 (list 1) }} {{ chunk 2 (list) }} {{ chunk 2 .texts | toJson }} {{ typeOf (chunk 1 .list) }} {{ mustChunk 2 .list }}
+{{ chunk 0 .list }}
+{{ chunk -1 .list }}
+{{ chunk 2 "a" }}
+{{ chunk "2" .list }}
+{{ seq 5 }} {{ seq -3 }} {{ seq 2 5 }} {{ seq 5 2 }} {{ seq 0 2 10 }} {{ seq 10 -3 0 }} {{ seq 0 -2 10 }} {{ seq 10 2 0 }} {{ seq }} {{ seq 0 }} {{ seq 1 1 }} {{ seq 1 2 3 4 }} {{ seq 2 1 2 }}
+{{ add1f 1.5 }} {{ add1f "x" }} {{ addf 0.1 0.2 }} {{ addf }} {{ addf 1 2 "3.5" }} {{ subf 1 0.9 }} {{ subf 5 }} {{ mulf 1.1 1.1 }} {{ mulf 3 }} {{ divf 10 4 }} {{ divf 1 3 }} {{ divf 2 3 }} {{ divf -2 3 }} {{ maxf 1 2.5 "3" }} {{ minf 1 -2.5 }} {{ maxf 1 .nan }} {{ addf 1e300 1e300 }} {{ mulf 1e200 1e200 }} {{ divf 1e-20 3 }}
+{{ divf 1 0 }}
+{{ addf .nan 1 }}
+{{ addf .inf }}
+{{ subf }}
+{{ duration 90 }} {{ duration "90" }} {{ duration "x" }} {{ duration 86400 }} {{ duration .i64 }} {{ duration "-5" }} {{ duration 1.5 }} {{ duration "99999999999" }} {{ duration "99999999999999999999" }}
+{{ durationRound "2h10m5s" }} {{ durationRound "36h" }} {{ durationRound "900h" }} {{ durationRound "10000h" }} {{ durationRound "59s" }} {{ durationRound "1s" }} {{ durationRound "bad" }} {{ durationRound .i64 }} {{ durationRound "-2h" }} {{ durationRound "61s" }} {{ durationRound 5 }} {{ durationRound "500ms" }}
+{{ mustDateModify "1h" .time }} {{ must_date_modify "-1m" .time }} {{ mustToDate "2006-01-02" "2020-01-02" }}
+{{ mustDateModify "bad" .time }}
+{{ mustDateModify "1d" .time }}
+{{ mustDateModify "" .time }}
+{{ mustDateModify "1" .time }}
+{{ mustToDate "2006-01-02" "bad" }}
+{{ mustToDate "2006-01-02" "2020-13-02" }}
+{{ mustToDate "2006-01-02" "2020-02-30" }}
+{{ mustToDate "2006-01-02" "2020-01-02x" }}
+{{ mustToDate "15:04" "25:00" }}
+{{ mustToDate "2006-01-02T15:04:05Z07:00" "2020-01-02 03:04:05Z" }}
+{{ mustToDate "" "x" }}
+{{ sha512sum "a" }} {{ osBase "a/b" }} {{ osDir "a/b" }} {{ osClean "a/../b" }} {{ osExt "a.b" }} {{ osIsAbs "/a" }} {{ osBase "" }} {{ osDir "" }} {{ osDir "/" }} {{ osExt "a/b" }} {{ osClean "//a" }}
+{{ regexQuoteMeta "1.5-2.0?" }} {{ regexQuoteMeta "[a]{b}^$é\|" }} {{ mustRegexMatch "a" "cat" }} {{ mustRegexFind "[a-z]" "1a" }} {{ mustRegexFindAll "a" "aa" -1 }} {{ mustRegexReplaceAll "(a)" "aa" "$1b" }} {{ mustRegexReplaceAllLiteral "a" "aa" "$1" }} {{ mustRegexSplit "," "a,b" -1 }}
+{{ mustRegexMatch "(" "x" }}
+{{ mustRegexFind "[" "x" }}
+{{ mustRegexFindAll "*" "x" -1 }}
+{{ mustRegexReplaceAll "a**" "x" "y" }}
+{{ mustRegexReplaceAllLiteral "\8" "x" "y" }}
+{{ mustRegexSplit "x{2,1}" "x" -1 }}
+{{ mustAppend .list 1 }} {{ mustPush .list 1 }} {{ mustPrepend .list 1 }} {{ mustFirst .list }} {{ mustLast .list }} {{ mustRest .list }} {{ mustInitial .list }} {{ mustReverse .list }} {{ mustUniq .list }} {{ mustWithout .list "a" }} {{ mustHas "a" .list }} {{ mustSlice .list 1 2 }} {{ mustCompact .mixed }} {{ mustDeepCopy .dict }}
+{{ mustAppend 1 1 }}
+{{ mustFirst "x" }}
+{{ mustSlice 5 }}
+{{ mustHas 1 "x" }}
+{{ mustCompact .dict }}
+{{ mustMerge (dict "a" 1) (dict "b" 2) | toJson }} {{ mustMergeOverwrite (dict "a" 1) (dict "a" 2) | toJson }}
+{{ randInt 5 6 }} {{ randBytes 0 }} {{ randBytes 3 | len }} {{ randInt 0 10 | lt 100 }}
+{{ randInt 5 5 }}
+{{ randInt 6 5 }}
+{{ htpasswd "a:b" "c" }}
+{{ bcrypt "x" | len }}
+{{ $k := genPrivateKey "ecdsa" }}{{ $c := genCAWithKey "ca" 1 $k }}{{ eq $c.Key $k }}
+{{ genCAWithKey "ca" 1 "nope" }}
+{{ genSelfSignedCertWithKey "x" nil nil 1 "-----BEGIN FOO-----
+AAAA
+-----END FOO-----
+" }}
+"""
+
 
 def templates_of(block: str) -> Iterator[str]:
     """Say which templates a block holds: a line each, but for a line that goes on in the next."""
@@ -1460,6 +1564,16 @@ def _cases() -> Iterator[Asked]:
         )
     for constraint, version in product(CONSTRAINTS, SEMVERS[:13]):
         yield Asked(f'{{{{ semverCompare "{constraint}" "{version}" }}}}')
+
+
+def newer_cases() -> Iterator[Asked]:
+    """Say which cases only sprig 3 answers."""
+    seen: set[str] = set()
+    for template in templates_of(NEWER):
+        for each in (template, *(actions_of(template) if template.count("{{") > 2 else ())):
+            if each not in seen:
+                seen.add(each)
+                yield Asked(each, now=NOW)
 
 
 def actions_of(template: str) -> Iterator[str]:

@@ -1,0 +1,56 @@
+"""How long until a command answers, as multiples of starting Python at all?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.bench.measure import Row, median_seconds
+
+TITLE = "Cold start, median of 20"
+
+BLUEPRINT = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata: {name: hello}
+actions:
+  hello:
+    phases:
+      - func: KubeTask
+        name: greet
+        args:
+          namespace: "{{ .Namespace.Name }}"
+          image: busybox
+          command: [sh, -c, "echo hello"]
+"""
+
+
+def rows() -> list[Row]:
+    script = Path(sys.executable).parent / "kanister-py"
+
+    def cost(*command: str) -> float:
+        return median_seconds(lambda: subprocess.run(command, capture_output=True, check=False), 20)
+
+    with tempfile.TemporaryDirectory(dir=_build()) as folder:
+        blueprint = Path(folder) / "blueprint.yaml"
+        blueprint.write_text(BLUEPRINT)
+        floor = cost(sys.executable, "-I", "-c", "pass")
+        measured = [Row("python -I -c pass", f"{floor * 1000:.0f} ms", "the floor")]
+        for words, most in (
+            (["--version"], 6),
+            (["--help"], 6),
+            (["functions", "list"], 14),
+            (["lint", str(blueprint)], 18),
+        ):
+            ratio = cost(str(script), *words) / floor
+            name = f"kanister-py {' '.join(words[:2] if words[0] == 'functions' else words[:1])}"
+            measured.append(Row(name, f"{ratio:.1f}x", f"<= {most}x", ratio <= most))
+    return measured
+
+
+def _build() -> Path:
+    build = Path(__file__).parent.parent.parent / "build"
+    build.mkdir(exist_ok=True)
+    return build

@@ -1,0 +1,53 @@
+"""How is something measured so that the figure means the same on every machine?
+
+Against a peer in the same run: what counts is the ratio.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was measured, and against what."""
+
+    name: str
+    found: str
+    wanted: str
+    holds: bool | None = None
+    """None where there is nothing to hold: the row is for reading."""
+
+
+def median_seconds(call: Callable[[], object], times: int) -> float:
+    return statistics.median(_seconds(call) for _ in range(times))
+
+
+def best_seconds(call: Callable[[], object], rounds: int = 7, calls: int = 1000) -> float:
+    """The time of one call in the quietest of several rounds."""
+
+    def round_() -> None:
+        for _ in range(calls):
+            call()
+
+    return min(_seconds(round_) for _ in range(rounds)) / calls
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def print_table(title: str, rows: list[Row]) -> bool:
+    """Print rows as one table, and say whether all that should hold does."""
+    print(f"\n{title}")
+    width = max((len(row.name) for row in rows), default=0)
+    found = max((len(row.found) for row in rows), default=0)
+    for row in rows:
+        mark = {True: "ok  ", False: "MISS", None: "    "}[row.holds]
+        print(f"  {mark} {row.name:{width}}  {row.found:>{found}}  {row.wanted}")
+    return all(row.holds is not False for row in rows)
