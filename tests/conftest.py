@@ -15,6 +15,17 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail where every gate must run and one was skipped: a skipped gate is not a passed one."""
+    if not os.environ.get("KANISTER_PY_EVERY_GATE"):
+        return
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter is not None else []
+    if reporter is not None and skipped:
+        reporter.write_line(f"KANISTER_PY_EVERY_GATE: {len(skipped)} were skipped", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     return REPOSITORY
