@@ -18,16 +18,10 @@ from kanister_py.cli.files import find_inputs, read_input
 from kanister_py.cli.output import error_lines, say, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import Target, add_target_release, releases_at, unplanned
-from kanister_py.core.blueprints.lint.check import (
-    RULES,
-    UNREADABLE,
-    Report,
-    Source,
-    exit_code_of,
-    lint_sources,
-)
+from kanister_py.core.blueprints.lint.check import RULES, Report, exit_code_of, lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, finding_of, in_order
+from kanister_py.core.blueprints.lint.reading import UNREADABLE, Source
 from kanister_py.core.blueprints.lint.versions import REMOVED
 from kanister_py.core.errors import InvalidDocument
 

@@ -115,7 +115,8 @@ def _upgraded(
         for preference in preferences_of(found, blueprints):
             _plan_preference(preference, contents.documents, context, plan)
     after, made, failed = _carry_out(text, contents.documents, plan.wishes)
-    left = [*plan.left, *(_unsafe(each) for each in failed)]
+    unread = [each for each in contents.findings if each.severity is Severity.ERROR]
+    left = [*unread, *plan.left, *(_unsafe(each) for each in failed)]
     return Upgraded(source.file, text, after, tuple(each.change for each in made), tuple(left))
 
 

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kanister_py.cli.files import find_inputs, read_input
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.objects.documents import MAX_BYTES
+
+
+class TestPaths:
+    def test_of_folders_give_all_yaml_and_json_below_them_in_order(self, tmp_path: Path) -> None:
+        for name in ("b.yml", "a/z.yaml", "a/x.json", "a/notes.txt", ".git/c.yaml", "a.yaml"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text("a: 1\n")
+        found, problems = find_inputs([str(tmp_path)])
+        names = [os.path.relpath(each.name, tmp_path) for each in found]
+        assert names == ["a.yaml", "b.yml", "a/x.json", "a/z.yaml"]
+        assert not any(each.is_named for each in found)
+        assert problems == []
+
+    def test_given_twice_are_read_once(self, tmp_path: Path) -> None:
+        file = tmp_path / "a.yaml"
+        file.write_text("a: 1\n")
+        found, _ = find_inputs([str(file), str(tmp_path), "-", "-"])
+        assert [each.name for each in found] == [str(file), "<stdin>"]
+        assert found[0].is_named
+
+    def test_of_folders_with_links_that_lead_back_come_to_an_end(self, tmp_path: Path) -> None:
+        (tmp_path / "again").symlink_to(tmp_path)
+        (tmp_path / "a.yaml").write_text("a: 1\n")
+        found, _ = find_inputs([str(tmp_path)])
+        assert len(found) == 1
+
+    def test_of_folders_with_nothing_in_them_are_a_problem(self, tmp_path: Path) -> None:
+        _, (problem,) = find_inputs([str(tmp_path)])
+        assert "No *.yaml" in problem.message
+
+
+class TestAFile:
+    def test_that_is_too_large_is_refused_unread(self, tmp_path: Path) -> None:
+        file = tmp_path / "large.yaml"
+        with file.open("wb") as hole:
+            hole.truncate(MAX_BYTES + 1)
+        with pytest.raises(InvalidDocument, match="Larger than 4 MiB"):
+            read_input(find_inputs([str(file)])[0][0])
+
+    def test_without_an_end_is_refused(self) -> None:
+        with pytest.raises(InvalidDocument, match="Larger than 4 MiB"):
+            read_input(find_inputs(["/dev/zero"])[0][0])
+
+    def test_that_is_not_there_is_told_by_name(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidDocument) as refused:
+            read_input(find_inputs([str(tmp_path / "no.yaml")])[0][0])
+        assert refused.value.problems[0].file == str(tmp_path / "no.yaml")

@@ -1,0 +1,403 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Protocol
+
+import jsonschema
+import pytest
+import yaml
+
+
+class Finished(Protocol):
+    code: int
+    out: str
+    err: str
+
+
+class CommandLine(Protocol):
+    def __call__(self, *words: str, **options: Any) -> Finished: ...
+
+
+HEAD = "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\nmetadata: {name: tell}\n"
+DEPRECATED = f"""\
+{HEAD}actions:
+  tell:
+    phases:
+    - name: first
+      func: Notify
+      funcVersion: v0.1.0
+      args: {{to: me, text: hi}}
+"""
+FINE = DEPRECATED.replace("v0.1.0", "v0.2.0").replace("to:", "recipient:")
+REMOVED = FINE.replace("v0.2.0", "v0.0.1")
+TARGET = "kanister-py-sample-plugin"
+
+
+def write(folder: Path, **texts: str | bytes) -> Path:
+    for name, text in texts.items():
+        data = text.encode() if isinstance(text, str) else text
+        (folder / f"{name}.yaml").write_bytes(data)
+    return folder
+
+
+class TestLint:
+    @pytest.mark.parametrize(
+        ("text", "code"),
+        [
+            pytest.param(FINE, 0, id="fine"),
+            pytest.param(DEPRECATED, 2, id="deprecated"),
+            pytest.param(REMOVED, 3, id="removed"),
+            pytest.param(FINE.replace("Notify", "Notfy"), 1, id="unknown function"),
+            pytest.param("a: [", 1, id="no YAML"),
+        ],
+    )
+    def test_ends_as_its_findings_ask_for(
+        self, kanister: CommandLine, tmp_path: Path, text: str, code: int
+    ) -> None:
+        assert kanister("lint", str(write(tmp_path, b=text))).code == code
+        assert kanister("lint", "-", stdin=text).code == code
+
+    def test_prints_a_table_with_a_line_for_each_use(
+        self, kanister: CommandLine, tmp_path: Path
+    ) -> None:
+        done = kanister("lint", "d.yaml", "r.yaml", cwd=write(tmp_path, d=DEPRECATED, r=REMOVED))
+        head, first, second = done.out.splitlines()
+        columns = ["PLACE", "RULE", "ACTION", "PHASE", "VERSION", "REPLACEMENT", "REMOVED IN"]
+        assert all(each in head for each in columns)
+        for word in (
+            "d.yaml:9",
+            "version-deprecated",
+            "tell",
+            "first",
+            "Notify",
+            "v0.2.0",
+            "1.3.0",
+        ):
+            assert word in first
+        assert "r.yaml:9" in second
+        assert "2 Blueprints and 0 ActionSets in 2 files: 1 error, 1 warning" in done.err
+
+    def test_prints_nothing_to_stdout_where_it_finds_nothing(self, kanister: CommandLine) -> None:
+        done = kanister("lint", "-", stdin=FINE)
+        assert done.out == ""
+        assert "nothing found" in done.err
+
+    @pytest.mark.parametrize("form", ["json", "yaml"])
+    def test_prints_data(self, kanister: CommandLine, form: str) -> None:
+        done = kanister("lint", "-", "-o", form, stdin=DEPRECATED)
+        read = json.loads if form == "json" else yaml.safe_load
+        (finding,) = read(done.out)["findings"]
+        assert finding["file"] == "<stdin>"
+        assert finding["line"] == 9
+        assert (finding["replacement"], finding["removedIn"]) == ("v0.2.0", "1.3.0")
+
+    def test_says_whether_all_would_survive_an_upgrade(
+        self, kanister: CommandLine, tmp_path: Path
+    ) -> None:
+        words = ("lint", str(write(tmp_path, b=DEPRECATED)), "--target-release")
+        name = plugin_name(kanister)
+        assert kanister(*words, f"{name}=1.2.5").code == 2
+        ended = kanister(*words, f"{name}=1.3.0")
+        assert ended.code == 3
+        assert f"Would not survive the upgrade to {name} 1.3.0" in ended.err
+        early = kanister(*words, f"{name.replace('-', '_').upper()}=1.0.0")
+        assert early.code == 0
+        assert "Survives the upgrade" in early.err
+
+    def test_knows_no_plans_beyond_the_record(self, kanister: CommandLine) -> None:
+        release = f"{plugin_name(kanister)}=99.0.0"
+        done = kanister("lint", "-", "--target-release", release, stdin=FINE)
+        assert done.code == 0
+        assert "99.0.0 is later than 1.3.0, the last release with known plans" in done.err
+
+    def test_of_a_release_of_nobody_says_who_there_is(self, kanister: CommandLine) -> None:
+        done = kanister("lint", "-", "--target-release", "nobody=1.0.0", stdin=FINE)
+        assert done.code == 1
+        assert "No package nobody brings functions; there are " in done.err
+        assert "kanister-py" in done.err
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            pytest.param((), id="no path"),
+            pytest.param(("-", "--target-release", "1"), id="no release"),
+            pytest.param(("-", "--target-release", "=1.0.0"), id="no name"),
+            pytest.param(("-", "--ignore", "version-depricated"), id="no rule"),
+            pytest.param(("-", "-o", "xml"), id="no format"),
+            pytest.param(("--explain", "nothing"), id="nothing to explain"),
+        ],
+    )
+    def test_refuses_a_command_line_that_makes_no_sense(
+        self, kanister: CommandLine, words: tuple[str, ...]
+    ) -> None:
+        done = kanister("lint", *words, stdin=FINE)
+        assert (done.code, done.out) == (64, "")
+
+    def test_takes_every_flag_from_the_environment(
+        self, kanister: CommandLine, tmp_path: Path
+    ) -> None:
+        folder = write(tmp_path, b=DEPRECATED)
+
+        def lint(**env: str) -> Finished:
+            named = {f"KANISTER_PY_LINT_{key}": value for key, value in env.items()}
+            return kanister("lint", str(folder), env=named)
+
+        release = f"{plugin_name(kanister)}=1.3.0"
+        assert lint(TARGET_RELEASE=release).code == 3
+        assert lint(IGNORE="version-deprecated,unknown-key").code == 0
+        assert lint(ONLY_REMOVED="true").code == 0
+        assert json.loads(lint(OUTPUT="json").out)["findings"]
+        assert lint(STRICT_VERSIONS="1").code == 2
+        assert lint(IGNORE="nonsense").code == 64
+        assert "KANISTER_PY_LINT_" in kanister("lint", "--help").out
+
+    def test_can_tell_of_removed_versions_alone(self, kanister: CommandLine) -> None:
+        text = f"{REMOVED}---\n{DEPRECATED}"
+        done = kanister("lint", "-", "--only-removed", "-o", "json", stdin=text)
+        assert [each["rule"] for each in json.loads(done.out)["findings"]] == ["version-removed"]
+        assert done.code == 3
+
+    def test_reads_on_past_a_file_that_is_broken(
+        self, kanister: CommandLine, tmp_path: Path
+    ) -> None:
+        done = kanister("lint", str(write(tmp_path, a="a: [", b=DEPRECATED)), "missing.yaml")
+        assert done.code == 1
+        assert "version-deprecated" in done.out
+        assert re.search(r"error: .*a\.yaml:\d+:\d+: Not valid YAML", done.err)
+        assert "error: missing.yaml: No such file" in done.err
+
+    def test_explains_its_rules(self, kanister: CommandLine) -> None:
+        done = kanister("lint", "--explain", "version-removed")
+        assert (done.code, done.err) == (0, "")
+        assert "kanister-py upgrade" in done.out
+        every = kanister("lint", "--explain", "all", "-o", "json")
+        assert {"version-removed", "unknown-key"} <= {
+            each["rule"] for each in json.loads(every.out)
+        }
+
+
+def plugin_name(kanister: CommandLine) -> str:
+    """Ask by the error which package brings Notify."""
+    done = kanister("lint", "-", "--target-release", "nobody=1.0.0", stdin=FINE)
+    names = done.err.partition("there are ")[2].split(",")
+    return next(each.strip() for each in names if each.strip() != "kanister-py")
+
+
+class TestAnnotationsOfGitHub:
+    def test_name_file_line_and_rule(self, kanister: CommandLine) -> None:
+        done = kanister("lint", "-", "-o", "github", stdin=DEPRECATED)
+        (line,) = done.out.splitlines()
+        assert line.startswith(
+            "::warning file=<stdin>,line=9,col=7,title=version-deprecated::Notify v0.1.0 is"
+        )
+
+    def test_cannot_be_forged_by_names(self, kanister: CommandLine, tmp_path: Path) -> None:
+        file = tmp_path / "a,b::c%.yaml"
+        file.write_text(FINE.replace("Notify", '"x%\\n::error::y"'))
+        done = kanister("lint", file.name, "-o", "github", cwd=tmp_path)
+        (line,) = done.out.splitlines()
+        assert line.startswith("::error file=a%2Cb%3A%3Cc".replace("%3C", "%3A") + "%25.yaml,")
+        assert "x%25%0A::error::y" in line
+
+
+# The parts of the schema of SARIF 2.1.0 that readers rely on.
+SARIF = {
+    "type": "object",
+    "required": ["version", "runs"],
+    "additionalProperties": False,
+    "properties": {
+        "$schema": {"type": "string", "format": "uri"},
+        "version": {"enum": ["2.1.0"]},
+        "runs": {"type": "array", "items": {"$ref": "#/$defs/run"}},
+    },
+    "$defs": {
+        "message": {"type": "object", "required": ["text"]},
+        "level": {"enum": ["none", "note", "warning", "error"]},
+        "run": {
+            "type": "object",
+            "required": ["tool"],
+            "additionalProperties": False,
+            "properties": {
+                "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+                "results": {"type": "array", "items": {"$ref": "#/$defs/result"}},
+                "tool": {
+                    "type": "object",
+                    "required": ["driver"],
+                    "properties": {
+                        "driver": {
+                            "type": "object",
+                            "required": ["name"],
+                            "properties": {
+                                "semanticVersion": {"type": "string"},
+                                "rules": {
+                                    "type": "array",
+                                    "uniqueItems": True,
+                                    "items": {"$ref": "#/$defs/rule"},
+                                },
+                            },
+                        }
+                    },
+                },
+            },
+        },
+        "rule": {
+            "type": "object",
+            "required": ["id"],
+            "additionalProperties": False,
+            "properties": {
+                "id": {"type": "string"},
+                "shortDescription": {"$ref": "#/$defs/message"},
+                "fullDescription": {"$ref": "#/$defs/message"},
+                "help": {"$ref": "#/$defs/message"},
+                "defaultConfiguration": {
+                    "type": "object",
+                    "properties": {"level": {"$ref": "#/$defs/level"}},
+                },
+            },
+        },
+        "result": {
+            "type": "object",
+            "required": ["message"],
+            "additionalProperties": False,
+            "properties": {
+                "ruleId": {"type": "string"},
+                "ruleIndex": {"type": "integer", "minimum": 0},
+                "level": {"$ref": "#/$defs/level"},
+                "message": {"$ref": "#/$defs/message"},
+                "properties": {"type": "object"},
+                "locations": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "physicalLocation": {
+                                "type": "object",
+                                "required": ["artifactLocation"],
+                                "properties": {
+                                    "artifactLocation": {
+                                        "properties": {
+                                            "uri": {"type": "string", "pattern": "^[^ <>]+$"}
+                                        }
+                                    },
+                                    "region": {
+                                        "properties": {
+                                            "startLine": {"type": "integer", "minimum": 1},
+                                            "startColumn": {"type": "integer", "minimum": 1},
+                                        }
+                                    },
+                                },
+                            },
+                            "logicalLocations": {"type": "array"},
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+class TestSarif:
+    def test_is_what_its_schema_asks_for(self, kanister: CommandLine, tmp_path: Path) -> None:
+        folder = write(tmp_path, a=DEPRECATED, b=REMOVED, c="a: [", d=FINE + "x: 1\n")
+        (tmp_path / "with space.yaml").write_text(DEPRECATED)
+        sarif = json.loads(kanister("lint", ".", "-o", "sarif", cwd=folder).out)
+        jsonschema.Draft202012Validator(SARIF).validate(sarif)
+        (run,) = sarif["runs"]
+        rules = [each["id"] for each in run["tool"]["driver"]["rules"]]
+        assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
+        assert {each["level"] for each in run["results"]} == {"note", "warning", "error"}
+        uris = [
+            each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+            for each in run["results"]
+        ]
+        assert sorted(uris) == ["a.yaml", "b.yaml", "c.yaml", "d.yaml", "with%20space.yaml"]
+
+    def test_of_nothing_found_is_a_run_without_results(self, kanister: CommandLine) -> None:
+        sarif = json.loads(kanister("lint", "-", "-o", "sarif", stdin=FINE).out)
+        assert sarif["runs"][0]["results"] == []
+
+
+def alias_bomb() -> str:
+    lines = ["a: &a [x,x,x,x,x,x,x,x,x,x]"]
+    lines += [
+        f"{after}: &{after} [{','.join([f'*{before}'] * 10)}]"
+        for before, after in zip("abcdefgh", "bcdefghi", strict=True)
+    ]
+    return "\n".join(lines)
+
+
+BAD_FILES: dict[str, str | bytes] = {
+    "bad YAML": f"{HEAD}actions: {{a: [}}\n",
+    "duplicate keys": f"{HEAD}actions: {{}}\nactions: {{}}\n",
+    "an alias bomb": alias_bomb(),
+    "50 MB": b"#" * 50_000_000,
+    "not UTF-8": HEAD.encode() + b"# caf\xe9\n",
+    "UTF-16": HEAD.encode("utf-16"),
+    "a list where a map belongs": f"{HEAD}actions: [a, b]\n",
+    "a list as the document": "- {a: 1}\n",
+    "nesting 10,000 deep": "{a: " * 10_000 + "}" * 10_000,
+    "a control character": f"{HEAD}# \x07\n",
+}
+
+
+class TestABadFile:
+    @pytest.mark.parametrize("name", BAD_FILES)
+    @pytest.mark.parametrize("command", ["lint", "upgrade"])
+    def test_ends_in_one_clear_error_within_a_second_and_200_megabytes(
+        self, tmp_path: Path, name: str, command: str
+    ) -> None:
+        write(tmp_path, bad=BAD_FILES[name])
+        limits = (
+            "import resource, sys\n"
+            "resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))\n"
+            "from kanister_py.cli.main import main\n"
+            "code = main(sys.argv[1:])\n"
+            "used = resource.getrusage(resource.RUSAGE_SELF)\n"
+            "assert used.ru_utime + used.ru_stime < 2, used\n"
+            "sys.exit(code)\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", limits, command, "bad.yaml"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        assert "defect" not in done.stderr
+        said = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        if name == "a list where a map belongs" and command == "lint":
+            said = [line for line in done.stdout.splitlines() if "blueprint-invalid" in line]
+        assert len(said) == 1
+        assert "bad.yaml" in said[0]
+
+    def test_tells_all_its_problems_at_once(self, kanister: CommandLine) -> None:
+        text = f"{HEAD}actions:\n  a: 5\n  b: {{phases: {{}}}}\n  c:\n    phases: [{{args: []}}]\n"
+        done = kanister("lint", "-", "-o", "json", stdin=text)
+        found = [(each["line"], each["path"]) for each in json.loads(done.out)["findings"]]
+        assert found == [(5, "actions.a"), (6, "actions.b.phases"), (8, "actions.c.phases[0].args")]
+
+
+def test_lint_imports_nothing_that_talks_to_a_cluster_or_renders() -> None:
+    script = (
+        "import sys\n"
+        "from kanister_py.cli.main import main\n"
+        "code = main(['lint', '-'])\n"
+        "heavy = {'kubernetes', 'grpc', 'jinja2', 're2', 'starlette', 'prometheus_client'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+        "sys.exit(code)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=f"{HEAD}actions: {{a: {{phases: []}}}}\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.splitlines()[-1] == "[]"

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.blueprints.lint.check import RULES, lint_sources
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import Finding
+from kanister_py.core.blueprints.lint.reading import Source
+
+HEAD = "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\nmetadata: {name: b}\n"
+
+
+def lint(context: Context, text: str | bytes) -> list[Finding]:
+    return list(lint_sources([Source("b.yaml", text)], context).findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param(
+            HEAD.replace("/v1alpha1", "/v2") + "actions: {}\n",
+            [("api-version", 1, "error")],
+            id="an unknown apiVersion",
+        ),
+        pytest.param(
+            "kind: Blueprint\nmetadata: {name: b}\n",
+            [("api-version", 1, "error")],
+            id="no apiVersion",
+        ),
+        pytest.param(
+            "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\n",
+            [("blueprint-without-name", 1, "warning")],
+            id="no name",
+        ),
+        pytest.param(
+            HEAD + "actions:\n  a: {}\n",
+            [("action-without-phases", 5, "warning")],
+            id="no phases",
+        ),
+        pytest.param(
+            HEAD + "actions:\n  a:\n    phases:\n    - name: x\n",
+            [("phase-without-func", 7, "error")],
+            id="no function",
+        ),
+        pytest.param(
+            HEAD
+            + "actions:\n  a:\n    phases:\n    - func: Greet\n    deferPhase: {func: Greet}\n",
+            [("phase-without-name", 7, "warning")],
+            id="no name for a phase, which a deferred one need not have",
+        ),
+        pytest.param(
+            HEAD
+            + "actions:\n  a:\n    phases:\n    - {func: Greet, name: x}\n"
+            + "    - {func: Greet, name: x}\n    deferPhase: {func: Greet, name: x}\n",
+            [("duplicate-phase-name", 8, "error"), ("duplicate-phase-name", 9, "error")],
+            id="a name twice in one action",
+        ),
+        pytest.param(
+            HEAD
+            + "actions:\n  a:\n    phases:\n    - {func: Greet, name: x}\n"
+            + "  b:\n    phases:\n    - {func: Greet, name: x}\n",
+            [("duplicate-phase-name-across-actions", 10, "info")],
+            id="a name in two actions",
+        ),
+        pytest.param(
+            HEAD
+            + "spec: {}\nactions:\n  a:\n    phase: []\n    phases:\n    - func: Greet\n"
+            + "      name: x\n      arg: {}\n      retry: {limits: 3}\n      objects:\n"
+            + "        s: {knd: Secret}\n",
+            [
+                ("unknown-key", 4, "info"),
+                ("unknown-key", 7, "info"),
+                ("unknown-key", 11, "info"),
+                ("unknown-key", 12, "info"),
+                ("unknown-key", 14, "info"),
+            ],
+            id="keys that nothing reads",
+        ),
+    ],
+)
+def test_what_is_odd_is_told(
+    context: Context, text: str, found: list[tuple[str, int, str]]
+) -> None:
+    findings = lint(context, text)
+    assert [(each.rule, each.line, str(each.severity)) for each in findings] == found
+
+
+def test_a_misspelt_key_is_told_with_what_was_meant(context: Context) -> None:
+    (finding,) = lint(context, HEAD + "action: {}\n")
+    assert finding.message == "Nothing reads the key 'action'; did you mean actions?"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        pytest.param("a: [", "file-unreadable", id="bad YAML"),
+        pytest.param(b"\xff", "file-unreadable", id="not UTF-8"),
+        pytest.param("- kind: Blueprint\n", "file-unreadable", id="a list where a map belongs"),
+        pytest.param("just text\n", "file-unreadable", id="text where a map belongs"),
+        pytest.param(HEAD + "actions: []\n", "blueprint-invalid", id="a list as actions"),
+        pytest.param(
+            HEAD + "actions: {a: {phases: {}}}\n", "blueprint-invalid", id="a map as phases"
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_told_and_no_more(
+    context: Context, text: str | bytes, rule: str
+) -> None:
+    assert [each.rule for each in lint(context, text)] == [rule]
+
+
+def test_a_file_found_in_a_folder_may_hold_a_list(context: Context) -> None:
+    report = lint_sources([Source("kustomize.yaml", "- op: add\n", is_named=False)], context)
+    assert (report.findings, report.empty_files) == ((), ())
+
+
+def test_a_file_without_anything_to_lint_is_told_if_it_was_named(context: Context) -> None:
+    report = lint_sources([Source("values.yaml", "a: 1\n")], context)
+    assert report.empty_files == ("values.yaml",)
+
+
+def test_rules_have_ids_of_one_form_and_say_why_they_matter() -> None:
+    for rule in RULES.values():
+        assert rule.id == rule.id.lower().replace("_", "-")
+        assert rule.summary.endswith(".")
+        assert len(rule.explanation) > 40

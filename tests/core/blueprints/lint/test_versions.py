@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kanister_py.core.blueprints.lint.check import exit_code_of, lint_sources
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import Finding, Severity
+from kanister_py.core.blueprints.lint.reading import Source
+from kanister_py.core.versions.semver import parse_version
+
+HEAD = "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\nmetadata: {name: b}\nactions:\n"
+
+
+def blueprint(function: str, version: str = "") -> str:
+    pinned = f"      funcVersion: {version}\n" if version else ""
+    return f"{HEAD}  go:\n    phases:\n    - name: p\n      func: {function}\n{pinned}"
+
+
+def lint(context: Context, *texts: str) -> list[Finding]:
+    sources = [Source(f"{number}.yaml", text) for number, text in enumerate(texts)]
+    return list(lint_sources(sources, context).findings)
+
+
+class TestEveryUseOfAVersion:
+    @pytest.mark.parametrize(
+        ("function", "version", "rule", "severity", "line", "code"),
+        [
+            pytest.param("Greet", "", None, None, 0, 0, id="none is asked for"),
+            pytest.param("Notify", "v0.3.0", None, None, 0, 0, id="served"),
+            pytest.param("Notify", "0.3.0", None, None, 0, 0, id="served, in another spelling"),
+            pytest.param(
+                "Notify", "v0.2.0", "version-deprecated", "warning", 9, 2, id="deprecated"
+            ),
+            pytest.param("Notify", "v0.1.0", "version-removed", "error", 9, 3, id="removed"),
+            pytest.param("Bury", "v0.1.0", "version-deprecated", "warning", 9, 4, id="no way out"),
+            pytest.param("Bury", "v0.2.0", "version-removed", "error", 9, 4, id="gone for good"),
+            pytest.param("Linger", "", "version-deprecated", "warning", 8, 2, id="by default"),
+            pytest.param("Greet", "v9.0.0", "version-fallback", "warning", 9, 0, id="fallback"),
+            pytest.param("Notify", "v9.0.0", "version-not-found", "error", 9, 1, id="unknown"),
+            pytest.param("Notify", "^0.2", "version-deprecated", "warning", 9, 2, id="a range"),
+            pytest.param("Notify", "^0.1", "version-not-found", "error", 9, 1, id="a dead range"),
+            pytest.param("Notify", "latest", "version-invalid", "error", 9, 1, id="no version"),
+            pytest.param("Notify", "v1", "version-invalid", "error", 9, 1, id="too few numbers"),
+            pytest.param("Notifi", "", "function-unknown", "error", 8, 1, id="unknown function"),
+            pytest.param("Compose", "", "function-unknown", "error", 8, 1, id="of compositions"),
+            pytest.param("BackupData", "", "function-not-yet-here", "info", 8, 0, id="not yet"),
+        ],
+    )
+    def test_is_told_with_its_line(
+        self,
+        context: Context,
+        function: str,
+        version: str,
+        rule: str | None,
+        severity: str | None,
+        line: int,
+        code: int,
+    ) -> None:
+        findings = lint(context, blueprint(function, version))
+        assert [(each.rule, each.severity, each.line) for each in findings] == (
+            [(rule, severity, line)] if rule else []
+        )
+        assert exit_code_of(findings) == code
+
+    def test_is_told_with_all_its_facts(self, context: Context) -> None:
+        (finding,) = lint(context, blueprint("Notify", "v0.1.0"))
+        told = finding.as_dict()
+        assert told.pop("message")
+        assert told == {
+            "file": "0.yaml",
+            "line": 9,
+            "column": 7,
+            "path": "actions.go.phases[0].funcVersion",
+            "rule": "version-removed",
+            "severity": "error",
+            "action": "go",
+            "phase": "p",
+            "function": "Notify",
+            "version": "v0.1.0",
+            "replacement": "v0.3.0",
+            "deprecatedIn": "0.1.0",
+            "removedIn": "0.3.0",
+        }
+
+    def test_names_what_an_unknown_function_may_be(self, context: Context) -> None:
+        (finding,) = lint(context, blueprint("notify"))
+        assert "did you mean Notify?" in finding.message
+        (finding,) = lint(context, blueprint("BackupDate"))
+        assert "BackupData" in finding.message
+
+    def test_is_found_in_a_deferred_phase_too(self, context: Context) -> None:
+        text = (
+            f"{HEAD}  go:\n    phases: [{{func: Greet, name: p}}]\n"
+            "    deferPhase: {func: Notify, funcVersion: v0.2.0}\n"
+        )
+        (finding,) = lint(context, text)
+        assert finding.path == "actions.go.deferPhase.funcVersion"
+
+
+class TestAnotherRelease:
+    @pytest.mark.parametrize(
+        ("release", "rules"),
+        [
+            pytest.param("0.1.0", [], id="before the deprecation"),
+            pytest.param("0.2.0", ["version-deprecated"], id="the release that deprecates"),
+            pytest.param("0.3.9", ["version-deprecated"], id="the last that serves"),
+            pytest.param("0.4.0", ["version-removed"], id="the release that removes"),
+        ],
+    )
+    def test_judges_by_its_own_plans(
+        self, context: Context, release: str, rules: list[str]
+    ) -> None:
+        then = replace(context, at={"acme": parse_version(release)})
+        assert [each.rule for each in lint(then, blueprint("Notify", "v0.2.0"))] == rules
+
+    def test_of_another_package_changes_nothing(self, context: Context) -> None:
+        then = replace(context, at={"other": parse_version("9.0.0")})
+        assert lint(then, blueprint("Notify", "v0.3.0")) == []
+
+
+def test_a_step_back_to_the_first_version_is_an_error_where_versions_are_strict(
+    context: Context,
+) -> None:
+    findings = lint(replace(context, is_strict=True), blueprint("Greet", "v9.0.0"))
+    assert [(each.rule, each.severity) for each in findings] == [
+        ("version-fallback", Severity.ERROR)
+    ]
+    assert exit_code_of(findings) == 1
+
+
+ACTION_SET = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: ActionSet
+metadata: {{name: s}}
+spec:
+  actions:
+  - name: go
+    blueprint: b
+    preferredVersion: {version}
+"""
+
+
+class TestAPreferredVersion:
+    @pytest.mark.parametrize(
+        ("function", "version", "rules"),
+        [
+            pytest.param("Notify", "v0.2.0", ["version-deprecated"], id="deprecated"),
+            pytest.param("Notify", "v0.1.0", ["version-removed"], id="removed"),
+            pytest.param("Greet", "v0.1.0", ["version-fallback"], id="nobody knows it"),
+            pytest.param("Notify", "new", ["version-invalid"], id="none"),
+            pytest.param("Notify", "1.0", ["version-invalid"], id="a number in YAML"),
+            pytest.param("Notify", "v0.3.0", [], id="served"),
+            pytest.param("Unheard", "v0.3.0", ["function-unknown"], id="told at the phase"),
+        ],
+    )
+    def test_is_held_against_the_phases_that_it_reaches(
+        self, context: Context, function: str, version: str, rules: list[str]
+    ) -> None:
+        findings = lint(context, ACTION_SET.format(version=version), blueprint(function))
+        assert [each.rule for each in findings] == rules
+        if rules and not rules[0].startswith("function"):
+            assert (findings[0].file, findings[0].line) == ("0.yaml", 8)
+
+    def test_does_not_reach_a_phase_that_names_a_version(self, context: Context) -> None:
+        texts = ACTION_SET.format(version="v0.2.0"), blueprint("Notify", "v0.3.0")
+        assert lint(context, *texts) == []
+
+    def test_that_one_of_several_functions_knows_falls_back_for_the_others_by_design(
+        self, context: Context
+    ) -> None:
+        text = (
+            f"{HEAD}  go:\n    phases:\n"
+            "    - {name: p, func: Notify}\n    - {name: q, func: Greet}\n"
+        )
+        findings = lint(context, ACTION_SET.format(version="v0.3.0"), text)
+        assert [(each.rule, each.severity) for each in findings] == [
+            ("version-fallback", Severity.INFO)
+        ]
+
+    def test_is_only_read_where_the_blueprint_is_not_at_hand(self, context: Context) -> None:
+        assert lint(context, ACTION_SET.format(version="v0.2.0")) == []
+
+    @pytest.mark.parametrize(
+        "spec", ["", "spec: 5", "spec: {actions: [x, 1]}", "spec: {actions: 5}"]
+    )
+    def test_is_not_looked_for_where_there_are_no_actions(
+        self, context: Context, spec: str
+    ) -> None:
+        text = f"apiVersion: cr.kanister.io/v1alpha1\nkind: ActionSet\n{spec}\n"
+        assert lint(context, text) == []
+
+
+class TestAComment:
+    @pytest.mark.parametrize(
+        ("line", "rules"),
+        [
+            pytest.param("      funcVersion: v0.2.0 # kanister-py: ignore", [], id="all"),
+            pytest.param(
+                "      funcVersion: v0.2.0 # kanister-py: ignore=version-deprecated", [], id="one"
+            ),
+            pytest.param(
+                "      # kanister-py: ignore=version-removed, version-deprecated\n"
+                "      funcVersion: v0.2.0",
+                [],
+                id="in the line before",
+            ),
+            pytest.param(
+                "      funcVersion: v0.2.0 # kanister-py: ignore=version-removed",
+                ["version-deprecated"],
+                id="of another rule",
+            ),
+            pytest.param(
+                "      funcVersion: v0.2.0 #kanister-py:ignorance", ["version-deprecated"], id="no"
+            ),
+        ],
+    )
+    def test_silences_rules_where_it_stands(
+        self, context: Context, line: str, rules: list[str]
+    ) -> None:
+        text = f"{HEAD}  go:\n    phases:\n    - name: p\n      func: Notify\n{line}\n"
+        assert [each.rule for each in lint(context, text)] == rules
+
+    def test_does_not_make_a_file_readable(self, context: Context) -> None:
+        findings = lint(context, f"{HEAD}  go: 5 # kanister-py: ignore\n")
+        assert [each.rule for each in findings] == ["blueprint-invalid"]
+
+
+@pytest.mark.parametrize(
+    ("versions", "code"),
+    [
+        pytest.param(["v0.2.0", "v0.1.0"], 3, id="deprecated and removed"),
+        pytest.param(["v0.2.0", "v0.1.0", "x"], 1, id="an error besides"),
+    ],
+)
+def test_the_worst_of_several_findings_decides_the_exit_code(
+    context: Context, versions: list[str], code: int
+) -> None:
+    assert exit_code_of(lint(context, *(blueprint("Notify", each) for each in versions))) == code
+    with_no_way_out = [blueprint("Bury", "v0.1.0"), *(blueprint("Notify", v) for v in versions)]
+    assert exit_code_of(lint(context, *with_no_way_out)) == (1 if code == 1 else 4)

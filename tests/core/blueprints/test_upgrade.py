@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.blueprints.lint.check import lint_sources
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.reading import Source
+from kanister_py.core.blueprints.upgrade import Upgraded, upgrade_sources
+
+HEAD = "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\nmetadata: {name: b}\nactions:\n"
+ACTION_SET = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: ActionSet
+metadata: {{name: s}}
+spec:
+  actions:
+  - {{name: go, blueprint: b, preferredVersion: {version}}}
+"""
+
+
+def upgrade(context: Context, *texts: str) -> list[Upgraded]:
+    sources = [Source(f"{number}.yaml", text) for number, text in enumerate(texts)]
+    return upgrade_sources(sources, context)
+
+
+BLOCK = f"""\
+# Before everything
+{HEAD}  go:   # the action
+    phases:
+    - func:   Notify
+      funcVersion:  v0.1.0   # pinned
+      name: p
+      args:
+        whom: 'me'
+        text: "whom"
+    - {{func: Notify, funcVersion: "0.2.0", name: q, args: {{to: you, text: to}}}}
+    - func: Linger   # by default
+      name: r
+    - func: Notify
+      name: s
+      funcVersion: >-
+        v0.2.0
+    deferPhase: {{func: Linger}}
+---
+# Not ours
+kind: ConfigMap
+data: {{funcVersion: v0.1.0, x: "\\u00e9"}}
+"""
+UPGRADED = (
+    BLOCK.replace("funcVersion:  v0.1.0  ", "funcVersion:  v0.3.0  ")
+    .replace("        whom: 'me'", "        recipient: 'me'")
+    .replace('"0.2.0"', '"0.3.0"')
+    .replace("{to: you, text: to}", "{recipient: you, text: to}")
+    .replace("- func: Linger ", "- funcVersion: v0.1.0\n      func: Linger ")
+    .replace("        v0.2.0", "        v0.3.0")
+    .replace("{func: Linger}", "{funcVersion: v0.1.0, func: Linger}")
+)
+
+
+class TestAnUpgrade:
+    def test_changes_versions_and_names_of_arguments_and_nothing_else(
+        self, context: Context
+    ) -> None:
+        (result,) = upgrade(context, BLOCK)
+        assert result.after == UPGRADED
+        assert result.left == ()
+        assert [(each.line, each.before, each.after) for each in result.changes] == [
+            (9, "v0.1.0", "v0.3.0"),
+            (14, "0.2.0", "0.3.0"),
+            (15, "", "v0.1.0"),
+            (19, "v0.2.0", "v0.3.0"),
+            (21, "", "v0.1.0"),
+        ]
+        assert dict(result.changes[0].renamed_args) == {"whom": "recipient"}
+
+    def test_leaves_nothing_for_lint_to_find(self, context: Context) -> None:
+        (result,) = upgrade(context, BLOCK)
+        report = lint_sources([Source("b.yaml", result.after)], context)
+        assert [each for each in report.findings if each.rule.startswith("version")] == []
+
+    def test_done_twice_changes_nothing_more(self, context: Context) -> None:
+        (first,) = upgrade(context, BLOCK)
+        (second,) = upgrade(context, first.after)
+        assert second.after == first.after
+        assert (second.changes, second.left) == ((), ())
+
+    def test_keeps_the_line_ends_of_windows_and_knows_the_mark_at_the_start(
+        self, context: Context
+    ) -> None:
+        (result,) = upgrade(context, "\ufeff" + BLOCK.replace("\n", "\r\n"))
+        assert result.after == UPGRADED.replace("\n", "\r\n")
+
+    def test_follows_an_anchor_where_all_its_aliases_mean_the_same(self, context: Context) -> None:
+        text = (
+            f"{HEAD}  go:\n    phases:\n"
+            "    - {func: Notify, name: p, funcVersion: &v v0.2.0}\n"
+            "    - {func: Notify, name: q, funcVersion: *v}\n"
+        )
+        (result,) = upgrade(context, text)
+        assert result.after == text.replace("&v v0.2.0", "&v v0.3.0")
+        assert (len(result.changes), result.left) == (2, ())
+
+    def test_of_a_map_that_phases_share_by_merging_changes_it_once(self, context: Context) -> None:
+        text = (
+            "x: &notify {func: Notify, funcVersion: v0.1.0}\n"
+            f"{HEAD}  go:\n    phases:\n"
+            "    - {<<: *notify, name: p}\n    - {<<: *notify, name: q}\n"
+        )
+        (result,) = upgrade(context, text)
+        assert result.after == text  # x itself is no phase, and would change too
+        assert len(result.left) == 2
+
+
+class TestLeftToTheAuthor:
+    @pytest.mark.parametrize(
+        ("phase", "said"),
+        [
+            pytest.param(
+                "func: Bury, funcVersion: v0.1.0", "no version replaces it", id="no replacement"
+            ),
+            pytest.param("func: Notify, funcVersion: ^0.2", "deprecated", id="a range"),
+            pytest.param("func: Greet, funcVersion: v7.0.0", "has no v7.0.0", id="never heard of"),
+            pytest.param("func: Notify, funcVersion: new", "not a version", id="no version"),
+            pytest.param("func: Nothing", "not registered", id="no function"),
+            pytest.param(
+                "func: Notify, funcVersion: v0.2.0, args: {to: a, recipient: b}",
+                "recipient is given already",
+                id="an argument under both names",
+            ),
+            pytest.param(
+                'func: Notify, funcVersion: "v0\\x2e2.0"', "cannot be spliced", id="escapes"
+            ),
+        ],
+    )
+    def test_is_what_cannot_be_done_safely(self, context: Context, phase: str, said: str) -> None:
+        text = f"{HEAD}  go:\n    phases:\n    - {{{phase}, name: p}}\n"
+        (result,) = upgrade(context, text)
+        assert (result.after, result.changes) == (text, ())
+        (left,) = result.left
+        assert said in left.message
+        assert left.line == 7
+
+    def test_does_not_keep_the_rest_from_being_done(self, context: Context) -> None:
+        text = (
+            f"{HEAD}  go:\n    phases:\n"
+            '    - {func: Notify, name: p, funcVersion: "v0\\x2e2.0"}\n'
+            "    - {func: Notify, name: q, funcVersion: v0.2.0}\n"
+        )
+        (result,) = upgrade(context, text)
+        assert result.after == text.replace("funcVersion: v0.2.0", "funcVersion: v0.3.0")
+        assert [each.phase for each in result.left] == ["p"]
+
+    def test_is_a_file_that_cannot_be_read(self, context: Context) -> None:
+        broken, fine = upgrade(context, "a: [", BLOCK)
+        assert [each.rule for each in broken.left] == ["file-unreadable"]
+        assert broken.after == broken.before
+        assert fine.after == UPGRADED
+
+
+class TestAPreferredVersion:
+    def test_moves_where_all_phases_that_it_reaches_move_alike(self, context: Context) -> None:
+        blueprint = (
+            f"{HEAD}  go:\n    phases:\n    - {{func: Notify, name: p}}\n"
+            "    - {func: Shout, name: q}\n    - {func: Greet, name: r}\n"
+            "    - {func: Notify, name: s, funcVersion: v0.3.0}\n"
+        )
+        before = ACTION_SET.format(version="'v0.2.0'")
+        actions, phases = upgrade(context, before, blueprint)
+        assert actions.after == ACTION_SET.format(version="'v0.3.0'")
+        assert phases.after == blueprint
+        assert actions.changes[0].function == "Notify, Shout"
+        assert actions.left == ()
+
+    @pytest.mark.parametrize(
+        ("version", "phases", "said"),
+        [
+            pytest.param(
+                "v0.1.0",
+                "{func: Notify, name: p}, {func: Bury, name: q}",
+                "Bury v0.1.0 would change too",
+                id="another function has no replacement",
+            ),
+            pytest.param(
+                "v0.0.0",
+                "{func: Linger, name: p}, {func: Greet, name: q}",
+                "Greet v0.0.0 would change too",
+                id="another function is fine with it",
+            ),
+            pytest.param(
+                "v0.2.0",
+                "{func: Notify, name: p, args: {to: x}}",
+                "Notify knows to under another name",
+                id="an argument has another name",
+            ),
+            pytest.param(
+                "v0.0.0",
+                "{func: Linger, name: p}, {func: Bury, name: q}",
+                "would change too",
+                id="another one would get a deprecated version",
+            ),
+        ],
+    )
+    def test_is_left_where_it_means_different_things(
+        self, context: Context, version: str, phases: str, said: str
+    ) -> None:
+        before = ACTION_SET.format(version=version)
+        blueprint = f"{HEAD}  go:\n    phases: [{phases}]\n"
+        actions, _ = upgrade(context, before, blueprint)
+        assert actions.after == before
+        assert said in actions.left[0].message
+
+    def test_is_left_alone_where_the_blueprint_is_not_at_hand(self, context: Context) -> None:
+        before = ACTION_SET.format(version="v0.1.0")
+        (result,) = upgrade(context, before)
+        assert (result.after, result.changes, result.left) == (before, (), ())
