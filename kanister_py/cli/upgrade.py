@@ -132,7 +132,7 @@ def _write(path: Path, result: Upgraded, before: bytes) -> None:
     """Put the new text in the place of the old one, whole or not at all, with its mode."""
     mark = b"\xef\xbb\xbf" if before.startswith(b"\xef\xbb\xbf") else b""
     target = path.resolve()
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=".kanister-py-", dir=target.parent)
     written = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+
+class Finished(Protocol):
+    code: int
+    out: str
+    err: str
+
+
+class CommandLine(Protocol):
+    def __call__(self, *words: str, **options: Any) -> Finished: ...
+
+
+OLD = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata: {name: tell}
+actions:
+  tell:
+    phases:
+    - name: first
+      func: Notify
+      funcVersion: 'v0.1.0'   # pinned
+      args: {to: me, text: hi}
+"""
+NEW = OLD.replace("v0.1.0", "v0.2.0").replace("to:", "recipient:")
+
+
+class TestUpgrade:
+    def test_says_what_would_change_and_changes_nothing(
+        self, kanister: CommandLine, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "b.yaml"
+        file.write_text(OLD)
+        done = kanister("upgrade", "b.yaml", cwd=tmp_path)
+        assert done.code == 0
+        assert done.out == "b.yaml:9: tell.first: Notify v0.1.0 -> v0.2.0, to becomes recipient\n"
+        assert file.read_text() == OLD
+        (change,) = json.loads(kanister("upgrade", str(file), "-o", "json").out)["changes"]
+        assert change["renamedArgs"] == {"to": "recipient"}
+
+    def test_shows_a_diff_that_patch_takes(self, kanister: CommandLine, tmp_path: Path) -> None:
+        (tmp_path / "b.yaml").write_bytes(OLD.rstrip("\n").replace("\n", "\r\n").encode())
+        done = kanister("upgrade", "b.yaml", "--diff", cwd=tmp_path)
+        assert done.code == 0
+        if shutil.which("patch") is None:
+            pytest.skip("patch is not installed: nobody takes the diff")
+        patch = ["patch", "--binary", "-p1", "--silent"]
+        subprocess.run(patch, input=done.out.encode(), cwd=tmp_path, check=True)
+        assert (tmp_path / "b.yaml").read_bytes() == NEW.rstrip("\n").replace("\n", "\r\n").encode()
+
+    def test_writes_and_lint_is_clean_afterwards(
+        self, kanister: CommandLine, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "b.yaml"
+        file.write_text(OLD)
+        assert kanister("lint", str(file)).code == 2
+        done = kanister("upgrade", str(file), "--write")
+        assert (done.code, done.out) == (0, "")
+        assert "upgraded" in done.err
+        assert file.read_text() == NEW
+        assert kanister("lint", str(file)).code == 0
+        again = kanister("upgrade", str(file), "--write")
+        assert (again.code, again.out) == (0, "")
+        assert file.read_text() == NEW
+
+    def test_keeps_mode_mark_line_ends_and_links_and_leaves_nothing_else(
+        self, kanister: CommandLine, tmp_path: Path
+    ) -> None:
+        real = tmp_path / "real"
+        real.mkdir()
+        file = real / "b.yaml"
+        windows = b"\xef\xbb\xbf" + OLD.replace("\n", "\r\n").encode()
+        file.write_bytes(windows)
+        file.chmod(0o640)
+        link = tmp_path / "link.yaml"
+        link.symlink_to(file)
+        assert kanister("upgrade", str(link), "--write").code == 0
+        assert file.read_bytes() == b"\xef\xbb\xbf" + NEW.replace("\n", "\r\n").encode()
+        assert file.stat().st_mode & 0o777 == 0o640
+        assert link.is_symlink()
+        assert [each.name for each in real.iterdir()] == ["b.yaml"]
+
+    def test_does_not_touch_a_file_that_is_up_to_date(
+        self, kanister: CommandLine, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "b.yaml"
+        file.write_text(NEW)
+        os.utime(file, (1, 1))
+        assert kanister("upgrade", str(tmp_path), "--write").code == 0
+        assert file.stat().st_mtime == 1
+
+    def test_reads_stdin_and_prints_the_result(self, kanister: CommandLine) -> None:
+        assert kanister("upgrade", "-", stdin=OLD).out == NEW
+        assert kanister("upgrade", "-", "--write", stdin=OLD).out == NEW
+        assert kanister("upgrade", "-", stdin=NEW).out == NEW
+        assert "+      funcVersion: 'v0.2.0'" in kanister("upgrade", "-", "--diff", stdin=OLD).out
+
+    def test_lists_what_it_cannot_do_and_does_the_rest(
+        self, kanister: CommandLine, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "b.yaml"
+        bad = "    - {name: second, func: Notify, funcVersion: ^0.0.1}\n"
+        file.write_text(OLD + bad)
+        done = kanister("upgrade", str(file), "--write")
+        assert done.code == 1
+        assert "left: " in done.err
+        assert "b.yaml:11: tell.second: Notify has no version" in done.err
+        assert file.read_text() == NEW + bad
+
+    @pytest.mark.parametrize(
+        "words",
+        [pytest.param((), id="no path"), pytest.param(("-", "--diff", "--write"), id="both")],
+    )
+    def test_refuses_a_command_line_that_makes_no_sense(
+        self, kanister: CommandLine, words: tuple[str, ...]
+    ) -> None:
+        assert kanister("upgrade", *words, stdin=OLD).code == 64
+
+    def test_leaves_a_file_whole_that_it_cannot_write(
+        self, kanister: CommandLine, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "b.yaml"
+        file.write_text(OLD)
+        done = kanister("upgrade", str(file), "--write", prefix=("prlimit", "--fsize=10"))
+        assert done.code == 1
+        assert "error: " in done.err
+        assert "Traceback" not in done.err
+        assert file.read_text() == OLD
+        assert [each.name for each in tmp_path.iterdir()] == ["b.yaml"]
