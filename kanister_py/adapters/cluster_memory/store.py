@@ -71,11 +71,12 @@ class Store:
         self.version = 1
         self.tables: dict[TableKey, Table] = {}
         self._history_limit = history_limit
+        self._compacted = 0
 
     def table(self, key: TableKey) -> Table:
         found = self.tables.get(key)
         if found is None:
-            found = self.tables[key] = Table()
+            found = self.tables[key] = Table(compacted=self._compacted)
         return found
 
     def put(self, key: TableKey, obj: KubeObject, before: KubeObject | None) -> KubeObject:
@@ -119,6 +120,7 @@ class Store:
 
     def compact(self) -> None:
         """Forget the whole history: a watch from before now is too old."""
+        self._compacted = self.version
         for table in self.tables.values():
             table.history.clear()
             table.compacted = self.version

@@ -232,10 +232,10 @@ def _merge_map(original: dict[str, Any], patch: dict[str, Any], rules: MergeRule
     }
     for key, order in orders.items():
         _check_order(key, patch.get(key), order, rules.child(key).merge_key)
+    for key in [key for key in patch if key.startswith(_DELETE_FROM)]:
+        _delete_from_list(original, key.removeprefix(_DELETE_FROM), patch.pop(key))
     for key, value in patch.items():
-        if key.startswith(_DELETE_FROM):
-            _delete_from_list(original, key.removeprefix(_DELETE_FROM), value)
-        elif value is None:
+        if value is None:
             original.pop(key, None)
         else:
             _merge_field(original, key, value, rules.child(key))

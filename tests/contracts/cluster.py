@@ -1,0 +1,921 @@
+"""What every cluster does, whichever stands behind the port.
+
+Only what a real API server does by itself is stated here: nothing that needs
+a controller (garbage collection, emptying a namespace) or a kubelet.
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+import uuid
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from kanister_py.core.errors import (
+    AlreadyExists,
+    ApplyConflict,
+    BadRequest,
+    Conflict,
+    Expired,
+    Invalid,
+    NoMatch,
+    NotFound,
+    UnsupportedMediaType,
+)
+from kanister_py.core.objects.resources import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PODS,
+    SECRETS,
+    GroupVersionResource,
+)
+from kanister_py.ports.cluster import Cluster, EventType, KubeObject, PatchType, WatchEvent
+
+
+def config_map(namespace: str, name: str = "settings", **data: str) -> KubeObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": data or {"colour": "red"},
+    }
+
+
+def labelled(namespace: str, name: str, **labels: str) -> KubeObject:
+    made = config_map(namespace, name)
+    made["metadata"]["labels"] = labels
+    return made
+
+
+def deployment(namespace: str, name: str = "web") -> KubeObject:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {
+                    "containers": [
+                        {"name": "main", "image": "web:1", "env": [{"name": "A", "value": "1"}]},
+                        {"name": "side", "image": "side:1"},
+                    ]
+                },
+            },
+        },
+    }
+
+
+def pod(namespace: str, name: str = "worker") -> KubeObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "automountServiceAccountToken": False,
+            "containers": [{"name": "main", "image": "busybox:1"}],
+        },
+    }
+
+
+def definition(plural: str) -> KubeObject:
+    kind = plural.capitalize()
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.contract.example.org"},
+        "spec": {
+            "group": "contract.example.org",
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {
+                                "spec": {
+                                    "type": "object",
+                                    "required": ["size"],
+                                    "properties": {
+                                        "size": {"type": "integer", "minimum": 1},
+                                        "colour": {
+                                            "type": "string",
+                                            "enum": ["red", "blue"],
+                                            "default": "red",
+                                        },
+                                    },
+                                },
+                                "status": {
+                                    "type": "object",
+                                    "properties": {"phase": {"type": "string"}},
+                                },
+                            },
+                        }
+                    },
+                }
+            ],
+        },
+    }
+
+
+def version_of(obj: KubeObject) -> str:
+    version = obj["metadata"]["resourceVersion"]
+    assert isinstance(version, str)
+    return version
+
+
+def first(events: Iterator[WatchEvent], count: int) -> list[tuple[str, str]]:
+    """Take so many events, as type and name."""
+    return [(str(event.type), event.object["metadata"]["name"]) for event in islice(events, count)]
+
+
+class ClusterContract:
+    """What every Cluster does, whichever stands behind it."""
+
+    @pytest.fixture
+    def cluster(self) -> Cluster:
+        raise NotImplementedError("say which cluster is held to the contract")
+
+    @pytest.fixture
+    def namespace(self, cluster: Cluster) -> Iterator[str]:
+        name = f"contract-{uuid.uuid4().hex[:10]}"
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        yield name
+        cluster.delete(NAMESPACES, name)
+
+    @pytest.fixture
+    def widgets(self, cluster: Cluster) -> Iterator[GroupVersionResource]:
+        """A kind of the test's own, in service."""
+        plural = (
+            f"widget{uuid.uuid4().hex[:8].translate(str.maketrans('0123456789', 'ghijklmnop'))}s"
+        )
+        made = cluster.create(definition(plural))
+        name = made["metadata"]["name"]
+        with cluster.watch(
+            CUSTOM_RESOURCE_DEFINITIONS, field_selector=f"metadata.name={name}", timeout_seconds=30
+        ) as watch:
+            for event in watch:
+                conditions = event.object.get("status", {}).get("conditions") or []
+                if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+                    break
+        yield GroupVersionResource("contract.example.org", "v1", plural)
+        cluster.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
+
+    def widget(
+        self, widgets: GroupVersionResource, namespace: str, name: str = "w", **spec: Any
+    ) -> KubeObject:
+        return {
+            "apiVersion": widgets.api_version,
+            "kind": widgets.resource.capitalize(),
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": spec or {"size": 1},
+        }
+
+    # Creating and reading
+
+    def test_a_new_object_gets_an_identity_of_its_own(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        made = cluster.create(config_map(namespace))
+        assert made["metadata"]["uid"]
+        assert made["metadata"]["creationTimestamp"].endswith("Z")
+        assert int(version_of(made)) > 0
+        assert cluster.get(CONFIG_MAPS, "settings", namespace=namespace) == made
+
+    def test_what_is_handed_in_is_not_changed(self, cluster: Cluster, namespace: str) -> None:
+        given = config_map(namespace)
+        cluster.create(given)
+        assert given == config_map(namespace)
+
+    def test_what_is_handed_out_belongs_to_the_reader(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        cluster.create(config_map(namespace))["data"]["colour"] = "green"
+        read = cluster.get(CONFIG_MAPS, "settings", namespace=namespace)
+        assert read["data"] == {"colour": "red"}
+
+    def test_a_name_is_taken_only_once(self, cluster: Cluster, namespace: str) -> None:
+        cluster.create(config_map(namespace))
+        with pytest.raises(AlreadyExists) as caught:
+            cluster.create(config_map(namespace))
+        assert caught.value.message == 'configmaps "settings" already exists'
+
+    def test_an_object_that_is_not_there_is_named_in_the_error(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        with pytest.raises(NotFound) as caught:
+            cluster.get(DEPLOYMENTS, "nobody", namespace=namespace)
+        assert caught.value.message == 'deployments.apps "nobody" not found'
+        assert caught.value.reason == "NotFound"
+
+    def test_a_kind_that_nobody_defined_has_no_match(self, cluster: Cluster) -> None:
+        with pytest.raises(NoMatch) as caught:
+            cluster.resource_for("nowhere.example.org/v1", "Nothing")
+        assert 'no matches for kind "Nothing"' in caught.value.message
+
+    def test_kinds_are_found_by_their_names(self, cluster: Cluster) -> None:
+        found = cluster.resource_for("apps/v1", "Deployment")
+        assert found.gvr == DEPLOYMENTS
+        assert (found.is_namespaced, found.has_status, found.has_scale) == (True, True, True)
+        assert cluster.resource_for("v1", "Namespace").is_namespaced is False
+        assert cluster.describe(CONFIG_MAPS).kind == "ConfigMap"
+
+    def test_a_generated_name_begins_with_what_was_asked_for(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        asked = config_map(namespace)
+        asked["metadata"] = {"generateName": "job-", "namespace": namespace}
+        names = {cluster.create(asked)["metadata"]["name"] for _ in range(5)}
+        assert len(names) == 5
+        assert all(name.startswith("job-") and len(name) == len("job-") + 5 for name in names)
+
+    @pytest.mark.parametrize("name", ["Settings", "a_b", "-a", "a" * 254])
+    def test_a_name_that_dns_would_not_take_is_refused_with_its_path(
+        self, cluster: Cluster, namespace: str, name: str
+    ) -> None:
+        with pytest.raises(Invalid) as caught:
+            cluster.create(config_map(namespace, name))
+        assert [cause.field for cause in caught.value.causes] == ["metadata.name"]
+
+    def test_every_complaint_is_told_at_once(self, cluster: Cluster, namespace: str) -> None:
+        wrong = deployment(namespace)
+        wrong["spec"]["selector"] = {"matchLabels": {"app": "other"}}
+        wrong["metadata"]["labels"] = {"bad key": "x"}
+        with pytest.raises(Invalid) as caught:
+            cluster.create(wrong)
+        assert {cause.field for cause in caught.value.causes} >= {
+            "metadata.labels",
+            "spec.template.metadata.labels",
+        }
+
+    def test_an_object_without_kind_is_a_bad_request(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        with pytest.raises(BadRequest):
+            cluster.create({"apiVersion": "v1", "metadata": {"name": "x", "namespace": namespace}})
+
+    def test_a_dry_run_leaves_nothing_behind(self, cluster: Cluster, namespace: str) -> None:
+        made = cluster.create(config_map(namespace), dry_run=True)
+        assert made["data"] == {"colour": "red"}
+        with pytest.raises(NotFound):
+            cluster.get(CONFIG_MAPS, "settings", namespace=namespace)
+
+    def test_texts_of_a_secret_become_data(self, cluster: Cluster, namespace: str) -> None:
+        made = cluster.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": "s", "namespace": namespace},
+                "stringData": {"user": "ada"},
+            }
+        )
+        assert made["data"] == {"user": base64.b64encode(b"ada").decode()}
+        assert made["type"] == "Opaque"
+        assert "stringData" not in made
+
+    def test_a_status_sent_along_with_a_new_object_is_dropped(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        given = deployment(namespace)
+        given["status"] = {"replicas": 7}
+        assert cluster.create(given)["status"] == {}
+
+    # Replacing
+
+    def test_a_write_over_a_newer_object_is_refused(self, cluster: Cluster, namespace: str) -> None:
+        read = cluster.create(config_map(namespace))
+        cluster.replace({**read, "data": {"colour": "blue"}})
+        with pytest.raises(Conflict) as caught:
+            cluster.replace({**read, "data": {"colour": "green"}})
+        assert "the object has been modified" in caught.value.message
+        assert cluster.get(CONFIG_MAPS, "settings", namespace=namespace)["data"] == {
+            "colour": "blue"
+        }
+
+    def test_a_write_without_a_version_goes_over_whatever_is_there(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        cluster.create(config_map(namespace))
+        assert cluster.replace(config_map(namespace, size="9"))["data"] == {"size": "9"}
+
+    def test_what_is_not_there_cannot_be_replaced(self, cluster: Cluster, namespace: str) -> None:
+        with pytest.raises(NotFound):
+            cluster.replace(config_map(namespace))
+
+    def test_a_write_for_another_object_of_the_same_name_is_refused(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        old = cluster.create(config_map(namespace))
+        cluster.delete(CONFIG_MAPS, "settings", namespace=namespace)
+        cluster.create(config_map(namespace))
+        with pytest.raises(Conflict):
+            cluster.replace(old)
+
+    def test_identity_survives_whatever_a_write_says(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        made = cluster.create(config_map(namespace))
+        sent = config_map(namespace, size="1")
+        sent["metadata"]["creationTimestamp"] = "2001-01-01T00:00:00Z"
+        written = cluster.replace(sent)
+        for key in ("uid", "creationTimestamp"):
+            assert written["metadata"][key] == made["metadata"][key]
+
+    def test_a_write_that_changes_nothing_makes_no_new_version(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        made = cluster.create(config_map(namespace))
+        assert version_of(cluster.replace(made)) == version_of(made)
+        patched = cluster.patch(
+            CONFIG_MAPS, "settings", {"data": {"colour": "red"}}, namespace=namespace
+        )
+        assert version_of(patched) == version_of(made)
+
+    def test_versions_grow_over_the_whole_cluster(self, cluster: Cluster, namespace: str) -> None:
+        first_made = cluster.create(config_map(namespace, "a"))
+        second = cluster.create(config_map(namespace, "b"))
+        again = cluster.replace({**first_made, "data": {"x": "y"}})
+        assert int(version_of(first_made)) < int(version_of(second)) < int(version_of(again))
+
+    def test_an_immutable_config_map_stays_as_it_is(self, cluster: Cluster, namespace: str) -> None:
+        made = cluster.create({**config_map(namespace), "immutable": True})
+        with pytest.raises(Invalid):
+            cluster.replace({**made, "data": {"colour": "blue"}})
+        with pytest.raises(Invalid):
+            cluster.replace({**made, "immutable": False})
+        cluster.delete(CONFIG_MAPS, "settings", namespace=namespace)
+
+    def test_the_selector_of_a_deployment_may_not_change(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        made = cluster.create(deployment(namespace))
+        made["spec"]["selector"]["matchLabels"]["tier"] = "a"
+        made["spec"]["template"]["metadata"]["labels"]["tier"] = "a"
+        with pytest.raises(Invalid) as caught:
+            cluster.replace(made)
+        assert [cause.field for cause in caught.value.causes] == ["spec.selector"]
+
+    # Generation and status
+
+    def test_generation_counts_changes_of_what_is_wanted(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        made = cluster.create(deployment(namespace))
+        assert made["metadata"]["generation"] == 1
+        made["metadata"]["labels"] = {"a": "b"}
+        relabelled = cluster.replace(made)
+        assert relabelled["metadata"]["generation"] == 1
+        relabelled["spec"]["replicas"] = 3
+        assert cluster.replace(relabelled)["metadata"]["generation"] == 2
+
+    def test_status_is_written_apart_from_the_rest(self, cluster: Cluster, namespace: str) -> None:
+        made = cluster.create(deployment(namespace))
+        made["status"] = {"replicas": 2, "observedGeneration": 1}
+        made["spec"]["replicas"] = 9
+        with_status = cluster.replace_status(made)
+        assert with_status["status"]["replicas"] == 2
+        assert with_status["spec"]["replicas"] == 2
+        assert with_status["metadata"]["generation"] == 1
+        with_status["status"] = {"replicas": 5}
+        with_status["spec"]["replicas"] = 4
+        written = cluster.replace(with_status)
+        assert written["spec"]["replicas"] == 4
+        assert written["status"]["replicas"] == 2
+
+    def test_a_patch_of_the_status_leaves_the_rest_alone(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        cluster.create(deployment(namespace))
+        patched = cluster.patch(
+            DEPLOYMENTS,
+            "web",
+            {"status": {"replicas": 1}, "spec": {"replicas": 8}},
+            namespace=namespace,
+            subresource="status",
+        )
+        assert patched["status"]["replicas"] == 1
+        assert patched["spec"]["replicas"] == 2
+
+    def test_a_kind_without_status_has_no_place_for_one(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        made = cluster.create(config_map(namespace))
+        with pytest.raises(NotFound):
+            cluster.replace_status(made)
+
+    # Patches
+
+    def test_a_merge_patch_sets_and_removes(self, cluster: Cluster, namespace: str) -> None:
+        cluster.create(config_map(namespace, a="1", b="2"))
+        patched = cluster.patch(
+            CONFIG_MAPS, "settings", {"data": {"a": None, "c": "3"}}, namespace=namespace
+        )
+        assert patched["data"] == {"b": "2", "c": "3"}
+
+    def test_a_patch_with_a_stale_version_is_refused(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        made = cluster.create(config_map(namespace))
+        cluster.replace({**made, "data": {"x": "1"}})
+        patch = {"metadata": {"resourceVersion": version_of(made)}, "data": {"x": "2"}}
+        with pytest.raises(Conflict):
+            cluster.patch(CONFIG_MAPS, "settings", patch, namespace=namespace)
+
+    def test_a_json_patch_is_done_whole_or_not_at_all(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        cluster.create(config_map(namespace, a="1"))
+        with pytest.raises(Invalid):
+            cluster.patch(
+                CONFIG_MAPS,
+                "settings",
+                [
+                    {"op": "replace", "path": "/data/a", "value": "2"},
+                    {"op": "test", "path": "/data/a", "value": "3"},
+                ],
+                namespace=namespace,
+                patch_type=PatchType.JSON,
+            )
+        assert cluster.get(CONFIG_MAPS, "settings", namespace=namespace)["data"] == {"a": "1"}
+        patched = cluster.patch(
+            CONFIG_MAPS,
+            "settings",
+            [
+                {"op": "add", "path": "/data/b", "value": "2"},
+                {"op": "remove", "path": "/data/a"},
+            ],
+            namespace=namespace,
+            patch_type=PatchType.JSON,
+        )
+        assert patched["data"] == {"b": "2"}
+
+    def test_a_strategic_patch_merges_containers_by_name(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        cluster.create(deployment(namespace))
+        containers = [{"name": "main", "image": "web:2", "env": [{"name": "B", "value": "2"}]}]
+        patched = cluster.patch(
+            DEPLOYMENTS,
+            "web",
+            {"spec": {"template": {"spec": {"containers": containers}}}},
+            namespace=namespace,
+            patch_type=PatchType.STRATEGIC,
+        )
+        found = {c["name"]: c for c in patched["spec"]["template"]["spec"]["containers"]}
+        assert found["main"]["image"] == "web:2"
+        assert {e["name"] for e in found["main"]["env"]} == {"A", "B"}
+        assert found["side"]["image"] == "side:1"
+
+    def test_a_strategic_patch_can_delete_one_item_of_a_list(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        cluster.create(deployment(namespace))
+        patched = cluster.patch(
+            DEPLOYMENTS,
+            "web",
+            {
+                "spec": {
+                    "template": {"spec": {"containers": [{"name": "side", "$patch": "delete"}]}}
+                }
+            },
+            namespace=namespace,
+            patch_type=PatchType.STRATEGIC,
+        )
+        assert [c["name"] for c in patched["spec"]["template"]["spec"]["containers"]] == ["main"]
+
+    def test_a_patch_may_not_rename(self, cluster: Cluster, namespace: str) -> None:
+        cluster.create(config_map(namespace))
+        with pytest.raises(BadRequest):
+            cluster.patch(
+                CONFIG_MAPS, "settings", {"metadata": {"name": "other"}}, namespace=namespace
+            )
+
+    def test_nothing_that_is_not_there_can_be_patched(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        with pytest.raises(NotFound):
+            cluster.patch(CONFIG_MAPS, "settings", {"data": {}}, namespace=namespace)
+
+    # Server-side apply
+
+    def test_applying_makes_and_then_changes(self, cluster: Cluster, namespace: str) -> None:
+        made = cluster.apply(config_map(namespace, a="1"), field_manager="one")
+        changed = cluster.apply(config_map(namespace, a="2"), field_manager="one")
+        assert changed["data"] == {"a": "2"}
+        assert changed["metadata"]["uid"] == made["metadata"]["uid"]
+
+    def test_applying_the_same_again_makes_no_new_version(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        made = cluster.apply(config_map(namespace, a="1"), field_manager="one")
+        again = cluster.apply(config_map(namespace, a="1"), field_manager="one")
+        assert version_of(again) == version_of(made)
+
+    def test_what_is_no_longer_applied_goes_and_what_others_set_stays(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        cluster.apply(config_map(namespace, a="1", b="1"), field_manager="one")
+        cluster.apply(config_map(namespace, c="1"), field_manager="two")
+        applied = cluster.apply(config_map(namespace, a="1"), field_manager="one")
+        assert applied["data"] == {"a": "1", "c": "1"}
+
+    def test_a_field_of_another_manager_is_a_conflict_that_names_both(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        cluster.apply(config_map(namespace, a="1"), field_manager="one")
+        with pytest.raises(ApplyConflict) as caught:
+            cluster.apply(config_map(namespace, a="2"), field_manager="two")
+        assert caught.value.conflicts == (("one", ".data.a"),)
+        assert caught.value.reason == "Conflict"
+
+    def test_force_takes_a_field_over(self, cluster: Cluster, namespace: str) -> None:
+        cluster.apply(config_map(namespace, a="1", b="1"), field_manager="one")
+        cluster.apply(config_map(namespace, a="2"), field_manager="two", force=True)
+        with pytest.raises(ApplyConflict):
+            cluster.apply(config_map(namespace, a="1", b="1"), field_manager="one")
+        kept = cluster.apply(config_map(namespace, b="1"), field_manager="one")
+        assert kept["data"] == {"a": "2", "b": "1"}
+
+    def test_two_managers_may_want_the_same(self, cluster: Cluster, namespace: str) -> None:
+        cluster.apply(config_map(namespace, a="1"), field_manager="one")
+        cluster.apply(config_map(namespace, a="1"), field_manager="two")
+        left = cluster.apply({**config_map(namespace), "data": {"b": "1"}}, field_manager="one")
+        assert left["data"] == {"a": "1", "b": "1"}
+
+    def test_a_plain_write_takes_fields_from_who_applied_them(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        cluster.apply(config_map(namespace, a="1"), field_manager="one")
+        cluster.patch(
+            CONFIG_MAPS,
+            "settings",
+            {"data": {"a": "2"}},
+            namespace=namespace,
+            field_manager="editor",
+        )
+        with pytest.raises(ApplyConflict) as caught:
+            cluster.apply(config_map(namespace, a="1"), field_manager="one")
+        assert caught.value.conflicts == (("editor", ".data.a"),)
+
+    def test_containers_are_applied_by_name(self, cluster: Cluster, namespace: str) -> None:
+        cluster.apply(deployment(namespace), field_manager="one")
+        other = deployment(namespace)
+        other["spec"] = {
+            "selector": other["spec"]["selector"],
+            "template": {
+                "metadata": other["spec"]["template"]["metadata"],
+                "spec": {"containers": [{"name": "probe", "image": "probe:1"}]},
+            },
+        }
+        applied = cluster.apply(other, field_manager="two")
+        names = {c["name"] for c in applied["spec"]["template"]["spec"]["containers"]}
+        assert names == {"main", "side", "probe"}
+        changed = deployment(namespace)
+        changed["spec"]["template"]["spec"]["containers"] = [{"name": "main", "image": "web:9"}]
+        with pytest.raises(ApplyConflict) as caught:
+            cluster.apply(changed, field_manager="three")
+        assert caught.value.conflicts == (
+            ("one", '.spec.template.spec.containers[name="main"].image'),
+        )
+
+    def test_applying_needs_a_manager(self, cluster: Cluster, namespace: str) -> None:
+        with pytest.raises(Invalid):
+            cluster.apply(config_map(namespace), field_manager="")
+
+    # Lists and selectors
+
+    @pytest.mark.parametrize(
+        ("selector", "want"),
+        [
+            pytest.param("", ["a", "b", "c"], id="everything"),
+            pytest.param("app=db", ["a", "b"], id="equal"),
+            pytest.param("app!=db", ["c"], id="unequal, or absent"),
+            pytest.param("tier", ["a", "c"], id="present"),
+            pytest.param("!tier", ["b"], id="absent"),
+            pytest.param("tier in (front,back)", ["a", "c"], id="one of"),
+            pytest.param("app=db,tier notin (back)", ["b"], id="both at once"),
+        ],
+    )
+    def test_label_selectors_choose(
+        self, cluster: Cluster, namespace: str, selector: str, want: list[str]
+    ) -> None:
+        cluster.create(labelled(namespace, "a", app="db", tier="back"))
+        cluster.create(labelled(namespace, "b", app="db"))
+        cluster.create(labelled(namespace, "c", app="web", tier="front"))
+        found = cluster.list(CONFIG_MAPS, namespace=namespace, label_selector=selector)
+        mine = [o["metadata"]["name"] for o in found if o["metadata"]["name"] in "abc"]
+        assert mine == want
+
+    def test_field_selectors_choose(self, cluster: Cluster, namespace: str) -> None:
+        cluster.create(config_map(namespace, "a"))
+        cluster.create(config_map(namespace, "b"))
+        found = cluster.list(CONFIG_MAPS, namespace=namespace, field_selector="metadata.name=b")
+        assert [o["metadata"]["name"] for o in found] == ["b"]
+        cluster.create(pod(namespace))
+        chosen = cluster.list(PODS, namespace=namespace, field_selector="status.phase=Pending")
+        assert len(chosen) == 1
+        none = cluster.list(PODS, namespace=namespace, field_selector="status.phase=Running")
+        assert len(none) == 0
+
+    def test_a_field_that_cannot_be_selected_by_is_refused(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        with pytest.raises(BadRequest):
+            cluster.list(CONFIG_MAPS, namespace=namespace, field_selector="data.colour=red")
+
+    def test_a_list_without_a_namespace_sees_all_of_them(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        made = cluster.create(labelled(namespace, "here", mark=namespace))
+        found = cluster.list(CONFIG_MAPS, label_selector=f"mark={namespace}")
+        assert found.items == [made]
+
+    def test_a_long_list_comes_in_pages_of_one_moment(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        for index in range(5):
+            cluster.create(labelled(namespace, f"page-{index}", page="yes"))
+        page = cluster.list(CONFIG_MAPS, namespace=namespace, label_selector="page", limit=2)
+        names = [o["metadata"]["name"] for o in page]
+        assert len(names) == 2
+        cluster.create(labelled(namespace, "page-9", page="yes"))
+        while page.continue_token:
+            page = cluster.list(
+                CONFIG_MAPS,
+                namespace=namespace,
+                label_selector="page",
+                limit=2,
+                continue_token=page.continue_token,
+            )
+            names += [o["metadata"]["name"] for o in page]
+        assert names == [f"page-{index}" for index in range(5)]
+
+    # Watching
+
+    def test_a_watch_tells_what_happened_after_its_point(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        cluster.create(config_map(namespace, "before"))
+        since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
+        made = cluster.create(config_map(namespace, "a"))
+        cluster.replace({**made, "data": {"x": "1"}})
+        cluster.delete(CONFIG_MAPS, "a", namespace=namespace)
+        with cluster.watch(
+            CONFIG_MAPS, namespace=namespace, resource_version=since, timeout_seconds=30
+        ) as watch:
+            assert first(iter(watch), 3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+
+    def test_a_watch_without_a_point_begins_with_what_is_there(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        cluster.create(labelled(namespace, "a", watched="yes"))
+        with cluster.watch(
+            CONFIG_MAPS, namespace=namespace, label_selector="watched", timeout_seconds=30
+        ) as watch:
+            events = iter(watch)
+            assert first(events, 1) == [("ADDED", "a")]
+            cluster.create(labelled(namespace, "b", watched="yes"))
+            assert first(events, 1) == [("ADDED", "b")]
+
+    def test_an_object_that_stops_matching_is_told_as_deleted(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
+        cluster.create(labelled(namespace, "a"))
+        cluster.create(labelled(namespace, "b", watched="yes"))
+        relabel: dict[str, Any] = {"metadata": {"labels": {"watched": "yes"}}}
+        cluster.patch(CONFIG_MAPS, "a", relabel, namespace=namespace)
+        relabel["metadata"]["labels"]["watched"] = None
+        cluster.patch(CONFIG_MAPS, "b", relabel, namespace=namespace)
+        with cluster.watch(
+            CONFIG_MAPS,
+            namespace=namespace,
+            label_selector="watched=yes",
+            resource_version=since,
+            timeout_seconds=30,
+        ) as watch:
+            assert first(iter(watch), 3) == [("ADDED", "b"), ("ADDED", "a"), ("DELETED", "b")]
+
+    def test_a_watch_of_one_name_hears_of_nothing_else(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
+        with cluster.watch(
+            CONFIG_MAPS,
+            namespace=namespace,
+            field_selector="metadata.name=b",
+            resource_version=since,
+            timeout_seconds=30,
+        ) as watch:
+            for name in "abc":
+                cluster.create(config_map(namespace, name))
+            cluster.delete(CONFIG_MAPS, "b", namespace=namespace)
+            assert first(iter(watch), 2) == [("ADDED", "b"), ("DELETED", "b")]
+
+    def test_a_watch_ends_with_its_time(self, cluster: Cluster, namespace: str) -> None:
+        since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
+        with cluster.watch(
+            CONFIG_MAPS, namespace=namespace, resource_version=since, timeout_seconds=1
+        ) as watch:
+            assert [event.type for event in watch] == []
+
+    def test_a_bookmark_says_how_far_a_quiet_watch_has_come(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        since = cluster.list(SECRETS, namespace=namespace).resource_version
+        with cluster.watch(
+            SECRETS,
+            namespace=namespace,
+            resource_version=since,
+            timeout_seconds=4,
+            bookmarks=True,
+        ) as watch:
+            marks = [event for event in watch if event.type is EventType.BOOKMARK]
+        assert marks
+        assert int(version_of(marks[-1].object)) >= int(since)
+        assert marks[-1].object["kind"] == "Secret"
+
+    def test_a_watch_from_another_thread_can_be_closed(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
+        watch = cluster.watch(CONFIG_MAPS, namespace=namespace, resource_version=since)
+        seen: list[WatchEvent] = []
+        reader = threading.Thread(target=lambda: seen.extend(watch))
+        reader.start()
+        watch.close()
+        reader.join(timeout=30)
+        assert not reader.is_alive()
+        assert seen == []
+
+    def test_a_watch_from_the_dawn_of_time_is_too_old(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        self.forget_history(cluster)
+        with pytest.raises(Expired) as caught:
+            # Said when the watch is opened, or when it is read: both will do.
+            list(
+                cluster.watch(
+                    CONFIG_MAPS, namespace=namespace, resource_version="1", timeout_seconds=5
+                )
+            )
+        assert "too old resource version" in caught.value.message
+
+    def forget_history(self, cluster: Cluster) -> None:
+        """Have the cluster forget its history, where it does not by itself."""
+
+    # Deleting
+
+    def test_what_is_deleted_is_gone(self, cluster: Cluster, namespace: str) -> None:
+        cluster.create(config_map(namespace))
+        cluster.delete(CONFIG_MAPS, "settings", namespace=namespace)
+        with pytest.raises(NotFound):
+            cluster.get(CONFIG_MAPS, "settings", namespace=namespace)
+        with pytest.raises(NotFound):
+            cluster.delete(CONFIG_MAPS, "settings", namespace=namespace)
+
+    def test_a_finalizer_keeps_an_object_until_it_is_taken_off(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        given = config_map(namespace)
+        given["metadata"]["finalizers"] = ["example.org/hold"]
+        cluster.create(given)
+        cluster.delete(CONFIG_MAPS, "settings", namespace=namespace)
+        held = cluster.get(CONFIG_MAPS, "settings", namespace=namespace)
+        assert held["metadata"]["deletionTimestamp"]
+        assert held["metadata"]["deletionGracePeriodSeconds"] == 0
+        more = {"metadata": {"finalizers": ["example.org/hold", "example.org/more"]}}
+        with pytest.raises(Invalid):
+            cluster.patch(CONFIG_MAPS, "settings", more, namespace=namespace)
+        changed = cluster.patch(
+            CONFIG_MAPS, "settings", {"data": {"last": "words"}}, namespace=namespace
+        )
+        assert changed["data"]["last"] == "words"
+        cluster.patch(
+            CONFIG_MAPS, "settings", {"metadata": {"finalizers": None}}, namespace=namespace
+        )
+        with pytest.raises(NotFound):
+            cluster.get(CONFIG_MAPS, "settings", namespace=namespace)
+
+    def test_a_delete_that_means_another_object_is_refused(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        made = cluster.create(config_map(namespace))
+        with pytest.raises(Conflict):
+            cluster.delete(CONFIG_MAPS, "settings", namespace=namespace, uid=str(uuid.uuid4()))
+        with pytest.raises(Conflict):
+            cluster.delete(CONFIG_MAPS, "settings", namespace=namespace, resource_version="1")
+        cluster.delete(
+            CONFIG_MAPS,
+            "settings",
+            namespace=namespace,
+            uid=made["metadata"]["uid"],
+            resource_version=version_of(made),
+        )
+
+    def test_a_collection_is_deleted_by_its_labels(self, cluster: Cluster, namespace: str) -> None:
+        cluster.create(labelled(namespace, "a", old="yes"))
+        cluster.create(labelled(namespace, "b", old="yes"))
+        cluster.create(labelled(namespace, "c"))
+        cluster.delete_collection(CONFIG_MAPS, namespace=namespace, label_selector="old=yes")
+        left = [o["metadata"]["name"] for o in cluster.list(CONFIG_MAPS, namespace=namespace)]
+        assert "c" in left
+        assert not {"a", "b"} & set(left)
+
+    # Scale
+
+    def test_a_workload_is_scaled_through_its_scale(self, cluster: Cluster, namespace: str) -> None:
+        cluster.create(deployment(namespace))
+        scale = cluster.get(DEPLOYMENTS, "web", namespace=namespace, subresource="scale")
+        assert scale["kind"] == "Scale"
+        assert scale["spec"]["replicas"] == 2
+        assert scale["status"]["selector"] == "app=web"
+        scaled = cluster.scale(DEPLOYMENTS, "web", 0, namespace=namespace)
+        assert scaled["spec"].get("replicas", 0) == 0
+        written = cluster.get(DEPLOYMENTS, "web", namespace=namespace)
+        assert written["spec"]["replicas"] == 0
+        assert written["metadata"]["generation"] == 2
+        with pytest.raises(Conflict):
+            cluster.scale(DEPLOYMENTS, "web", 1, namespace=namespace, resource_version="1")
+        with pytest.raises(Invalid):
+            cluster.scale(DEPLOYMENTS, "web", -1, namespace=namespace)
+
+    # Custom resources
+
+    def test_a_custom_resource_is_defaulted_and_pruned(
+        self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
+    ) -> None:
+        given = self.widget(widgets, namespace, size=3, unknown="x")
+        made = cluster.create(given)
+        assert made["spec"] == {"size": 3, "colour": "red"}
+        assert made["metadata"]["generation"] == 1
+
+    def test_a_custom_resource_against_its_schema_is_refused_with_every_path(
+        self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
+    ) -> None:
+        with pytest.raises(Invalid) as caught:
+            cluster.create(self.widget(widgets, namespace, size=0, colour="green"))
+        assert {cause.field for cause in caught.value.causes} >= {"spec.size", "spec.colour"}
+
+    def test_a_custom_status_is_kept_apart(
+        self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
+    ) -> None:
+        given = self.widget(widgets, namespace)
+        given["status"] = {"phase": "Ready"}
+        made = cluster.create(given)
+        assert "status" not in made
+        made["status"] = {"phase": "Ready"}
+        ready = cluster.replace_status(made)
+        assert ready["status"] == {"phase": "Ready"}
+        assert ready["metadata"]["generation"] == 1
+        ready["spec"]["size"] = 2
+        assert cluster.replace(ready)["metadata"]["generation"] == 2
+
+    def test_a_custom_resource_takes_no_strategic_patch(
+        self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
+    ) -> None:
+        cluster.create(self.widget(widgets, namespace))
+        with pytest.raises(UnsupportedMediaType):
+            cluster.patch(
+                widgets,
+                "w",
+                {"spec": {"size": 2}},
+                namespace=namespace,
+                patch_type=PatchType.STRATEGIC,
+            )
+        merged = cluster.patch(widgets, "w", {"spec": {"size": 2}}, namespace=namespace)
+        assert merged["spec"]["size"] == 2
+
+    def test_a_custom_resource_is_replaced_only_over_a_version(
+        self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
+    ) -> None:
+        cluster.create(self.widget(widgets, namespace))
+        with pytest.raises(Invalid):
+            cluster.replace(self.widget(widgets, namespace, size=2))
+
+    def test_custom_resources_are_applied_by_field(
+        self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
+    ) -> None:
+        cluster.apply(self.widget(widgets, namespace, size=1), field_manager="one")
+        with pytest.raises(ApplyConflict) as caught:
+            cluster.apply(self.widget(widgets, namespace, size=2), field_manager="two")
+        assert caught.value.conflicts == (("one", ".spec.size"),)
+        status = self.widget(widgets, namespace)
+        del status["spec"]
+        status["status"] = {"phase": "Ready"}
+        ready = cluster.apply(status, field_manager="two", subresource="status")
+        assert ready["status"] == {"phase": "Ready"}
+        assert ready["spec"]["size"] == 1
