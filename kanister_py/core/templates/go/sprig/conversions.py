@@ -92,7 +92,8 @@ def to_int64(value: Value) -> int:
 def to_float64(value: Value) -> float:
     """Which number is a value? What is none is 0."""
     if type(value) is str:
-        return read_float(value) or 0.0
+        number = read_float(value)
+        return 0.0 if number is None else number
     if isinstance(value, (int, float)):
         return float(value)
     return 0.0

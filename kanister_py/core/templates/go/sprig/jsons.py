@@ -238,9 +238,12 @@ class _Decoder:
         while self.at < len(self.text) and self.text[self.at] in _SPACE:
             self.at += 1
 
-    def _invalid(self, where: str) -> GoError:
+    def _invalid(self, where: str, *, may_be_space: bool = True) -> GoError:
+        """The end of the text counts as a space, where none may stand as a wrong one."""
         if self.at >= len(self.text):
-            return GoError("unexpected end of JSON input")
+            if may_be_space:
+                return GoError("unexpected end of JSON input")
+            return GoError(f"invalid character ' ' {where}")
         return GoError(f"invalid character {_shown(self.text[self.at])} {where}")
 
     def _value(self, where: str, depth: int) -> Value:
@@ -265,7 +268,9 @@ class _Decoder:
     def _literal(self, word: str, value: Value) -> Value:
         for position, wanted in enumerate(word):
             if self.text[self.at : self.at + 1] != wanted:
-                raise self._invalid(f"in literal {word} (expecting '{word[position]}')")
+                raise self._invalid(
+                    f"in literal {word} (expecting '{word[position]}')", may_be_space=False
+                )
             self.at += 1
         return value
 
@@ -273,17 +278,17 @@ class _Decoder:
         found = _NUMBER.match(self.text, self.at)
         if found is None:
             self.at += 1
-            raise self._invalid("in numeric literal")
+            raise self._invalid("in numeric literal", may_be_space=False)
         text = found.group()
         self.at = found.end()
         following = self.text[self.at : self.at + 1]
         if following == "." or following in ("e", "E"):
             self.at += 1
             if following == ".":
-                raise self._invalid("after decimal point in numeric literal")
+                raise self._invalid("after decimal point in numeric literal", may_be_space=False)
             if self.text[self.at : self.at + 1] in ("+", "-"):
                 self.at += 1
-            raise self._invalid("in exponent of numeric literal")
+            raise self._invalid("in exponent of numeric literal", may_be_space=False)
         number = float(text)
         if math.isinf(number):
             raise GoError(f"json: cannot unmarshal number {text} into Go value of type float64")
@@ -313,7 +318,7 @@ class _Decoder:
             self.at += 1
             return _UNESCAPED[char]
         if char != "u":
-            raise self._invalid("in string escape code")
+            raise self._invalid("in string escape code", may_be_space=False)
         code = self._code_unit()
         if 0xD800 <= code < 0xDC00 and self.text[self.at : self.at + 2] == "\\u":
             before = self.at
@@ -329,7 +334,7 @@ class _Decoder:
         start = self.at
         for _ in range(4):
             if self.text[self.at : self.at + 1] not in set("0123456789abcdefABCDEF"):
-                raise self._invalid("in \\u hexadecimal character escape")
+                raise self._invalid("in \\u hexadecimal character escape", may_be_space=False)
             self.at += 1
         return int(self.text[start : self.at], 16)
 

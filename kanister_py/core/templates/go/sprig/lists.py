@@ -163,11 +163,10 @@ def chunk(context: Context, size: int, values: Value) -> list[Sequence[Value]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def _list(*values: Value) -> Sequence[Value]:
-    return list(values) if values else _NO_LIST
+@go_function("func(...interface{}) []interface{}")
+def make_list(*values: Value) -> list[Value]:
+    return list(values)
 
-
-make_list = go_function("func(...interface{}) []interface{}")(_list)
 
 _COMMON = {
     "append": push,

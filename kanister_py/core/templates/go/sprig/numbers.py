@@ -264,7 +264,8 @@ def cast_to_int(value: Value) -> int:
 
 def cast_to_float(value: Value) -> float:
     if type(value) is str:
-        return read_float(value) or 0.0
+        number = read_float(value)
+        return 0.0 if number is None else number
     if isinstance(value, bool):
         return float(value)
     go_type = type_of(value)

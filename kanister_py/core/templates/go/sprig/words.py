@@ -173,8 +173,9 @@ def wrap(text: str, width: int, line_end: str, *, cuts_long_words: bool) -> str:
 def camel_case_of_blueprints(text: str) -> str:
     chars = runes(text)
     start = len(chars) - len(chars.lstrip("_"))
-    if start == len(chars):
-        return chars
+    if start >= len(chars) - 1:
+        # A letter alone gets lost.
+        return chars[:start]
     made = [chars[:start]]
     current = upper_rune(chars[start])
     for char in chars[start + 1 :]:
@@ -276,8 +277,9 @@ def pascal_case(text: str) -> str:
     start = 0
     while start < len(chars) and _is_joint(chars[start]):
         start += 1
-    if start >= len(chars):
-        return chars
+    if start == len(chars):
+        # Nothing but joints: the last one comes out twice.
+        return chars + chars[-1:]
     made = [chars[:start]]
     was_upper = _is_upper(chars[start])
     current = upper_rune(chars[start])
