@@ -1,0 +1,273 @@
+"""What the embedded cluster does beyond the contract: what a cluster's controllers would do."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.cluster_memory import MemoryCluster
+from kanister_py.core.errors import (
+    Conflict,
+    Expired,
+    Forbidden,
+    NoMatch,
+    NotFound,
+    PodsNotRun,
+    StateNotReadable,
+)
+from kanister_py.core.objects.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    PODS,
+    GroupVersionResource,
+)
+from kanister_py.ports.cluster import KubeObject, Propagation
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    return MemoryCluster(clock=FakeClock(jumps=True), seed=1)
+
+
+def config_map(name: str, *owners: KubeObject, **metadata: Any) -> KubeObject:
+    made: KubeObject = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, **metadata},
+        "data": {},
+    }
+    if owners:
+        made["metadata"]["ownerReferences"] = [
+            {
+                "apiVersion": owner["apiVersion"],
+                "kind": owner["kind"],
+                "name": owner["metadata"]["name"],
+                "uid": owner["metadata"]["uid"],
+            }
+            for owner in owners
+        ]
+    return made
+
+
+def names(cluster: MemoryCluster, resource: GroupVersionResource = CONFIG_MAPS) -> list[str]:
+    return [obj["metadata"]["name"] for obj in cluster.list(resource)]
+
+
+def test_what_an_object_owned_goes_with_it_and_so_on_down(cluster: MemoryCluster) -> None:
+    root = cluster.create(config_map("root"))
+    child = cluster.create(config_map("child", root))
+    cluster.create(config_map("grandchild", child))
+    cluster.create(config_map("stranger"))
+    cluster.delete(CONFIG_MAPS, "root")
+    assert names(cluster) == ["stranger"]
+
+
+def test_an_object_with_another_owner_stays_without_the_one_that_went(
+    cluster: MemoryCluster,
+) -> None:
+    one, two = cluster.create(config_map("one")), cluster.create(config_map("two"))
+    cluster.create(config_map("shared", one, two))
+    cluster.delete(CONFIG_MAPS, "one")
+    left = cluster.get(CONFIG_MAPS, "shared")["metadata"]["ownerReferences"]
+    assert [owner["name"] for owner in left] == ["two"]
+    cluster.delete(CONFIG_MAPS, "two")
+    assert names(cluster) == []
+
+
+def test_orphans_stay_and_forget_their_owner(cluster: MemoryCluster) -> None:
+    root = cluster.create(config_map("root"))
+    cluster.create(config_map("child", root))
+    cluster.delete(CONFIG_MAPS, "root", propagation=Propagation.ORPHAN)
+    assert "ownerReferences" not in cluster.get(CONFIG_MAPS, "child")["metadata"]
+
+
+def test_in_the_foreground_an_owner_waits_for_what_it_owns(cluster: MemoryCluster) -> None:
+    root = cluster.create(config_map("root"))
+    cluster.create(config_map("child", root, finalizers=["example.org/hold"]))
+    cluster.delete(CONFIG_MAPS, "root", propagation=Propagation.FOREGROUND)
+    waiting = cluster.get(CONFIG_MAPS, "root")["metadata"]
+    assert waiting["finalizers"] == ["foregroundDeletion"]
+    cluster.patch(CONFIG_MAPS, "child", {"metadata": {"finalizers": None}})
+    assert names(cluster) == []
+
+
+def test_pods_of_a_job_are_orphaned_unless_said_otherwise(cluster: MemoryCluster) -> None:
+    template = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
+    made = cluster.create({**job, "spec": {"template": template}})
+    cluster.create(config_map("child", made))
+    cluster.delete(JOBS, "j")
+    assert names(cluster) == ["child"]
+
+
+def test_a_namespace_takes_its_content_along_but_waits_for_finalizers(
+    cluster: MemoryCluster,
+) -> None:
+    cluster.create(config_map("a", namespace="shop"))
+    cluster.create(config_map("held", namespace="shop", finalizers=["example.org/hold"]))
+    cluster.create(config_map("elsewhere"))
+    cluster.delete(NAMESPACES, "shop")
+    assert cluster.get(NAMESPACES, "shop")["status"]["phase"] == "Terminating"
+    assert names(cluster) == ["elsewhere", "held"]
+    with pytest.raises(Forbidden):
+        cluster.create(config_map("late", namespace="shop"))
+    cluster.patch(CONFIG_MAPS, "held", {"metadata": {"finalizers": None}}, namespace="shop")
+    with pytest.raises(NotFound):
+        cluster.get(NAMESPACES, "shop")
+
+
+def test_the_namespaces_of_the_cluster_itself_stay(cluster: MemoryCluster) -> None:
+    with pytest.raises(Forbidden):
+        cluster.delete(NAMESPACES, "default")
+
+
+def test_a_strict_cluster_wants_its_namespaces_first() -> None:
+    strict = MemoryCluster(creates_namespaces=False)
+    with pytest.raises(NotFound) as caught:
+        strict.create(config_map("a", namespace="nowhere"))
+    assert caught.value.message == 'namespaces "nowhere" not found'
+
+
+def test_manifests_are_taken_in_with_their_status_and_in_any_order(
+    cluster: MemoryCluster,
+) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "shop"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+        "status": {"phase": "Running"},
+    }
+    unknown = {"apiVersion": "db.example.org/v1", "kind": "Policy", "metadata": {"name": "x"}}
+    cluster.load([{"apiVersion": "v1", "kind": "List", "items": [pod]}, unknown])
+    cluster.load([pod])
+    assert cluster.get(PODS, "p", namespace="shop")["status"] == {"phase": "Running"}
+    guessed = cluster.resource_for("db.example.org/v1", "Policy").gvr
+    assert guessed.resource == "policies"
+    assert names(cluster, guessed) == ["x"]
+    with pytest.raises(NoMatch):
+        cluster.create({"apiVersion": "db.example.org/v1", "kind": "Other", "metadata": {}})
+
+
+def test_a_saved_cluster_goes_on_where_it_stood(cluster: MemoryCluster) -> None:
+    root = cluster.create(config_map("root"))
+    cluster.create(config_map("child", root))
+    cluster.load([{"apiVersion": "x.example.org/v1", "kind": "Thing", "metadata": {"name": "t"}}])
+    state = json.loads(json.dumps(cluster.save()))
+    again = MemoryCluster()
+    again.restore(state)
+    assert again.objects() == cluster.objects()
+    assert again.resource_for("x.example.org/v1", "Thing").gvr.resource == "things"
+    with pytest.raises(Expired):
+        again.watch(CONFIG_MAPS, resource_version="2")
+    newer = again.create(config_map("new"))
+    assert int(newer["metadata"]["resourceVersion"]) > int(state["resourceVersion"])
+    again.delete(CONFIG_MAPS, "root")
+    assert names(again) == ["new"]
+
+
+def test_a_state_of_another_format_is_refused(cluster: MemoryCluster) -> None:
+    before = cluster.objects()
+    with pytest.raises(StateNotReadable):
+        cluster.restore({"format": "something/v9"})
+    assert cluster.objects() == before
+
+
+def test_a_bounded_history_forgets_its_beginning() -> None:
+    short = MemoryCluster(history_limit=3)
+    since = short.create(config_map("a"))["metadata"]["resourceVersion"]
+    for index in range(5):
+        short.patch(CONFIG_MAPS, "a", {"data": {"n": str(index)}})
+    with pytest.raises(Expired):
+        short.watch(CONFIG_MAPS, resource_version=since)
+
+
+def test_a_page_of_a_list_that_is_forgotten_is_expired(cluster: MemoryCluster) -> None:
+    cluster.create(config_map("a"))
+    cluster.create(config_map("b"))
+    page = cluster.list(CONFIG_MAPS, limit=1)
+    cluster.compact()
+    with pytest.raises(Expired):
+        cluster.list(CONFIG_MAPS, limit=1, continue_token=page.continue_token)
+
+
+def test_without_anybody_to_run_pods_nobody_answers_for_them(cluster: MemoryCluster) -> None:
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
+    assert cluster.runs_pods is False
+    with pytest.raises(PodsNotRun):
+        cluster.read_log("p", namespace="default")
+    with pytest.raises(NotFound):
+        cluster.exec("nobody", ["true"], namespace="default")
+
+
+def test_an_owned_field_that_is_applied_no_more_leaves_its_item(cluster: MemoryCluster) -> None:
+    def workload(*containers: dict[str, Any]) -> KubeObject:
+        return {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "w"},
+            "spec": {
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": {
+                    "metadata": {"labels": {"a": "b"}},
+                    "spec": {"containers": list(containers)},
+                },
+            },
+        }
+
+    main, side = {"name": "main", "image": "m"}, {"name": "side", "image": "s"}
+    cluster.apply(workload(main, {**side, "command": ["x"]}), field_manager="one")
+    kept = cluster.apply(workload(main, side), field_manager="one")
+    containers = kept["spec"]["template"]["spec"]["containers"]
+    assert [c.get("command") for c in containers] == [None, None]
+    gone = cluster.apply(workload(main), field_manager="one")
+    assert [c["name"] for c in gone["spec"]["template"]["spec"]["containers"]] == ["main"]
+    assert names(cluster, DEPLOYMENTS) == ["w"]
+
+
+def test_threads_that_count_together_lose_nothing() -> None:
+    shared = MemoryCluster()
+    shared.create({**config_map("counter"), "data": {"n": "0"}})
+
+    def count() -> None:
+        done = 0
+        while done < 50:
+            read = shared.get(CONFIG_MAPS, "counter")
+            read["data"]["n"] = str(int(read["data"]["n"]) + 1)
+            try:
+                shared.replace(read)
+            except Conflict:
+                continue
+            done += 1
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert shared.get(CONFIG_MAPS, "counter")["data"]["n"] == "200"
+
+
+def test_who_waits_on_a_watch_is_woken_by_a_write() -> None:
+    shared = MemoryCluster(clock=SystemClock())
+    watch = shared.watch(CONFIG_MAPS, field_selector="metadata.name=mine", resource_version="1")
+    seen: list[str] = []
+
+    def read() -> None:
+        seen.append(next(watch).object["metadata"]["name"])
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    shared.create(config_map("other"))
+    shared.create(config_map("mine"))
+    reader.join(timeout=30)
+    watch.close()
+    assert seen == ["mine"]
