@@ -6,8 +6,8 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.objects.documents import MAX_BYTES, too_large
@@ -17,8 +17,7 @@ STDIN = "-"
 STDIN_NAME = "<stdin>"
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(NamedTuple):
     """A file to read. `is_named`: the user asked for this very file, not for its folder."""
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kanister_py.core.errors import InvalidVersion, UnknownDistribution
 from kanister_py.core.objects.documents import nearest
@@ -14,8 +14,7 @@ from kanister_py.core.versions.semver import Version, parse_version
 OURS = "kanister-py"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """A release of a package that brings functions."""
 
     package: str

@@ -68,7 +68,7 @@ class ActionWork:
     def render_artifacts(self) -> dict[str, dict[str, Any]]:
         """Render the artifacts that the action leaves behind."""
         artifacts = {
-            name: artifact.model_dump(by_alias=True)
+            name: artifact.as_dict()
             for name, artifact in self.course.action.output_artifacts.items()
         }
         return self.renderer.artifacts(artifacts, self.params, ("outputArtifacts",))
@@ -100,7 +100,7 @@ def launch_action(
     for (path, phase), function in zip(course.action.every_phase(), functions, strict=True):
         at = path[-1] if isinstance(path[-1], int) else DEFER
         references = renderer.references(
-            {name: each.model_dump(by_alias=True) for name, each in phase.objects.items()},
+            {name: each.as_dict() for name, each in phase.objects.items()},
             params,
             (*path, "objects"),
         )
@@ -155,7 +155,7 @@ def _texts_of_phase(phase: Phase) -> Iterator[str]:
     if phase.if_ is not None:
         yield phase.if_
     for reference in phase.objects.values():
-        yield from _texts_of_value(reference.model_dump())
+        yield from _texts_of_value(reference.as_dict())
 
 
 def _texts_of_value(value: Any) -> Iterator[str]:

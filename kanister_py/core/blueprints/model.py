@@ -1,43 +1,30 @@
-"""What does a Blueprint say, and where does it say it?"""
+"""What does a Blueprint say, and where does it say it?
+
+Read by hand: every command that reads a Blueprint waits for this module, and a
+library for models takes longer to load than all the rest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final
-
-from pydantic import BeforeValidator, Field, model_validator
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.objects.documents import Document, Path, Place, kind_of
-from kanister_py.core.objects.model import ApiObject, parse_model
+
+if TYPE_CHECKING:
+    from pydantic_core import CoreSchema
 
 GROUP: Final = "cr.kanister.io"
 TEMPLATE_ENGINE_ANNOTATION: Final = "kanister-py.io/template-engine"
 
 # Taken for ours also without an apiVersion, which is then what is wrong with them.
 _OUR_KINDS = frozenset({"Blueprint", "ActionSet"})
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-def _as_text(value: Any) -> Any:
-    """Write a scalar as YAML would: a condition may be given as `false` or `0`."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int | float) else value
-
-
-class _Part(ApiObject):
-    """A part of a Blueprint: a field that is null is one that is left out."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_nulls(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        return {key: value for key, value in data.items() if value is not None}
-
-
-class ObjectReference(_Part):
+class ObjectReference(NamedTuple):
     """An object by its name. `api_version` is the version alone, the group stands apart."""
 
     api_version: str = ""
@@ -47,59 +34,70 @@ class ObjectReference(_Part):
     name: str = ""
     namespace: str = ""
 
+    def as_dict(self) -> dict[str, str]:
+        """Give every field under its name in YAML."""
+        return dict(zip(_REFERENCE_KEYS, self, strict=True))
 
-class Artifact(_Part):
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
+        return _schema_of(cls, _Reader.reference)
+
+
+_REFERENCE_KEYS = ("apiVersion", "group", "resource", "kind", "name", "namespace")
+
+
+class Artifact(NamedTuple):
     """What an action leaves for the next one: texts under keys, or a snapshot's description."""
 
-    key_value: dict[str, str] = Field(default_factory=dict)
+    key_value: Mapping[str, str] = _EMPTY
     kopia_snapshot: str = ""
 
+    def as_dict(self) -> dict[str, Any]:
+        """Give every field under its name in YAML."""
+        return {"keyValue": dict(self.key_value), "kopiaSnapshot": self.kopia_snapshot}
 
-class Retry(_Part):
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
+        return _schema_of(cls, _Reader.artifact)
+
+
+class Retry(NamedTuple):
     """How often a failed phase is tried again, and after which errors.
 
     `limit` counts retries, not attempts. Without `on`, only errors that may pass
     by themselves are tried again.
     """
 
-    limit: int = Field(default=0, ge=0)
+    limit: int = 0
     backoff: str = ""
-    factor: float = Field(default=2.0, ge=1.0)
+    factor: float = 2.0
     max_backoff: str = ""
-    on: list[str] = Field(default_factory=list)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _on_is_no_boolean(cls, data: Any) -> Any:
-        # YAML reads the bare key `on` as true, and nobody means that here.
-        if isinstance(data, dict) and "true" in data and "on" not in data:
-            return {"on" if key == "true" else key: value for key, value in data.items()}
-        return data
+    on: tuple[str, ...] = ()
 
 
-class Phase(_Part):
+class Phase(NamedTuple):
     """One call of a function."""
 
     func: str = ""
     name: str = ""
-    objects: dict[str, ObjectReference] = Field(default_factory=dict)
-    args: dict[str, Any] = Field(default_factory=dict)
+    objects: Mapping[str, ObjectReference] = _EMPTY
+    args: Mapping[str, Any] = _EMPTY
     func_version: str = ""
-    if_: Annotated[str | None, BeforeValidator(_as_text)] = Field(default=None, alias="if")
+    if_: str | None = None
     timeout: str = ""
     retry: Retry | None = None
 
 
-class Action(_Part):
+class Action(NamedTuple):
     """What a Blueprint can do under one name: phases in order, and one that always comes last."""
 
     name: str = ""
     kind: str = ""
-    config_map_names: list[str] = Field(default_factory=list)
-    secret_names: list[str] = Field(default_factory=list)
-    input_artifact_names: list[str] = Field(default_factory=list)
-    output_artifacts: dict[str, Artifact] = Field(default_factory=dict)
-    phases: list[Phase] = Field(default_factory=list)
+    config_map_names: tuple[str, ...] = ()
+    secret_names: tuple[str, ...] = ()
+    input_artifact_names: tuple[str, ...] = ()
+    output_artifacts: Mapping[str, Artifact] = _EMPTY
+    phases: tuple[Phase, ...] = ()
     defer_phase: Phase | None = None
 
     def every_phase(self) -> Iterator[tuple[Path, Phase]]:
@@ -110,30 +108,36 @@ class Action(_Part):
             yield ("deferPhase",), self.defer_phase
 
 
-class Metadata(_Part):
+class Metadata(NamedTuple):
     """What an object is called, and what is noted on it."""
 
     name: str = ""
     namespace: str = ""
-    labels: dict[str, str] = Field(default_factory=dict)
-    annotations: dict[str, str] = Field(default_factory=dict)
+    labels: Mapping[str, str] = _EMPTY
+    annotations: Mapping[str, str] = _EMPTY
 
 
-class Blueprint(_Part):
+class Blueprint(NamedTuple):
     """Actions by their names."""
 
     api_version: str = ""
     kind: str = "Blueprint"
-    metadata: Metadata = Field(default_factory=Metadata)
-    actions: dict[str, Action] = Field(default_factory=dict)
+    metadata: Metadata = Metadata()
+    actions: Mapping[str, Action] = _EMPTY
 
     @property
     def name(self) -> str:
         return self.metadata.name
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class UnknownKey(NamedTuple):
+    """A key that nothing reads, and the keys that are known beside it."""
+
+    path: Path
+    known: tuple[str, ...]
+
+
+class Found(NamedTuple):
     """An object inside a document: which kind it is, and at which path it stands."""
 
     document: Document
@@ -148,12 +152,12 @@ class Found:
         return self.document.problem((*self.path, *path), message)
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedBlueprint:
-    """A Blueprint, and where it was found."""
+class LocatedBlueprint(NamedTuple):
+    """A Blueprint, where it was found, and which of its keys nobody knows."""
 
     found: Found
     blueprint: Blueprint
+    unknown_keys: tuple[UnknownKey, ...] = ()
 
 
 def objects_in(documents: Sequence[Document]) -> Iterator[Found]:
@@ -183,7 +187,226 @@ def _group_of(api_version: object) -> str | None:
 
 def parse_blueprint(found: Found) -> LocatedBlueprint:
     """Read a found object as a Blueprint, or refuse it with every problem in it."""
-    return LocatedBlueprint(found, parse_model(Blueprint, found.document, found.path))
+    reader = _Reader()
+    blueprint = reader.blueprint(found.value, ())
+    if reader.problems:
+        raise InvalidDocument([found.problem(path, said) for path, said in reader.problems])
+    return LocatedBlueprint(found, blueprint, tuple(reader.unknown))
+
+
+class _Reader:
+    """Takes plain data apart and keeps every problem, so that all are told at once.
+
+    A field that is null is one that is left out.
+    """
+
+    def __init__(self) -> None:
+        self.problems: list[tuple[Path, str]] = []
+        self.unknown: list[UnknownKey] = []
+
+    def blueprint(self, value: Any, path: Path) -> Blueprint:
+        data = self._map(value, path, ("apiVersion", "kind", "metadata", "actions"))
+        actions = self._map(data.get("actions"), (*path, "actions"))
+        return Blueprint(
+            self._text(data, "apiVersion", path),
+            self._text(data, "kind", path),
+            self._metadata(data.get("metadata"), (*path, "metadata")),
+            {name: self._action(each, (*path, "actions", name)) for name, each in actions.items()},
+        )
+
+    def _metadata(self, value: Any, path: Path) -> Metadata:
+        # What else stands in an object's metadata is the cluster's.
+        data = self._map(value, path)
+        return Metadata(
+            self._text(data, "name", path),
+            self._text(data, "namespace", path),
+            self._texts(data, "labels", path),
+            self._texts(data, "annotations", path),
+        )
+
+    def _action(self, value: Any, path: Path) -> Action:
+        data = self._map(value, path, _ACTION_KEYS)
+        artifacts = self._map(data.get("outputArtifacts"), (*path, "outputArtifacts"))
+        phases = self._list(data, "phases", path)
+        deferred = data.get("deferPhase")
+        return Action(
+            self._text(data, "name", path),
+            self._text(data, "kind", path),
+            self._names(data, "configMapNames", path),
+            self._names(data, "secretNames", path),
+            self._names(data, "inputArtifactNames", path),
+            {
+                name: self.artifact(each, (*path, "outputArtifacts", name))
+                for name, each in artifacts.items()
+            },
+            tuple(self._phase(each, (*path, "phases", index)) for index, each in enumerate(phases)),
+            None if deferred is None else self._phase(deferred, (*path, "deferPhase")),
+        )
+
+    def _phase(self, value: Any, path: Path) -> Phase:
+        data = self._map(value, path, _PHASE_KEYS)
+        objects = self._map(data.get("objects"), (*path, "objects"))
+        condition, retry = data.get("if"), data.get("retry")
+        return Phase(
+            self._text(data, "func", path),
+            self._text(data, "name", path),
+            {
+                name: self.reference(each, (*path, "objects", name))
+                for name, each in objects.items()
+            },
+            self._map(data.get("args"), (*path, "args"), keeps_nulls=True),
+            self._text(data, "funcVersion", path),
+            None if condition is None else self._condition(condition, (*path, "if")),
+            self._text(data, "timeout", path),
+            None if retry is None else self._retry(retry, (*path, "retry")),
+        )
+
+    def _condition(self, value: Any, path: Path) -> str:
+        """Read a condition, which may also be given as `false` or `0`."""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, str | int | float):
+            return str(value)
+        self._refuse(path, "text", value)
+        return ""
+
+    def _retry(self, value: Any, path: Path) -> Retry:
+        # YAML reads the bare key `on` as true, and nobody means that here.
+        if isinstance(value, dict) and "true" in value and "on" not in value:
+            value = {"on" if key == "true" else key: each for key, each in value.items()}
+        data = self._map(value, path, ("limit", "backoff", "factor", "maxBackoff", "on"))
+        return Retry(
+            int(self._number(data, "limit", path, 0, least=0, whole=True)),
+            self._text(data, "backoff", path),
+            float(self._number(data, "factor", path, 2.0, least=1)),
+            self._text(data, "maxBackoff", path),
+            self._names(data, "on", path),
+        )
+
+    def reference(self, value: Any, path: Path) -> ObjectReference:
+        data = self._map(value, path, _REFERENCE_KEYS)
+        return ObjectReference(*(self._text(data, key, path) for key in _REFERENCE_KEYS))
+
+    def artifact(self, value: Any, path: Path) -> Artifact:
+        data = self._map(value, path, ("keyValue", "kopiaSnapshot"))
+        return Artifact(
+            self._texts(data, "keyValue", path), self._text(data, "kopiaSnapshot", path)
+        )
+
+    def _refuse(self, path: Path, wanted: str, found: object) -> None:
+        self.problems.append((path, f"Must be {wanted}, found {_shown(found)}"))
+
+    def _map(
+        self,
+        value: Any,
+        path: Path,
+        known: tuple[str, ...] | None = None,
+        *,
+        keeps_nulls: bool = False,
+    ) -> dict[str, Any]:
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self._refuse(path, "a map", value)
+            return {}
+        if known is not None:
+            self.unknown += [UnknownKey((*path, key), known) for key in value if key not in known]
+        if keeps_nulls:
+            return value
+        return {key: each for key, each in value.items() if each is not None}
+
+    def _list(self, data: Mapping[str, Any], key: str, path: Path) -> list[Any]:
+        value = data.get(key)
+        if value is None or isinstance(value, list):
+            return value or []
+        self._refuse((*path, key), "a list", value)
+        return []
+
+    def _text(self, data: Mapping[str, Any], key: str, path: Path) -> str:
+        value = data.get(key)
+        if value is None or isinstance(value, str):
+            return value or ""
+        self._refuse((*path, key), "text", value)
+        return ""
+
+    def _texts(self, data: Mapping[str, Any], key: str, path: Path) -> dict[str, str]:
+        found = self._map(data.get(key), (*path, key))
+        return {name: self._text(found, name, (*path, key)) for name in found}
+
+    def _names(self, data: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...]:
+        found = []
+        for index, each in enumerate(self._list(data, key, path)):
+            if isinstance(each, str):
+                found.append(each)
+            else:
+                self._refuse((*path, key, index), "text", each)
+        return tuple(found)
+
+    def _number(
+        self,
+        data: Mapping[str, Any],
+        key: str,
+        path: Path,
+        default: float,
+        *,
+        least: int,
+        whole: bool = False,
+    ) -> float:
+        value = data.get(key)
+        if value is None:
+            return default
+        wanted = "a whole number" if whole else "a number"
+        kinds = int if whole else int | float
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            self._refuse((*path, key), wanted, value)
+            return default
+        if value < least:
+            self._refuse((*path, key), f"at least {least}", value)
+        return value
+
+
+_ACTION_KEYS = (
+    "name",
+    "kind",
+    "configMapNames",
+    "secretNames",
+    "inputArtifactNames",
+    "outputArtifacts",
+    "phases",
+    "deferPhase",
+)
+_PHASE_KEYS = ("func", "name", "objects", "args", "funcVersion", "if", "timeout", "retry")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict | list) or value is None:
+        return kind_of(value)
+    text = repr(value) if isinstance(value, str) else str(value).lower()
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _schema_of(kind: Any, read: Any) -> CoreSchema:
+    """Let a pydantic model have one of these values as a field."""
+    from pydantic_core import core_schema
+
+    def validated(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        reader = _Reader()
+        result = read(reader, value, ())
+        if reader.problems:
+            # Only the first: there is one message for one field.
+            path, said = reader.problems[0]
+            where = ".".join(str(part) for part in path)
+            raise ValueError(f"{where}: {said}" if where else said)
+        return result
+
+    return core_schema.no_info_plain_validator_function(
+        validated,
+        serialization=core_schema.plain_serializer_function_ser_schema(
+            lambda value: value.as_dict()
+        ),
+    )
 
 
 def blueprints_in(documents: Sequence[Document]) -> list[LocatedBlueprint]:

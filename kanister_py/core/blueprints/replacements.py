@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from kanister_py.core.registry.entries import Family, FunctionEntry
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import Version
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(NamedTuple):
     """The version at the end of a chain of replacements, and what arguments are called there."""
 
     entry: FunctionEntry

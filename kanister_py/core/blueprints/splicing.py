@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import Document, Node, Path, Place, parse_documents
 
 
-@dataclass(frozen=True, slots=True)
-class NewValue:
+class NewValue(NamedTuple):
     """The text at a path becomes another one."""
 
     path: Path
@@ -20,16 +18,14 @@ class NewValue:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class NewName:
+class NewName(NamedTuple):
     """The last key of a path becomes another one; its value stays."""
 
     path: Path
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class NewKey:
+class NewKey(NamedTuple):
     """A map gets one more key with a text, in front of the key at a path."""
 
     path: Path
@@ -40,16 +36,14 @@ class NewKey:
 Edit = NewValue | NewName | NewKey
 
 
-@dataclass(frozen=True, slots=True)
-class Edits:
+class Edits(NamedTuple):
     """What is to change in one document of a file."""
 
     document: int
     edits: tuple[Edit, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Splice:
+class _Splice(NamedTuple):
     start: int
     end: int
     text: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from kanister_py.core.blueprints.lint import versions
 from kanister_py.core.blueprints.lint.action_sets import Preference, preferences_of
@@ -22,8 +22,7 @@ from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import is_range, parse_version
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One phase, or one preference of an ActionSet, that moves to another version."""
 
     file: str
@@ -58,8 +57,7 @@ class Change:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Upgraded:
+class Upgraded(NamedTuple):
     """A file before and after, what changed in it, and what is left for its author."""
 
     file: str
@@ -69,21 +67,19 @@ class Upgraded:
     left: tuple[Finding, ...]
 
 
-@dataclass(slots=True)
-class _Wish:
+class _Wish(NamedTuple):
     """A change that should be made, with the edits that make it."""
 
     change: Change
     document: int
-    edits: list[Edit] = field(default_factory=list)
+    edits: list[Edit]
 
 
-@dataclass(slots=True)
-class _Plan:
+class _Plan(NamedTuple):
     """What should change in a file, and what cannot, whoever tries."""
 
-    wishes: list[_Wish] = field(default_factory=list)
-    left: list[Finding] = field(default_factory=list)
+    wishes: list[_Wish]
+    left: list[Finding]
 
 
 def upgrade_sources(sources: Sequence[Source], context: Context) -> list[Upgraded]:
@@ -108,7 +104,7 @@ def _upgraded(
         shown = source.text if isinstance(source.text, str) else ""
         return Upgraded(source.file, shown, shown, (), tuple(contents.findings))
     text = text_of(source)
-    plan = _Plan()
+    plan = _Plan([], [])
     for located in contents.blueprints:
         _plan_blueprint(located, contents.documents, context, plan)
     for found in contents.action_sets:
@@ -274,7 +270,7 @@ def _plan_preference(
     assert first is not None  # by the choice of `ending`
     after = _spelled(first, preference.version)
     functions = ", ".join(dict.fromkeys(each.function for each in ending))
-    where = replace(spot, function=functions)
+    where = spot._replace(function=functions)
     change = _change(where, preference.version, after, {})
     why = next(filter(None, (each.why_not(first, context) for each in reached)), "")
     if why:
@@ -285,8 +281,7 @@ def _plan_preference(
     plan.wishes.append(_Wish(change, _index_of(documents, spot), [edit]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
+class _Reached(NamedTuple):
     """A phase that a preferred version reaches, and what it gets by it.
 
     `entry` is None where the function has no such version, and falls back.
@@ -346,5 +341,5 @@ def _with_leftovers(results: Sequence[Upgraded], context: Context) -> list[Upgra
             and each.severity is not Severity.INFO
             and each.path not in said
         ]
-        whole.append(replace(result, left=tuple(in_order([*result.left, *left], [result.file]))))
+        whole.append(result._replace(left=tuple(in_order([*result.left, *left], [result.file]))))
     return whole

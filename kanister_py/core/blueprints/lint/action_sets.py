@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, Spot
@@ -15,8 +14,7 @@ from kanister_py.core.registry.choose import Asked
 from kanister_py.core.versions.semver import parse_request
 
 
-@dataclass(frozen=True, slots=True)
-class Preference:
+class Preference(NamedTuple):
     """The version that one action of an ActionSet prefers, and the action that it reaches.
 
     `action` is None where the Blueprint is not at hand.
@@ -62,7 +60,7 @@ def check_preference(preference: Preference, context: Context) -> list[Finding]:
     for _path, phase in preference.action.every_phase():
         if phase.func_version or not phase.func:
             continue
-        spot = replace(preference.spot, phase=phase.name, function=phase.func)
+        spot = preference.spot._replace(phase=phase.name, function=phase.func)
         choice, told = _checked(spot, asked, context)
         findings += told
         is_known = is_known or (choice and not told)
@@ -70,7 +68,7 @@ def check_preference(preference: Preference, context: Context) -> list[Finding]:
         return findings
     # One version for several functions: those that have none of that number fall back by design.
     return [
-        replace(each, severity=Severity.INFO)
+        each._replace(severity=Severity.INFO)
         if each.rule == FALLBACK.id and not context.is_strict
         else each
         for each in findings

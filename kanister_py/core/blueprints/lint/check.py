@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kanister_py.core.blueprints.lint import action_sets, structure, suppressions, versions
 from kanister_py.core.blueprints.lint.context import Context
@@ -24,8 +23,7 @@ RULES: Final[Mapping[str, Rule]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """Everything that was found, and how much was looked at."""
 
     findings: tuple[Finding, ...]

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.versions.semver import Version
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """The functions there are, the releases that are asked about, and how strict to be.
 
     `at` names other releases of packages than the installed ones.
     """
 
     registry: Registry[FunctionEntry]
-    at: Mapping[str, Version] = field(default_factory=lambda: MappingProxyType({}))
+    at: Mapping[str, Version] = MappingProxyType({})
     is_strict: bool = False
 
     @property

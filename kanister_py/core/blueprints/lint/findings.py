@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import Problem
@@ -19,8 +19,7 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One thing that lint looks for.
 
     `summary` is one sentence; `explanation` says why it matters and what to do.
@@ -32,8 +31,7 @@ class Rule:
     explanation: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One rule that found something in one place, with the facts a program wants."""
 
     file: str
@@ -70,8 +68,7 @@ class Finding:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """Where something was found: an object of a file, and the phase that it belongs to."""
 
     found: Found
@@ -82,7 +79,7 @@ class Spot:
 
     def at(self, *more: str | int) -> Spot:
         """Give a spot below this one."""
-        return replace(self, path=(*self.path, *more))
+        return self._replace(path=(*self.path, *more))
 
     def finding(self, rule: Rule, message: str, **facts: str) -> Finding:
         """Say what a rule found here; `facts` fill the fields of a finding."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, finding_of
 from kanister_py.core.blueprints.lint.suppressions import suppressions_in
@@ -31,8 +31,7 @@ NOT_A_BLUEPRINT = Rule(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """The text of a file. `is_named`: somebody asked for this very file, not for its folder."""
 
     file: str
@@ -40,15 +39,15 @@ class Source:
     is_named: bool = True
 
 
-@dataclass(slots=True)
 class Contents:
     """What a file holds that lint is about, and what kept the rest from being read."""
 
-    blueprints: list[LocatedBlueprint] = field(default_factory=list)
-    action_sets: list[Found] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    ignored: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    documents: list[Document] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.blueprints: list[LocatedBlueprint] = []
+        self.action_sets: list[Found] = []
+        self.findings: list[Finding] = []
+        self.ignored: Mapping[int, frozenset[str]] = {}
+        self.documents: list[Document] = []
 
     @property
     def holds_anything(self) -> bool:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-from pydantic import BaseModel
+from collections.abc import Iterator
 
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import GROUP, Action, LocatedBlueprint
@@ -82,7 +79,7 @@ def check_structure(located: LocatedBlueprint) -> Iterator[Finding]:
     yield from _api_version(spot, blueprint.api_version)
     if not blueprint.name:
         yield spot.at("metadata").finding(NO_NAME, "The Blueprint has no metadata.name")
-    yield from _unknown_keys(blueprint, spot)
+    yield from _unknown_keys(located)
     for name, action in blueprint.actions.items():
         yield from _action(Spot(located.found, ("actions", name), name), action)
     yield from _duplicates_across(located)
@@ -96,27 +93,13 @@ def _api_version(spot: Spot, api_version: str) -> Iterator[Finding]:
     yield spot.at("apiVersion").finding(API_VERSION, message)
 
 
-def _unknown_keys(model: BaseModel, spot: Spot) -> Iterator[Finding]:
-    fields = {field.alias or name: name for name, field in type(model).model_fields.items()}
-    for key in model.model_extra or {}:
-        near = nearest(key, [*fields])
+def _unknown_keys(located: LocatedBlueprint) -> Iterator[Finding]:
+    for path, known in located.unknown_keys:
+        key = str(path[-1])
+        near = nearest(key, known)
         meant = f"; did you mean {' or '.join(near)}?" if near else ""
-        yield spot.at(key).finding(UNKNOWN_KEY, f"Nothing reads the key {key!r}{meant}")
-    for alias, name in fields.items():
-        # What else stands in an object's metadata is the cluster's.
-        if alias != "metadata":
-            yield from _unknown_keys_below(getattr(model, name), spot.at(alias))
-
-
-def _unknown_keys_below(value: Any, spot: Spot) -> Iterator[Finding]:
-    if isinstance(value, BaseModel):
-        yield from _unknown_keys(value, spot)
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _unknown_keys_below(each, spot.at(key))
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        for index, each in enumerate(value):
-            yield from _unknown_keys_below(each, spot.at(index))
+        said = f"Nothing reads the key {key!r}{meant}"
+        yield Spot(located.found, path).finding(UNKNOWN_KEY, said)
 
 
 def _action(spot: Spot, action: Action) -> Iterator[Finding]:

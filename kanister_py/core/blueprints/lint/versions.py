@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
@@ -121,7 +120,7 @@ def _noticed(
         if notice.reason == "FunctionVersionFallback":
             found = where.finding(FALLBACK, notice.message, version=asked.text)
             if context.is_strict:
-                found = replace(found, severity=Severity.ERROR)
+                found = found._replace(severity=Severity.ERROR)
             yield found
         else:
             yield where.finding(

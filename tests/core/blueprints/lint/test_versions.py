@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from kanister_py.core.blueprints.lint.check import exit_code_of, lint_sources
@@ -112,18 +110,18 @@ class TestAnotherRelease:
     def test_judges_by_its_own_plans(
         self, context: Context, release: str, rules: list[str]
     ) -> None:
-        then = replace(context, at={"acme": parse_version(release)})
+        then = context._replace(at={"acme": parse_version(release)})
         assert [each.rule for each in lint(then, blueprint("Notify", "v0.2.0"))] == rules
 
     def test_of_another_package_changes_nothing(self, context: Context) -> None:
-        then = replace(context, at={"other": parse_version("9.0.0")})
+        then = context._replace(at={"other": parse_version("9.0.0")})
         assert lint(then, blueprint("Notify", "v0.3.0")) == []
 
 
 def test_a_step_back_to_the_first_version_is_an_error_where_versions_are_strict(
     context: Context,
 ) -> None:
-    findings = lint(replace(context, is_strict=True), blueprint("Greet", "v9.0.0"))
+    findings = lint(context._replace(is_strict=True), blueprint("Greet", "v9.0.0"))
     assert [(each.rule, each.severity) for each in findings] == [
         ("version-fallback", Severity.ERROR)
     ]
