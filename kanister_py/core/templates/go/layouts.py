@@ -116,12 +116,25 @@ def _plan(layout: str) -> tuple[str, tuple[_Writer, ...]]:
     return text + tail.replace("%", "%%"), tuple(_writer(piece) for _, piece in pairs)
 
 
+# Longer texts are no times, only a way to fill our memory.
+_LONGEST_KEPT = 128
+
+
 def format_time(moment: Time, layout: str) -> str:
     """The moment, written as the layout writes the reference time."""
+    if len(layout) > _LONGEST_KEPT:
+        return _format_time(moment, layout)
+    return _format_time_once(moment, layout)
+
+
+def _format_time(moment: Time, layout: str) -> str:
     text, writers = _plan(layout)
     civil = moment.civil()
     return text % tuple([write(civil) for write in writers])
 
+
+# An action formats and reads the same few moments over and over.
+_format_time_once = lru_cache(maxsize=256)(_format_time)
 
 method(TIME, "Format", "func(string) string")(format_time)
 
@@ -151,11 +164,20 @@ def parse_time(
     and abbreviations are recognised.
     """
     local = default if local is None else local
+    if len(layout) + len(text) > _LONGEST_KEPT:
+        return _parse_time(layout, text, default, local)
+    return _parse_time_once(layout, text, default, local)
+
+
+def _parse_time(layout: str, text: str, default: Location, local: Location) -> Time:
     if layout in _RFC3339_LAYOUTS:
         moment = _parse_rfc3339(text, local)
         if moment is not None:
             return moment
     return _Reader(layout, text).read(default, local)
+
+
+_parse_time_once = lru_cache(maxsize=256)(_parse_time)
 
 
 def _parse_rfc3339(text: str, local: Location) -> Time | None:

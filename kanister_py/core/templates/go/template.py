@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from functools import lru_cache
 from typing import Literal
 
 from kanister_py.core.errors import TemplateLimitExceeded
@@ -19,6 +19,8 @@ MissingKey = Literal["error", "zero", "default", "invalid"]
 
 # A cluster's blueprints have some thousands of strings.
 _CACHE_SIZE = 4096
+# A text beyond this many characters is parsed each time, or the cache would have no bound.
+_LONGEST_KEPT = 65_536
 
 
 class Template:
@@ -81,10 +83,6 @@ class _Names:
         return name in self._functions or name in BUILTINS
 
 
-_Key = tuple[str, FunctionTable, str, str]
-_cache: OrderedDict[_Key, Template] = OrderedDict()
-
-
 def compile_template(
     text: str,
     functions: FunctionTable = NO_FUNCTIONS,
@@ -96,12 +94,9 @@ def compile_template(
 
     Raises TemplateParseError with Go's text.
     """
-    key = (text, functions, name, missing_key)
-    found = _cache.get(key)
-    if found is not None:
-        return found
-    made = Template(text, functions, name, missing_key)
-    _cache[key] = made
-    if len(_cache) > _CACHE_SIZE:
-        _cache.popitem(last=False)
-    return made
+    if len(text) > _LONGEST_KEPT:
+        return Template(text, functions, name, missing_key)
+    return _kept(text, functions, name, missing_key)
+
+
+_kept = lru_cache(maxsize=_CACHE_SIZE)(Template)

@@ -161,6 +161,20 @@ class GoType:
         return path[-1] if path else None
 
 
+@cache
+def is_settled(go_type: GoType) -> bool:
+    """Can no template change what a value of this type holds?
+
+    Templates write into maps of type map[string]interface{} and into nothing else,
+    and an interface may hold one.
+    """
+    if go_type.kind is Kind.INTERFACE:
+        return False
+    inner = [each for each in (go_type.elem, go_type.key) if each is not None]
+    inner += [each.type for each in go_type.fields.values()]
+    return all(is_settled(each) for each in inner)
+
+
 def _promoted(fields: Mapping[str, Field]) -> Mapping[str, tuple[Field, ...]]:
     """Which names does a struct answer to because of what it embeds?"""
     found: dict[str, tuple[Field, ...]] = {}
@@ -389,7 +403,7 @@ class Struct(dict[str, Any]):
     gives what was read so far: walk the type's fields and ask `value_of` instead.
     """
 
-    __slots__ = ("_hidden", "_lazy", "go_type")
+    __slots__ = ("_hidden", "_lazy", "go_type", "memo")
 
     def __init__(
         self,
@@ -400,6 +414,8 @@ class Struct(dict[str, Any]):
         super().__init__(fields or {})
         self.go_type = go_type
         self._lazy = lazy
+        # What was once made of the struct, by name; only where it is settled.
+        self.memo: dict[str, str] = {}
         # What templates may not read is kept where a subscript does not find it.
         self._hidden: Mapping[str, Any] = _NOTHING
         if self.struct.has_hidden:

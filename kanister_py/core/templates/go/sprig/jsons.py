@@ -22,6 +22,7 @@ from kanister_py.core.templates.go.values import (
     Value,
     from_bytes,
     is_nil,
+    is_settled,
     to_bytes,
     type_of,
 )
@@ -201,11 +202,17 @@ def _is_omitted(value: Value) -> bool:
     return not value
 
 
-def encode(
-    value: Value, context: Context, *, indent: str = "", escapes_html: bool = True
-) -> str:
+def encode(value: Value, context: Context, *, indent: str = "", escapes_html: bool = True) -> str:
     """What does encoding/json write? Raises GoError where it would fail."""
-    return _Encoder(context, indent=indent, escapes_html=escapes_html).encode(value)
+    if indent or not escapes_html or not isinstance(value, Struct):
+        return _Encoder(context, indent=indent, escapes_html=escapes_html).encode(value)
+    # Half of all blueprints write the same profile again and again.
+    text = value.memo.get("json")
+    if text is None:
+        text = _Encoder(context).encode(value)
+        if is_settled(value.go_type):
+            value.memo["json"] = text
+    return text
 
 
 # Reading
@@ -214,7 +221,14 @@ _SPACE = " \t\r\n"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _UNESCAPED = {
-    '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
+    '"': '"',
+    "\\": "\\",
+    "/": "/",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
 }
 _LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None}
 
@@ -258,7 +272,7 @@ class _Decoder:
             return self._array(depth)
         if char == '"':
             return self._string()
-        if char == "-" or char.isdecimal() and char.isascii():
+        if char == "-" or (char.isdecimal() and char.isascii()):
             return self._number()
         for word, value in _LITERALS.items():
             if char == word[0]:
@@ -269,7 +283,7 @@ class _Decoder:
         for position, wanted in enumerate(word):
             if self.text[self.at : self.at + 1] != wanted:
                 raise self._invalid(
-                    f"in literal {word} (expecting '{word[position]}')", may_be_space=False
+                    f"in literal {word} (expecting '{wanted}')", may_be_space=False
                 )
             self.at += 1
         return value
@@ -393,7 +407,9 @@ def _shown(char: str) -> str:
         return f"'{short[first]}'"
     if first < " " or first == "\x7f":
         return f"'\\x{ord(first):02x}'"
-    return f"'\\u{ord(first):04x}'" if "\x80" <= first <= "\xa0" or first == "\xad" else f"'{first}'"
+    return (
+        f"'\\u{ord(first):04x}'" if "\x80" <= first <= "\xa0" or first == "\xad" else f"'{first}'"
+    )
 
 
 def decode(text: str, context: Context) -> Value:
