@@ -891,3 +891,20 @@ class UnknownDistribution(UsageError):
         self.package = package
         self.near = tuple(near)
         self.known = tuple(known)
+
+
+# The HTTP endpoint
+
+
+class AddressUnavailable(UsageError):
+    """The address to listen on is taken, or is none of this machine's."""
+
+    reason = "AddressUnavailable"
+
+    def __init__(self, host: str, port: int, why: str) -> None:
+        super().__init__(
+            f"Cannot listen on {host} port {port}: {why}; choose another --host or --port"
+        )
+        self.host = host
+        self.port = port
+        self.why = why

@@ -1,0 +1,167 @@
+"""Publish the functions and their versions over HTTP: for programs, and as a page for people.
+
+kanister-py serve
+kanister-py serve --host 0.0.0.0 --port 8640
+
+Bound to this machine alone unless told otherwise. Ends with 0 when it is stopped, by
+Ctrl-C as by SIGTERM: that is how a server ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from kanister_py.cli.output import paint, say
+from kanister_py.core.errors import AddressUnavailable
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from kanister_py.http_api.discovery import Publication
+
+SUMMARY = "Publish the versions over HTTP"
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8640
+_GRACE_SECONDS = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--host", default=DEFAULT_HOST, help="the address to listen on; default: %(default)s"
+    )
+    parser.add_argument(
+        "--port",
+        type=_port,
+        default=DEFAULT_PORT,
+        help="the port to listen on, 0 for any that is free; default: %(default)s",
+    )
+    parser.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="how the log on stderr is written; default: %(default)s",
+    )
+    parser.add_argument("--access-log", action="store_true", help="log every request")
+
+
+def _port(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, found {text!r}")
+
+
+def run(args: argparse.Namespace) -> int:
+    publication = _publication()
+    # The port is taken before the work is done: two servers on one port is the commoner mistake.
+    with _listening(args.host, args.port) as listening:
+        import uvicorn
+
+        from kanister_py.http_api.app import build_app
+
+        app = build_app(publication)
+        url = _url_of(listening)
+        if not _is_loopback(listening):
+            say(
+                f"{paint('warning:', 'yellow', sys.stderr)} {url} can be reached from other "
+                "machines; it is read only, and asks nobody who they are"
+            )
+        _set_up_log(args.log_format)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=args.access_log,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=32768,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+        )
+        say(f"Serving {len(publication.registry)} functions on {url}")
+        _serve(uvicorn.Server(config), listening)
+    return 0
+
+
+def _publication() -> Publication:
+    """Gather what is published. A mismatch between the record and the code stops here."""
+    from importlib.resources import files
+
+    from kanister_py.http_api.discovery import Publication
+    from kanister_py.wiring import check_everything, read_functions, read_versions_file
+
+    functions = read_functions()
+    for broken in functions.broken:
+        say(f"{paint('warning:', 'yellow', sys.stderr)} {broken.message}")
+    check_everything(functions)
+    text, _ = read_versions_file()
+    schema = files("kanister_py").joinpath("versions.schema.json").read_text(encoding="utf-8")
+    left_out = tuple(broken.plugin for broken in functions.broken)
+    return Publication(functions.registry, functions.release, text, schema, left_out)
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        taken = socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        raise AddressUnavailable(host, port, error.strerror or str(error)) from None
+    with taken:
+        yield taken
+
+
+def _url_of(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _is_loopback(listening: socket.socket) -> bool:
+    return ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
+
+
+def _serve(server: uvicorn.Server, listening: socket.socket) -> None:
+    """Serve until a signal says to stop; requests under way are answered first."""
+
+    def stop(_signal: int, _frame: Any) -> None:
+        server.should_exit = True
+
+    # The server catches both while it runs, and raises them again afterwards: they come here,
+    # so that the process ends in good order and not by the signal.
+    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server.run(sockets=[listening])
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _set_up_log(form: str) -> None:
+    import json
+    import logging
+
+    class JsonFormatter(logging.Formatter):
+        """One JSON object a line."""
+
+        def format(self, record: logging.LogRecord) -> str:
+            line = {
+                "time": self.formatTime(record),
+                "level": record.levelname.lower(),
+                "logger": record.name,
+                "message": record.getMessage(),
+            }
+            if record.exc_info:
+                line["traceback"] = self.formatException(record.exc_info)
+            return json.dumps(line, ensure_ascii=False)
+
+    handler = logging.StreamHandler(sys.stderr)
+    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(JsonFormatter() if form == "json" else text)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("uvicorn.access").setLevel(logging.INFO)

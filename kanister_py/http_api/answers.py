@@ -1,0 +1,104 @@
+"""What is sent back, and how? Answers are made once and sent as they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from kanister_py.http_api.negotiation import YAML, is_unchanged
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+# What somebody sniffs, frames or embeds is not what we meant to show.
+NOSNIFF = (b"x-content-type-options", b"nosniff")
+# A copy may be kept, but is asked about each time: the next release answers differently.
+_REVALIDATE = {"cache-control": "no-cache"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole response, ready to be sent."""
+
+    status: int
+    headers: Headers
+    body: bytes = b""
+
+
+def json_bytes(document: Any) -> bytes:
+    return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def encoded_headers(headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> Headers:
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return tuple((name.lower().encode("ascii"), value.encode("ascii")) for name, value in pairs)
+
+
+def answer_of(
+    status: int, media_type: str, body: bytes, headers: Mapping[str, str] | None = None
+) -> Answer:
+    """Make an answer of a body and what must be said of it."""
+    return Answer(
+        status,
+        (
+            *encoded_headers({"content-type": media_type, "content-length": str(len(body))}),
+            NOSNIFF,
+            *encoded_headers({**_REVALIDATE, **(headers or {})}),
+        ),
+        body,
+    )
+
+
+def json_answer(status: int, document: Any, headers: Mapping[str, str] | None = None) -> Answer:
+    return answer_of(status, "application/json", json_bytes(document), headers)
+
+
+class Representation:
+    """One form of a resource, with its strong ETag, whole or as `304 Not Modified`."""
+
+    __slots__ = ("etag", "unchanged", "whole")
+
+    def __init__(
+        self, media_type: str, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> None:
+        text = f'"{sha256(body).hexdigest()[:32]}"'
+        self.etag = text.encode()
+        validators = {"etag": text, **_REVALIDATE, **(headers or {})}
+        self.whole = answer_of(200, media_type, body, validators)
+        self.unchanged = Answer(304, (NOSNIFF, *encoded_headers(validators)))
+
+    def answer(self, if_none_match: bytes | None) -> Answer:
+        if if_none_match is not None and is_unchanged(if_none_match, self.etag):
+            return self.unchanged
+        return self.whole
+
+
+@dataclass(slots=True)
+class Resource:
+    """A document that is given as JSON or as YAML, whichever is asked for.
+
+    `url` is where it is without a suffix. YAML is written when somebody asks for
+    it first: most never do.
+    """
+
+    url: str
+    document: Any
+    headers: Mapping[str, str] = field(default_factory=dict)
+    _made: dict[str, Representation] = field(default_factory=dict)
+
+    def representation(self, media_type: str) -> Representation:
+        made = self._made.get(media_type)
+        if made is None:
+            made = self._made[media_type] = self._make(media_type)
+        return made
+
+    def _make(self, media_type: str) -> Representation:
+        suffix = "yaml" if media_type == YAML else "json"
+        headers = {"vary": "Accept", "content-location": f"{self.url}.{suffix}", **self.headers}
+        if media_type != YAML:
+            return Representation(media_type, json_bytes(self.document), headers)
+        from kanister_py.core.objects.documents import dump_yaml
+
+        return Representation(media_type, dump_yaml(self.document).encode(), headers)

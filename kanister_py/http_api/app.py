@@ -1,0 +1,182 @@
+"""The endpoint: which address gives what?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from time import perf_counter
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from kanister_py.core.versions.deprecation import Support
+from kanister_py.http_api.answers import Answer, Representation, answer_of, json_bytes
+from kanister_py.http_api.discovery import Discovery, Publication
+from kanister_py.http_api.health import ALIVE, Check, readiness_of
+from kanister_py.http_api.metrics import Metrics
+from kanister_py.http_api.negotiation import JSON, YAML
+from kanister_py.http_api.openapi import describe_api
+from kanister_py.http_api.page import render_page, security_headers
+from kanister_py.http_api.problems import (
+    not_allowed,
+    nowhere,
+    problem_answer,
+    too_long,
+    too_many_headers,
+)
+
+ALLOWED = ("GET", "HEAD")
+MOST_CHARACTERS_OF_AN_ADDRESS = 4096
+MOST_BYTES_OF_HEADERS = 16384
+
+_STATUSES = ("stable", *(str(support) for support in Support))
+_KNOWN = ("/v1/functions", "/v1/versions.yaml", "/openapi.json", "/")
+
+_NOT_ALLOWED = not_allowed(ALLOWED)
+_NOWHERE = nowhere(_KNOWN)
+_TOO_LONG = too_long(MOST_CHARACTERS_OF_AN_ADDRESS)
+_TOO_MANY_HEADERS = too_many_headers(MOST_BYTES_OF_HEADERS)
+_FAULT = problem_answer(500, "Fault", "This is a defect of kanister-py; its log says more")
+
+# What a route is asked: the parts of its address, and the headers that matter here.
+Ask = Callable[[Mapping[str, str], "Wishes"], Answer]
+
+
+class Wishes:
+    """What a request's headers ask for."""
+
+    __slots__ = ("accept", "if_none_match", "size")
+
+    def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        accept = if_none_match = None
+        size = 0
+        for name, value in headers:
+            size += len(name) + len(value)
+            # A header that comes twice means the same as its values in one list.
+            if name == b"accept":
+                accept = value if accept is None else accept + b"," + value
+            elif name == b"if-none-match":
+                if_none_match = value if if_none_match is None else if_none_match + b"," + value
+        self.accept: bytes | None = accept
+        self.if_none_match: bytes | None = if_none_match
+        self.size = size
+
+
+class Endpoint:
+    """One route: refuses what it must, sends the answer to the rest, and counts both."""
+
+    def __init__(self, route: str, ask: Ask, metrics: Metrics) -> None:
+        self._route = route
+        self._ask = ask
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature; no request here has a body that matters
+        started = perf_counter()
+        method = scope["method"]
+        answer = _FAULT
+        try:
+            answer = self._answer(method, scope)
+        finally:
+            # Counted before it is sent, so that a scrape counts itself once it is over.
+            self._metrics.record_request(
+                self._route, method, answer.status, perf_counter() - started
+            )
+        await _send(answer, send, has_body=method != "HEAD")
+
+    def _answer(self, method: str, scope: Scope) -> Answer:
+        if method not in ALLOWED:
+            return _NOT_ALLOWED
+        if len(scope["path"]) > MOST_CHARACTERS_OF_AN_ADDRESS:
+            return _TOO_LONG
+        wishes = Wishes(scope["headers"])
+        if wishes.size > MOST_BYTES_OF_HEADERS:
+            return _TOO_MANY_HEADERS
+        return self._ask(scope.get("path_params", {}), wishes)
+
+
+async def _send(answer: Answer, send: Send, *, has_body: bool) -> None:
+    await send(
+        {
+            "type": "http.response.start",
+            "status": answer.status,
+            "headers": list(answer.headers),
+        }
+    )
+    await send({"type": "http.response.body", "body": answer.body if has_body else b""})
+
+
+def build_app(
+    publication: Publication,
+    *,
+    checks: Mapping[str, Check] | None = None,
+    metrics: Metrics | None = None,
+) -> Starlette:
+    """Build the endpoint over what is to be published.
+
+    `checks` say when the process around it is not ready. A registry that does not
+    fit its record is refused here, with `CatalogueMismatch`.
+    """
+    discovery = Discovery(publication)
+    counted = metrics or Metrics()
+    _record_functions(counted, discovery, publication)
+    routes = _routes(publication, discovery, checks or {}, counted)
+    app = Starlette(
+        routes=[Route(path, Endpoint(path, ask, counted)) for path, ask in routes.items()],
+        exception_handlers={Exception: _fault},
+    )
+    app.router.redirect_slashes = False
+    nothing: ASGIApp = Endpoint("unmatched", lambda _parts, _wishes: _NOWHERE, counted)
+    app.router.default = nothing
+    return app
+
+
+async def _fault(_request: Request, _error: Exception) -> Response:
+    # The error itself goes on to the server, which logs it.
+    headers = {name.decode(): value.decode() for name, value in _FAULT.headers}
+    return Response(_FAULT.body, _FAULT.status, headers)
+
+
+def _routes(
+    publication: Publication,
+    discovery: Discovery,
+    checks: Mapping[str, Check],
+    metrics: Metrics,
+) -> dict[str, Ask]:
+    page = Representation(
+        "text/html; charset=utf-8", render_page(publication, discovery), security_headers()
+    )
+    record = Representation(YAML, publication.versions_yaml.encode())
+    schema = Representation("application/schema+json", publication.versions_schema.encode())
+    api = Representation(JSON, json_bytes(describe_api(publication, discovery.references)))
+
+    def scrape(_parts: Mapping[str, str], wishes: Wishes) -> Answer:
+        media_type, body = metrics.exposition((wishes.accept or b"").decode("latin-1"))
+        return answer_of(200, media_type, body, {"cache-control": "no-store"})
+
+    return {
+        "/v1/functions": lambda _, w: discovery.functions(None, w.accept, w.if_none_match),
+        "/v1/functions.json": lambda _, w: discovery.functions(JSON, w.accept, w.if_none_match),
+        "/v1/functions.yaml": lambda _, w: discovery.functions(YAML, w.accept, w.if_none_match),
+        "/v1/functions/{name}": lambda parts, w: discovery.function(
+            parts["name"], w.accept, w.if_none_match
+        ),
+        "/v1/functions/{name}/versions/{version}": lambda parts, w: discovery.version(
+            parts["name"], parts["version"], w.accept, w.if_none_match
+        ),
+        "/v1/versions.yaml": lambda _, w: record.answer(w.if_none_match),
+        "/v1/versions.schema.json": lambda _, w: schema.answer(w.if_none_match),
+        "/": lambda _, w: page.answer(w.if_none_match),
+        "/openapi.json": lambda _, w: api.answer(w.if_none_match),
+        "/metrics": scrape,
+        "/healthz": lambda _parts, _wishes: ALIVE,
+        "/readyz": lambda _parts, _wishes: readiness_of(checks),
+    }
+
+
+def _record_functions(metrics: Metrics, discovery: Discovery, publication: Publication) -> None:
+    found = Counter(each["status"] for each in discovery.references.values())
+    versions = {status: found[status] for status in _STATUSES}
+    metrics.record_functions(len(publication.registry), versions, publication.release.bare)

@@ -1,0 +1,88 @@
+"""Which form of a resource does a client want, and has it changed since the client saw it?"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+JSON = "application/json"
+YAML = "application/yaml"
+
+# Names that YAML had before it was registered: whoever asks for one gets the registered one.
+_YAML_NAMES = frozenset({YAML, "application/x-yaml", "text/yaml", "text/x-yaml"})
+
+_QUALITY = re.compile(r"(0(\.\d{0,3})?|1(\.0{0,3})?)\Z", re.ASCII)
+_MOST_REMEMBERED = 1024
+
+SUFFIXES = {".json": JSON, ".yaml": YAML}
+
+
+def choose_media_type(accept: bytes | None) -> str | None:
+    """Say which of JSON and YAML an `Accept` asks for; JSON if it is all the same, or neither.
+
+    The most specific range decides about each. What cannot be read asks for nothing.
+    """
+    if accept is None or not accept.strip():
+        return JSON
+    if len(accept) > _MOST_REMEMBERED:
+        return _chosen(accept)
+    return _remembered(accept)
+
+
+@lru_cache(maxsize=256)
+def _remembered(accept: bytes) -> str | None:
+    return _chosen(accept)
+
+
+def _chosen(accept: bytes) -> str | None:
+    # Specificity first, then quality: one pair for each form, the best that was found.
+    json, yaml = (0, 0.0), (0, 0.0)
+    for part in accept.decode("latin-1").lower().split(","):
+        name, quality = _range_of(part)
+        if quality is None:
+            continue
+        if name == "*/*":
+            json, yaml = max(json, (1, quality)), max(yaml, (1, quality))
+        elif name == "application/*":
+            json, yaml = max(json, (2, quality)), max(yaml, (2, quality))
+        elif name == "text/*":
+            # Those who ask for any text can read YAML, which is called so besides.
+            yaml = max(yaml, (1, quality))
+        elif name == JSON:
+            json = max(json, (3, quality))
+        elif name in _YAML_NAMES:
+            yaml = max(yaml, (3, quality))
+    if not json[1] and not yaml[1]:
+        return None
+    return YAML if yaml[1] > json[1] else JSON
+
+
+def _range_of(part: str) -> tuple[str, float | None]:
+    name, *parameters = (each.strip() for each in part.split(";"))
+    for parameter in parameters:
+        key, _, value = parameter.partition("=")
+        if key.strip() == "q":
+            quality = _QUALITY.match(value.strip())
+            return name, float(value) if quality else None
+    return name, 1.0
+
+
+def split_suffix(text: str) -> tuple[str, str | None]:
+    """Part a name from `.json` or `.yaml`, and say which form that asks for."""
+    for suffix, media_type in SUFFIXES.items():
+        if text.endswith(suffix):
+            return text[: -len(suffix)], media_type
+    return text, None
+
+
+_TAG = re.compile(rb'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
+
+
+def is_unchanged(if_none_match: bytes, etag: bytes) -> bool:
+    """Say whether a client already has the form with this ETag.
+
+    Tags are compared weakly, as `If-None-Match` wants it: `W/"a"` is `"a"`.
+    """
+    if if_none_match == etag:
+        return True
+    return if_none_match.strip() == b"*" or etag in _TAG.findall(if_none_match)

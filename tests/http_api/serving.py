@@ -1,0 +1,28 @@
+"""The endpoint on a real port of this machine, in a thread."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+import uvicorn
+from starlette.types import ASGIApp
+
+
+@contextmanager
+def served(app: ASGIApp) -> Iterator[str]:
+    """Serve an app on a free port of the loopback, and say where."""
+    # It listens before the server runs: whoever comes too early waits in the queue.
+    listening = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none")
+    server = uvicorn.Server(config)
+    thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
