@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kanister_py.core.errors import RenderFailed
-from kanister_py.core.objects.documents import parse_document
+from kanister_py.core.objects.documents import parse_document, parse_documents
 from kanister_py.core.templates.engines import Engine, choose_engine
 from kanister_py.core.templates.facts import (
     ActionFacts,
@@ -121,7 +121,7 @@ def _rendered_phase(phase: Mapping[str, Any], params: Params) -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.parametrize(("blueprint", "answer"), _answers())
+@pytest.mark.parametrize(("blueprint", "answer"), list(_answers()))
 def test_an_action_renders_as_in_kanister(blueprint: str, answer: Mapping[str, Any]) -> None:
     document = parse_document((CORPUS / blueprint).read_bytes()).value
     action = document["actions"][answer["action"]]
@@ -136,6 +136,6 @@ def test_an_action_renders_as_in_kanister(blueprint: str, answer: Mapping[str, A
 
 @pytest.mark.parametrize("blueprint", sorted(CORPUS.rglob("*.yaml")), ids=lambda file: file.stem)
 def test_a_blueprint_from_kanister_is_taken_for_go(blueprint: Path) -> None:
-    document = parse_document(blueprint.read_bytes()).value
-    if document["kind"] == "Blueprint":
-        assert choose_engine({}, _texts(document["actions"])).engine is Engine.GO
+    for document in parse_documents(blueprint.read_bytes()):
+        if document.value["kind"] == "Blueprint":
+            assert choose_engine({}, _texts(document.value["actions"])).engine is Engine.GO

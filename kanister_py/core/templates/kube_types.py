@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from kanister_py.core.templates.go.functions import Function, go_function
+from kanister_py.core.templates.go.layouts import format_time
 from kanister_py.core.templates.go.times import TIME, UTC, ZERO_TIME, Time, from_datetime
 from kanister_py.core.templates.go.values import (
     ANY_MAP,
@@ -42,20 +44,34 @@ class KubeTime(Struct):
     def __init__(self, moment: Time = ZERO_TIME) -> None:
         super().__init__(KUBE_TIME, {"Time": moment})
 
+    @property
+    def moment(self) -> Time:
+        moment = self["Time"]
+        assert isinstance(moment, Time)
+        return moment
+
     def go_string(self) -> str:
-        moment = self["Time"]
-        assert isinstance(moment, Time)
-        return moment.go_string()
-
-    def json_value(self) -> str | None:
-        """What stands for the moment in JSON?"""
-        moment = self["Time"]
-        assert isinstance(moment, Time)
-        if moment.unix_nanoseconds == ZERO_TIME.unix_nanoseconds:
-            return None
-        return moment.in_zone(UTC).format("2006-01-02T15:04:05Z07:00")
+        return format_time(self.moment, "2006-01-02 15:04:05.999999999 -0700 MST")
 
 
+def _to_json(value: KubeTime) -> bytes:
+    if value.moment.unix_nanoseconds == ZERO_TIME.unix_nanoseconds:
+        return b"null"
+    return f'"{format_time(value.moment.in_zone(UTC), "2006-01-02T15:04:05Z07:00")}"'.encode()
+
+
+def _promoted(method: Function) -> Function:
+    """A method of the moment inside, as a method of what embeds it."""
+
+    def call(*args: Any) -> Any:
+        *context, value = args[: 1 + method.wants_context]
+        return method.call(*context, value.moment, *args[1 + method.wants_context :])
+
+    return Function(method.signature, call, context=method.wants_context)
+
+
+KUBE_TIME.methods.update({name: _promoted(each) for name, each in TIME.methods.items()})
+KUBE_TIME.methods["MarshalJSON"] = go_function("func() ([]byte, error)")(_to_json)
 register_zero(KUBE_TIME, KubeTime)
 UID = named_type("types.UID", STRING)
 BYTES_MAP = map_of(STRING, BYTES)

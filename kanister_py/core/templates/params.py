@@ -234,8 +234,8 @@ def _workload(field: str, found: Workload | None) -> Value:
         {
             "Name": found.name,
             "Namespace": found.namespace,
-            "Pods": found.pods,
-            "Containers": found.containers,
+            "Pods": list(found.pods),
+            "Containers": [list(each) for each in found.containers],
             "PersistentVolumeClaims": found.persistent_volume_claims,
         },
     )

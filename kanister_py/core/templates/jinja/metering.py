@@ -1,0 +1,196 @@
+"""What does a template's work cost, and how do its values print?
+
+What grows is measured before it is made, what repeats is counted as it goes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from jinja2 import Undefined
+from jinja2.exceptions import TemplateRuntimeError
+from jinja2.runtime import LoopContext, Macro
+from jinja2.utils import Namespace
+
+from kanister_py.core.errors import TemplateLimitExceeded
+from kanister_py.core.templates.engines import blueprint_functions
+from kanister_py.core.templates.go.effects import Effects
+from kanister_py.core.templates.go.limits import Context, Limits
+from kanister_py.core.templates.go.times import Time
+from kanister_py.core.templates.go.values import byte_length
+from kanister_py.core.templates.jinja.views import MapView, go_value_of
+
+# Numbers of more digits are of no use in a blueprint, only for keeping a processor busy.
+MAX_BITS = 4096
+MAX_RANGE = 100_000
+MAX_WIDTH = 1000
+
+
+class Meter(Context):
+    """What one execution may still spend, and how deep it is in calls of macros."""
+
+    __slots__ = ("depth", "max_depth", "written")
+
+    def __init__(self, effects: Effects, limits: Limits) -> None:
+        super().__init__(effects, limits)
+        self.depth = 0
+        self.max_depth = limits.depth
+        self.written = 0
+
+    def write(self, text: str) -> None:
+        """Count what goes into the output, or into a part that may go there."""
+        self.written += byte_length(text)
+        self.check_size(self.written)
+
+    def weigh(self, value: Any) -> None:
+        """Count the work of going through all of a value, before it is done."""
+        if isinstance(value, str | bytes):
+            self.spend(1 + len(value) // 1024)
+            return
+        left = [value]
+        while left:
+            each = left.pop()
+            self.spend(1)
+            if isinstance(each, MapView):
+                each = each.source
+            if isinstance(each, Mapping):
+                left.extend(each)
+                left.extend(each.values())
+            elif isinstance(each, list | tuple):
+                left.extend(each)
+            elif isinstance(each, str | bytes):
+                self.spend(len(each) // 1024)
+
+
+class Method:
+    """A method of a value, which counts what it does."""
+
+    __slots__ = ("function", "owner")
+
+    def __init__(self, owner: Any, function: Callable[..., Any]) -> None:
+        self.owner = owner
+        self.function = function
+
+
+class Callee:
+    """A function that templates may call by its name."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+
+def replaced(meter: Meter, text: str, old: str, new: str, count: int = -1) -> str:
+    """Put one text for another, when there is room for what comes of it."""
+    times = text.count(old)
+    times = times if count < 0 else min(times, count)
+    meter.check_size(len(text) + times * (len(new) - len(old)))
+    meter.weigh(text)
+    return text.replace(old, new, count)
+
+
+def joined(meter: Meter, separator: str, items: Iterable[Any]) -> str:
+    """Put texts together, when there is room for them."""
+    texts, size = [], 0
+    for each in items:
+        text = text_of(meter, each)
+        meter.spend(1)
+        size += len(text) + len(separator)
+        meter.check_size(size)
+        texts.append(text)
+    return separator.join(texts)
+
+
+# Values as text
+
+
+def text_of(meter: Meter, value: Any) -> str:
+    """How does a value print? As YAML would write it: `true`, nothing for none, JSON for lists."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float | Undefined):
+        return str(value)
+    if isinstance(value, Time):
+        return value.go_string()
+    if isinstance(value, Mapping | list | tuple):
+        return json_of(meter, value)
+    raise TemplateRuntimeError(f"{name_of(value)} cannot be printed")
+
+
+def json_of(meter: Meter, value: Any) -> str:
+    """A list or a map as the JSON that Go's `toJson` makes of it."""
+    meter.weigh(value)
+    text = blueprint_functions()["toJson"].call(meter, go_value_of(value))
+    assert isinstance(text, str)
+    return text
+
+
+def name_of(value: Any) -> str:
+    """What do we call a value in an error?"""
+    names: tuple[tuple[Any, str], ...] = (
+        (bool, "a boolean"),
+        (str, "a text"),
+        (int | float, "a number"),
+        (Mapping, "a map"),
+        (list | tuple, "a list"),
+        (Macro, "a macro"),
+        (LoopContext, "a loop"),
+        (Method | Callee, "a function"),
+        (Time, "a time"),
+        (Namespace, "a namespace"),
+        (Undefined, "something undefined"),
+    )
+    if value is None:
+        return "none"
+    return next((name for kind, name in names if isinstance(value, kind)), "this")
+
+
+def formatted(meter: Meter, template: str, values: Any) -> str:
+    """Fill in `%s` and its kin, as far as they cannot make much out of little."""
+    given = values if isinstance(values, list | tuple) else [values]
+    for width in _DIRECTIVE.findall(template):
+        if "*" in width or any(int(each) > MAX_WIDTH for each in re.findall(r"\d+", width)):
+            raise TemplateLimitExceeded("size", f"%{width} asks for more than {MAX_WIDTH} columns")
+    shown = tuple(
+        each
+        if isinstance(each, int | float) and not isinstance(each, bool)
+        else text_of(meter, each)
+        for each in given
+    )
+    size = len(template) + sum(len(each) for each in shown if isinstance(each, str))
+    meter.check_size(size + template.count("%") * MAX_WIDTH)
+    return template % shown
+
+
+_DIRECTIVE = re.compile(r"%(?:\(.*?\))?[#0\- +]*([\d.*]+)")
+
+
+class Counted:
+    """Something to be gone through once, each step of which is counted."""
+
+    __slots__ = ("_items", "_meter", "_weight")
+
+    def __init__(self, meter: Meter, items: Iterable[Any], weight: int) -> None:
+        self._meter = meter
+        self._items = items
+        self._weight = weight
+
+    def __iter__(self) -> Iterator[Any]:
+        for each in self._items:
+            self._meter.spend(self._weight)
+            yield plain_pair(each)
+
+    def __len__(self) -> int:
+        return len(self._items)  # type: ignore[arg-type]  # a generator's TypeError is the answer
+
+
+def plain_pair(value: Any) -> Any:
+    """A list instead of a pair: what cannot be a key cannot make looking one up expensive."""
+    return list(value) if type(value) is tuple else value

@@ -1,0 +1,134 @@
+"""A Jinja2 text, parsed once and carried out many times."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from types import TracebackType
+from typing import NoReturn
+
+from jinja2 import Template, TemplateSyntaxError, UndefinedError
+from jinja2.exceptions import TemplateError as JinjaError
+
+from kanister_py.core.errors import (
+    TemplateError,
+    TemplateExecError,
+    TemplateLimitExceeded,
+    TemplateParseError,
+    TemplateUndefined,
+)
+from kanister_py.core.templates.go import DEFAULT, NO_EFFECTS, Effects, GoError, Limits
+from kanister_py.core.templates.go.values import byte_length
+from kanister_py.core.templates.jinja.filters import FILTERS, GLOBALS, TESTS
+from kanister_py.core.templates.jinja.metering import Meter
+from kanister_py.core.templates.jinja.rewriting import Rewriter, finalize
+from kanister_py.core.templates.jinja.sandbox import (
+    BlueprintContext,
+    BlueprintEnvironment,
+    Missing,
+)
+from kanister_py.core.templates.params import Params
+
+_MOST_KEPT = 2048
+_MOST_CHARACTERS = 1024 * 1024
+
+# What Python says when a template does to a value what the value cannot do.
+_MISUSES = (
+    JinjaError,
+    GoError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+
+
+@cache
+def _environment() -> BlueprintEnvironment:
+    environment = BlueprintEnvironment(
+        undefined=Missing,
+        finalize=finalize,
+        autoescape=False,
+        keep_trailing_newline=True,
+        # What can be known beforehand would be worked out before anything is counted.
+        optimized=False,
+        extensions=["jinja2.ext.loopcontrols"],
+    )
+    environment.filters = dict(FILTERS)
+    environment.tests = dict(TESTS)
+    environment.globals = dict(GLOBALS)
+    return environment
+
+
+class JinjaTemplate:
+    """A parsed template, ready to be carried out over any params."""
+
+    __slots__ = ("_template",)
+
+    def __init__(self, template: Template) -> None:
+        self._template = template
+
+    def execute(
+        self, params: Params, effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT
+    ) -> str:
+        """What does the template say about `params`?"""
+        meter = Meter(effects, limits)
+        context = self._template.new_context()
+        assert isinstance(context, BlueprintContext)
+        context.meter, context.root = meter, params.root
+        size = 0
+        pieces = []
+        try:
+            for piece in self._template.root_render_func(context):
+                size += byte_length(piece)
+                meter.check_size(size)
+                pieces.append(piece)
+        except TemplateLimitExceeded as error:
+            error.line = self._line_of(error)
+            raise
+        except RecursionError:
+            raise TemplateLimitExceeded("depth", "it is nested too deep") from None
+        except _MISUSES as error:
+            self._fail(error)
+        return "".join(pieces)
+
+    def _fail(self, error: Exception) -> NoReturn:
+        line = self._line_of(error)
+        why = str(error) or type(error).__name__
+        message = f"Line {line}: {why}"
+        if isinstance(error, UndefinedError):
+            raise TemplateUndefined(message, "", line, -1, "", why) from None
+        raise TemplateExecError(message, "", line, -1, "", why) from None
+
+    def _line_of(self, error: BaseException) -> int:
+        """On which line of the template did it happen? The innermost one counts."""
+        line = 0
+        place: TracebackType | None = error.__traceback__
+        while place is not None:
+            if place.tb_frame.f_globals.get("__jinja_template__") is self._template:
+                line = self._template.get_corresponding_lineno(place.tb_lineno)
+            place = place.tb_next
+        return line
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def compile_jinja(text: str) -> JinjaTemplate:
+    """Parse a text, or take what an earlier call made of it."""
+    environment = _environment()
+    if len(text) > _MOST_CHARACTERS:
+        raise _unreadable(f"a template has at most {_MOST_CHARACTERS} characters", 0)
+    try:
+        tree = Rewriter().visit(environment.parse(text))
+        code = environment.compile(tree)
+        return JinjaTemplate(Template.from_code(environment, code, environment.globals))
+    except TemplateSyntaxError as error:
+        raise _unreadable(str(error.message), error.lineno) from None
+    except (RecursionError, MemoryError, SyntaxError):
+        # The last is what Python says of code that is nested deeper than it allows.
+        raise _unreadable("it is nested too deep", 0) from None
+    except ValueError as error:
+        raise _unreadable(str(error), 0) from None
+
+
+def _unreadable(why: str, line: int) -> TemplateError:
+    return TemplateParseError(f"Line {line}: {why}" if line else why.capitalize(), "", line)

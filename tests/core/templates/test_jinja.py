@@ -1,0 +1,363 @@
+"""Blueprints in Jinja2: what they see, what they can do, and what they cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kanister_py.core.errors import (
+    TemplateError,
+    TemplateExecError,
+    TemplateLimitExceeded,
+    TemplateParseError,
+    TemplateUndefined,
+)
+from kanister_py.core.templates.facts import ActionFacts
+from kanister_py.core.templates.go import Effects, Limits
+from kanister_py.core.templates.jinja import compile_jinja
+from kanister_py.core.templates.params import Params
+
+Say = Callable[[str], str]
+
+
+@pytest.fixture
+def say(params: Params, effects: Effects) -> Say:
+    return lambda text: compile_jinja(text).execute(params, effects)
+
+
+@pytest.mark.parametrize(
+    ("template", "want"),
+    [
+        pytest.param("{{ Options.image }}", "busybox", id="an option"),
+        pytest.param("{{ Options['image'] }}", "busybox", id="an option by its key"),
+        pytest.param("{{ Options.items }}", "of an option", id="a key named like a method"),
+        pytest.param("{{ Phases.dump.Output.path }}", "backups/2", id="an output"),
+        pytest.param("{{ Phases.dump.Output.size + 1 }}", "4", id="a number stays one"),
+        pytest.param("{{ ArtifactsIn.dump.KeyValue.path }}", "backups/1", id="an artifact"),
+        pytest.param("{{ Secrets.login.Data.password }}", "pa'ss<word>", id="a secret is text"),
+        pytest.param("{{ Secrets.login.Name }}", "login", id="a field of what is embedded"),
+        pytest.param("{{ Secrets.login.Labels.tier }}", "db", id="a label of a secret"),
+        pytest.param("{{ ConfigMaps.settings.Data.mode }}", "fast", id="a config map"),
+        pytest.param("{{ StatefulSet.Pods[0] }}", "demo-0", id="an item"),
+        pytest.param("{{ StatefulSet.Pods[-1] }}", "demo-1", id="the last item"),
+        pytest.param("{{ StatefulSet.Pods | join(' ') }}", "demo-0 demo-1", id="a list joined"),
+        pytest.param("{{ Object.metadata.labels.app }}", "demo", id="a field of the object"),
+        pytest.param("{% if not Deployment %}none{% endif %}", "none", id="what is nil is false"),
+        pytest.param(
+            "{{ 'x' if Options.zone is defined else 'y' }}",
+            "y",
+            id="what is not there can be asked",
+        ),
+        pytest.param("{{ Options.zone | default('eu') }}", "eu", id="a default"),
+        pytest.param("{{ Profile.Location.bucket is defined }}", "false", id="names are Go's"),
+        pytest.param(
+            "{% for k, v in Object.metadata.labels.items() %}{{ k }}={{ v }}{% endfor %}",
+            "app=demo",
+            id="the items of a map",
+        ),
+        pytest.param(
+            "{% for pod in StatefulSet.Pods %}{{ loop.index }}{{ pod[-2:] }}"
+            "{{ '' if loop.last else ' ' }}{% endfor %}",
+            "1-0 2-1",
+            id="a loop that counts",
+        ),
+        pytest.param(
+            "{% set ns = namespace(n=0) %}{% for p in [80, 443] %}{% set ns.n = ns.n + p %}"
+            "{% endfor %}{{ ns.n }}",
+            "523",
+            id="a sum over a loop",
+        ),
+        pytest.param(
+            "{% macro q(x) %}<{{ x }}{{ caller() }}>{% endmacro %}{% call q(1) %}!{% endcall %}",
+            "<1!>",
+            id="a macro",
+        ),
+        pytest.param(
+            "{% for p in [1, 2, 3] %}{% if p == 2 %}{% break %}{% endif %}{{ p }}{% endfor %}",
+            "1",
+            id="a loop that is left",
+        ),
+        pytest.param("{{ [1, 2, 3][1:] | sum }}", "5", id="a slice"),
+        pytest.param("{{ 'a' ~ 1 ~ none }}", "a1", id="text put together"),
+        pytest.param("{{ '%s-%03d' % ('a', 7) }}", "a-007", id="a format"),
+        pytest.param("{{ '%s is %s' | format('x', true) }}", "x is true", id="a format as filter"),
+        pytest.param("{{ 'a b'.split() | map('upper') | list }}", '["A","B"]', id="a list prints"),
+        pytest.param("{{ 'a-b'.replace('-', '_').upper() }}", "A_B", id="methods of a text"),
+        pytest.param("{{ 'x' in Options }}{{ 'image' in Options }}", "falsetrue", id="looking in"),
+        pytest.param("{{ true }} {{ none }} {{ 1.5 }} {{ 10 // 4 }}", "true  1.5 2", id="scalars"),
+        pytest.param("{# nothing #}a\n", "a\n", id="a comment, and the last line's end"),
+        pytest.param("{{ Object.spec.ports }}", "[80,443]", id="a list of the object"),
+    ],
+)
+def test_a_template_reads_the_params(say: Say, template: str, want: str) -> None:
+    assert say(template) == want
+
+
+@pytest.mark.parametrize(
+    ("template", "want"),
+    [
+        pytest.param("{{ 'hi' | b64enc }}", "aGk=", id="base64"),
+        pytest.param("{{ 'aGk=' | b64dec }}", "hi", id="base64 back"),
+        pytest.param("{{ Secrets.login.Data.user | b64enc }}", "YWRtaW4=", id="base64 of a secret"),
+        pytest.param("{{ 'a\"b' | quote }}", '"a\\"b"', id="quotes"),
+        pytest.param("{{ Time | date('2006-01-02') }}", "2024-05-06", id="the time of the action"),
+        pytest.param("{{ now() | date('15:04') }}", "12:00", id="the clock that was handed in"),
+        pytest.param("{{ 'abcdef' | trunc(3) }}", "abc", id="a text cut"),
+        pytest.param("{{ 'fooBar' | snakecase }}", "foo_bar", id="other capitals"),
+        pytest.param("{{ 'a1b2' | regexReplaceAll('[0-9]', '-') }}", "a-b-", id="a pattern"),
+        pytest.param("{{ '1.2.3' | semverCompare('>=1.2') }}", "true", id="versions"),
+        pytest.param("{{ {'b': [1], 'a': none} | toJson }}", '{"a":null,"b":[1]}', id="JSON"),
+        pytest.param("{{ 'x\\ny' | indent(2) }}", "x\n  y", id="an indent"),
+        pytest.param("{{ [3, 1, 2] | sort | first }}", "1", id="an order"),
+        pytest.param("{{ {'b': 1, 'a': 2} | dictsort | map('first') | join }}", "ab", id="keys"),
+        pytest.param("{{ 2.567 | round(1) }}", "2.6", id="a rounded number"),
+        pytest.param("{{ [1, 2, 3] | batch(2) }}", "[[1,2],[3]]", id="batches"),
+    ],
+)
+def test_a_template_has_the_filters_people_expect(say: Say, template: str, want: str) -> None:
+    assert say(template) == want
+
+
+def test_a_profile_is_what_kando_reads(say: Say) -> None:
+    assert say("{{ Profile | toJson }}") == (
+        '{"Location":{"type":"s3Compliant","bucket":"b","endpoint":"http://s3:9000",'
+        '"prefix":"p","region":"r"},"Credential":{"Type":"keyPair","KeyPair":'
+        '{"ID":"AK\\u003c\\u0026\\u003eID","Secret":"s3cr\'et"},"Secret":null,'
+        '"KopiaServerSecret":null},"SkipSSLVerify":false}'
+    )
+
+
+def test_randomness_is_what_was_handed_in(say: Say) -> None:
+    assert say("{{ uuidv4() }}") == say("{{ uuidv4() }}")
+
+
+@pytest.mark.parametrize(
+    ("template", "line", "named"),
+    [
+        pytest.param("a\n{{ foo }}", 2, "'foo' is undefined", id="a name"),
+        pytest.param("{{ options.image }}", 1, "did you mean Options?", id="other capitals"),
+        pytest.param("{{ Options.imaeg }}", 1, "'imaeg' is undefined in Options", id="a key"),
+        pytest.param(
+            "\n\n{{ Phases.dump.Output.nope }}", 3, "Phases.dump.Output", id="an output not given"
+        ),
+        pytest.param("{{ Phases.later.Output }}", 1, "'later' is undefined", id="a later phase"),
+        pytest.param("{{ Profile.Location.Nope.x }}", 1, "'Nope' is undefined", id="a field"),
+        pytest.param("{{ Deployment.Name }}", 1, "'Name' is undefined in none", id="of nil"),
+        pytest.param("{{ StatefulSet.Pods[9] }}", 1, "9 is undefined", id="an item"),
+        pytest.param("{% for x in foo %}{% endfor %}", 1, "'foo' is undefined", id="in a loop"),
+        pytest.param("{{ foo | b64enc }}", 1, "'foo' is undefined", id="before a filter"),
+        pytest.param("{{ foo + 1 }}", 1, "'foo' is undefined", id="in a sum"),
+        pytest.param("{{ foo() }}", 1, "'foo' is undefined", id="called"),
+        pytest.param("{{ 'a' ~ foo }}", 1, "'foo' is undefined", id="put together"),
+    ],
+)
+def test_what_is_undefined_is_named_with_its_line(
+    say: Say, template: str, line: int, named: str
+) -> None:
+    with pytest.raises(TemplateUndefined) as error:
+        say(template)
+    assert error.value.line == line
+    assert named in error.value.why
+
+
+@pytest.mark.parametrize(
+    ("template", "line"),
+    [
+        pytest.param("a\n{{ (1 }}", 2, id="a bracket"),
+        pytest.param("{% if 1 %}", 1, id="an if without its end"),
+        pytest.param("{{ 1 | nope }}", 1, id="an unknown filter"),
+        pytest.param("{{ 1 is nope }}", 1, id="an unknown test"),
+        pytest.param("{{ x | attr('y') }}", 1, id="the filter for attributes"),
+        pytest.param("\n{% include 'x' %}", 2, id="another template"),
+        pytest.param("{% import 'x' as y %}", 1, id="another template's macros"),
+        pytest.param("{% extends 'x' %}", 1, id="a template above"),
+        pytest.param("{{ " + "9" * 5000 + " }}", 0, id="a number without end"),
+        pytest.param("{{ " + "(" * 5000 + ")" * 5000 + " }}", 0, id="brackets without end"),
+        pytest.param("{{ " + "not " * 5000 + "1 }}", 0, id="negations without end"),
+        pytest.param(
+            "{% for a in b %}" * 60 + "{% endfor %}" * 60, 0, id="more loops than Python nests"
+        ),
+        pytest.param("{{ 1 }}" * 200_000, 0, id="a text without end"),
+    ],
+)
+def test_what_is_no_template_is_refused(say: Say, template: str, line: int) -> None:
+    with pytest.raises(TemplateParseError) as error:
+        say(template)
+    assert error.value.line == line
+
+
+ESCAPES = [
+    "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+    "{{ ''['__class__'] }}",
+    "{{ Options['__class__'] }}",
+    "{{ Options.source }}",
+    "{{ Options._source }}",
+    "{{ Params }}",
+    "{{ [] | map(attribute='__class__') | list }}{{ [1] | map(attribute='__class__') | join }}",
+    "{{ '{0.__class__}'.format(1) }}",
+    "{{ '{0.__class__}'.format_map({'a': 1}) }}",
+    "{{ ('%s' % self).__class__ }}",
+    "{{ self.__init__.__globals__ }}",
+    "{{ self._TemplateReference__context }}",
+    "{{ range.__globals__ }}",
+    "{{ range.function }}",
+    "{{ namespace.__init__ }}",
+    "{{ namespace(a=1).__class__ }}",
+    "{% macro m() %}{% endmacro %}{{ m._environment }}",
+    "{% macro m() %}{% endmacro %}{{ m.name }}",
+    "{% for x in [1] %}{{ loop._iterator }}{% endfor %}",
+    "{% for x in [1] %}{{ loop.__class__ }}{% endfor %}",
+    "{{ lipsum.__globals__['os'] }}",
+    "{{ cycler.__init__.__globals__ }}",
+    "{{ config }}",
+    "{{ environment }}",
+    "{{ (1).__class__ }}",
+    "{{ Time.__class__ }}",
+    "{{ now().__class__ }}",
+    "{{ now().unix_nanoseconds }}",
+    "{{ [1].append(2) }}",
+    "{{ {'a': 1}.update({}) }}",
+    "{{ Options.pop('image') }}",
+    "{{ 'abc'.encode('utf-16') }}",
+    "{{ env('HOME') }}",
+    "{{ 'HOME' | env }}",
+    "{{ 'localhost' | getHostByName }}",
+]
+
+
+@pytest.mark.parametrize("template", ESCAPES)
+def test_there_is_no_way_out_of_the_sandbox(say: Say, template: str) -> None:
+    with pytest.raises((TemplateUndefined, TemplateExecError, TemplateParseError)):
+        say(template)
+
+
+BOMBS = {
+    "a text repeated": "{{ 'a' * 10**9 }}",
+    "a list repeated": "{{ [0] * 10**9 }}",
+    "a list repeated from the right": "{{ 10**9 * [0] }}",
+    "a power": "{{ 10 ** 1000000000 }}",
+    "squares": "{% set ns = namespace(n=3) %}{% for i in range(99) %}"
+    "{% set ns.n = ns.n * ns.n %}{% endfor %}",
+    "a huge range": "{% for i in range(10**12) %}{% endfor %}",
+    "loops in loops": "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}"
+    "{% endfor %}",
+    "a loop that keeps nothing": "{% for i in range(99999) %}"
+    "{% for j in range(99999) if false %}{% endfor %}{% endfor %}",
+    "a loop with a long body": "{% for i in range(99999) %}"
+    + "{% set x = 1 %}" * 1000
+    + "{% endfor %}",
+    "doubling": "{% set ns = namespace(a='x') %}{% for i in range(64) %}"
+    "{% set ns.a = ns.a ~ ns.a %}{% endfor %}",
+    "doubling by addition": "{% set ns = namespace(a='x') %}{% for i in range(64) %}"
+    "{% set ns.a = ns.a + ns.a %}{% endfor %}",
+    "doubling by join": "{% set ns = namespace(a='x') %}{% for i in range(64) %}"
+    "{% set ns.a = [ns.a, ns.a] | join %}{% endfor %}",
+    "doubling by replace": "{% set ns = namespace(a='x') %}{% for i in range(64) %}"
+    "{% set ns.a = ns.a.replace('x', 'xx') %}{% endfor %}",
+    "doubling by format": "{% set ns = namespace(a='x') %}{% for i in range(64) %}"
+    "{% set ns.a = '%s%s' % (ns.a, ns.a) %}{% endfor %}",
+    "a list of itself twice, printed": "{% set ns = namespace(a=[]) %}{% for i in range(64) %}"
+    "{% set ns.a = [ns.a, ns.a] %}{% endfor %}{{ ns.a }}",
+    "a list of itself twice, compared": "{% set ns = namespace(a=[], b=[]) %}"
+    "{% for i in range(64) %}{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}"
+    "{% endfor %}{{ ns.a == ns.b }}",
+    "a list of itself twice, sorted": "{% set ns = namespace(a=[], b=[]) %}"
+    "{% for i in range(64) %}{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}"
+    "{% endfor %}{{ [ns.a, ns.b] | sort | length }}",
+    "a wide format": "{{ '%1000000000d' % 1 }}",
+    "a precise format": "{{ '%.1000000000f' % 1 }}",
+    "a format of given width": "{{ '%*d' % (1000000000, 1) }}",
+    "a wide filter": "{{ 'a' | center(1000000000) }}",
+    "a wide indent": "{{ 'a\\nb' | indent(1000000000) }}",
+    "a wide batch": "{{ [1] | batch(1000000000, 'x') }}",
+    "many slices": "{{ [1] | slice(1000000000) | list }}",
+    "a precise round": "{{ 1.5 | round(1000000000, 'ceil') }}",
+    "a macro that calls itself": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "a macro that calls itself twice": "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}"
+    "{% endif %}{% endmacro %}{{ m(60) }}",
+    "a loop that calls itself": "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+    "a block that calls itself": "{% block b %}{{ self.b() }}{% endblock %}",
+    "output without end": "{% for i in range(99999) %}" + "x" * 1000 + "{% endfor %}",
+    "a part without end": "{% set x %}{% for i in range(99999) %}"
+    + "x" * 1000
+    + "{% endfor %}{% endset %}",
+    "large texts compared": "{% set a = 'x' * 10**7 %}{% set b = 'x' * (10**7 - 1) ~ 'x' %}"
+    "{% for i in range(99999) %}{% if a == b %}{% endif %}{% endfor %}",
+    "large texts cut": "{% set a = 'x' * 10**7 %}{% for i in range(99999) %}"
+    "{% set b = a[1:] %}{% endfor %}",
+    "large texts changed": "{% set a = 'x' * 10**7 %}{% for i in range(99999) %}"
+    "{% set b = a | upper %}{% endfor %}",
+    "large texts split": "{{ ('x ' * 8 * 10**6).split() | length }}",
+    "large texts as lists": "{{ ('x' * 10**7) | list | length }}",
+    "sums of lists": "{{ [[1] * 999999] * 1000 | sum(start=[]) }}",
+}
+
+
+@pytest.mark.parametrize("template", BOMBS.values(), ids=BOMBS)
+def test_a_bomb_is_defused(say: Say, template: str) -> None:
+    started = monotonic()
+    with pytest.raises(TemplateLimitExceeded):
+        say(template)
+    # Not a figure: a bomb that goes off takes minutes, or all memory.
+    assert monotonic() - started < 20
+
+
+def test_what_could_be_compared_without_end_is_no_key(say: Say) -> None:
+    with pytest.raises(TemplateExecError):
+        say("{% set pair = {'a': 1}.items() | first %}{{ {pair: pair} }}")
+
+
+def test_limits_are_those_that_were_handed_in(params: Params) -> None:
+    template = compile_jinja("{% for i in range(10) %}{{ i }}{% endfor %}")
+    with pytest.raises(TemplateLimitExceeded) as error:
+        template.execute(params, limits=Limits(steps=20))
+    assert error.value.limit == "steps"
+    with pytest.raises(TemplateLimitExceeded) as error:
+        template.execute(params, limits=Limits(size=9))
+    assert error.value.limit == "size"
+    assert template.execute(params, limits=Limits(steps=200, size=10)) == "0123456789"
+
+
+def test_nothing_of_one_execution_is_left_for_the_next(params: Params) -> None:
+    template = compile_jinja(
+        "{% set x = Options.image %}{{ x }}{% for i in range(999) %}{% endfor %}"
+    )
+    limits = Limits(steps=5000)
+    for _ in range(10):
+        assert template.execute(params, limits=limits) == "busybox"
+
+
+def test_a_text_is_compiled_once() -> None:
+    assert compile_jinja("{{ Options.once }}") is compile_jinja("{{ Options.once }}")
+
+
+_WORDS = (
+    *("{{", "}}", "{%", "%}", "for", "in", "if", "endif", "endfor", "set", "x", "=", "Options"),
+    *(".", "image", "(", ")", "[", "]", "|", "join", "~", "+", "*", "**", "%", "9", "'a'", ","),
+    *(":", "not", "is", "defined", "range", "self", "loop", "macro", "m", "call", "endcall"),
+    "endmacro",
+)
+
+
+class TestAnyTemplate:
+    """Whatever stands in a template, it is rendered or refused; nothing else happens."""
+
+    @settings(max_examples=300, deadline=None)
+    @given(
+        st.lists(
+            st.sampled_from(_WORDS),
+            max_size=20,
+        )
+    )
+    def test_a_template_is_rendered_or_refused(self, words: list[str]) -> None:
+        params = Params(ActionFacts(time="", options={"image": "busybox"}))
+        text = "{{ " + " ".join(words) + " }}"
+        try:
+            found: object = compile_jinja(text).execute(params, limits=Limits(steps=10_000))
+        except TemplateError as error:
+            found = error
+        assert isinstance(found, str | TemplateError)
