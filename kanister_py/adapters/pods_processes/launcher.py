@@ -15,9 +15,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from kanister_py.core.errors import ProcessesUnavailable
+
+Wanted: TypeAlias = Literal["any", "user", "none"]
+"""Which namespaces to try: whatever there is, those an ordinary user gets, or none."""
 
 _START_SECONDS: Final = 30
 _READ_BYTES: Final = 256 * 1024
@@ -26,7 +29,7 @@ _READ_BYTES: Final = 256 * 1024
 _SPAWNER: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from pods_processes.spawner import main; "
-    "main(int(sys.argv[2]), sys.argv[3], wants_namespaces=sys.argv[4] == 'yes')"
+    "main(int(sys.argv[2]), sys.argv[3], sys.argv[4])"
 )
 
 
@@ -222,7 +225,7 @@ class Launcher:
     ends. `namespaces` is empty where there are none; `why` then says why.
     """
 
-    def __init__(self, folder: Path, *, wants_namespaces: bool = True) -> None:
+    def __init__(self, folder: Path, *, wanted: Wanted = "any") -> None:
         ours, theirs = socket.socketpair()
         probe = folder / "probe"
         probe.mkdir(exist_ok=True)
@@ -240,7 +243,7 @@ class Launcher:
                     str(package),
                     str(theirs.fileno()),
                     str(probe),
-                    "yes" if wants_namespaces else "no",
+                    wanted,
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from kanister_py.adapters.pods_processes.launcher import Launcher, Mount, Reactor
+from kanister_py.adapters.pods_processes.launcher import Launcher, Mount, Reactor, Wanted
 from kanister_py.adapters.pods_processes.spawner import HELPERS_FOLDER
 from kanister_py.adapters.pods_processes.volumes import Claims
 from kanister_py.core.errors import ProcessesUnavailable
@@ -40,7 +40,7 @@ class NodeSetup:
         *,
         state: Path | None = None,
         host_paths: tuple[str, ...] = (),
-        wants_namespaces: bool = True,
+        namespaces: Wanted = "any",
         restart_backoff_seconds: float = 10.0,
     ) -> None:
         self.clock = clock
@@ -59,7 +59,7 @@ class NodeSetup:
         self.claims = Claims(kept / "volumes")
         self.locations = kept / "locations"
         self.locations.mkdir(exist_ok=True)
-        self.launcher = Launcher(self._run, wants_namespaces=wants_namespaces)
+        self.launcher = Launcher(self._run, wanted=namespaces)
         self.reactor = Reactor()
         self._helpers = self._write_helpers()
         is_apart = bool(self.launcher.namespaces)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from kanister_py.adapters.pods_processes.launcher import Wanted
 from kanister_py.adapters.pods_processes.node_setup import NodeSetup
 from kanister_py.adapters.pods_processes.pod import PodRun
 from kanister_py.core.errors import BadRequest
@@ -35,14 +36,14 @@ class ProcessPodRunner:
         *,
         state: Path | None = None,
         host_paths: Sequence[str] = (),
-        wants_namespaces: bool = True,
+        namespaces: Wanted = "any",
         restart_backoff_seconds: float = 10.0,
     ) -> None:
         self._setup = NodeSetup(
             clock,
             state=state,
             host_paths=tuple(host_paths),
-            wants_namespaces=wants_namespaces,
+            namespaces=namespaces,
             restart_backoff_seconds=restart_backoff_seconds,
         )
         self._lock = threading.Lock()

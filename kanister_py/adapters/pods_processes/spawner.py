@@ -47,13 +47,13 @@ _MAX_LINKS: Final = 40
 _CLOSE_ON_EXEC: Final[int] = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
-def main(channel_fd: int, probe_folder: str, *, wants_namespaces: bool) -> None:
+def main(channel_fd: int, probe_folder: str, wanted: str) -> None:
     """Say what this machine offers, then start what is asked for until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = socket.socket(fileno=channel_fd)
     namespaces, why = "", "they were not wanted"
-    if wants_namespaces:
-        namespaces, why = _probe(probe_folder)
+    if wanted != "none":
+        namespaces, why = _probe(probe_folder, wanted)
     # Children are not waited for: who started them hears from their supervisors.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     channel.sendall(json.dumps({"namespaces": namespaces, "why": why}).encode() + b"\n")
@@ -358,14 +358,14 @@ def _mirror(folder: str) -> None:
         os.close(fd)
 
 
-def _probe(folder: str) -> tuple[str, str]:
+def _probe(folder: str, wanted: str) -> tuple[str, str]:
     """Try which namespaces this machine gives: `root`, `user`, or none and why."""
     if sys.platform != "linux":
         return "", "only Linux has namespaces"
     if not hasattr(os, "pidfd_open"):
         return "", "this Python knows no pidfd"
     why = ""
-    for namespaces in ("root", "user") if os.geteuid() == 0 else ("user",):
+    for namespaces in ("root", "user") if os.geteuid() == 0 and wanted == "any" else ("user",):
         why = _try(namespaces, folder)
         if not why:
             return namespaces, ""

@@ -1,0 +1,637 @@
+"""Pods as processes of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.pods_processes import WARNING
+from kanister_py.adapters.pods_processes.node import ProcessNode
+from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
+from kanister_py.core.errors import BadRequest, ProcessesUnavailable
+from kanister_py.core.objects.resources import NODES, PODS
+from kanister_py.ports.cluster import Cluster, LogOptions
+from tests.contracts.pods import (
+    NAMESPACE,
+    PodsContract,
+    claim,
+    exec_in,
+    in_phase,
+    log_of,
+    pod,
+    run,
+    start,
+    terminated,
+    wait_for,
+    wait_for_line,
+    wait_gone,
+)
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextlib.contextmanager
+def running(runner: ProcessPodRunner, cluster: MemoryCluster | None = None) -> Iterator[Cluster]:
+    node = ProcessNode(runner, SystemClock())
+    cluster = cluster or MemoryCluster()
+    cluster.attach_pods(node)
+    node.start(cluster)
+    try:
+        yield cluster
+    finally:
+        node.close()
+
+
+def runner_in(folder: Path, **options: Any) -> ProcessPodRunner:
+    return ProcessPodRunner(SystemClock(), state=folder, **options)
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> Iterator[ProcessPodRunner]:
+    """A runner with namespaces, whichever this machine gives."""
+    runner = runner_in(tmp_path, restart_backoff_seconds=0.05)
+    if runner.why_no_mounts:
+        runner.close()
+        pytest.skip(f"this machine gives no namespaces: {runner.why_no_mounts}")
+    yield runner
+    runner.close()
+
+
+@pytest.fixture
+def cluster(apart: ProcessPodRunner) -> Iterator[Cluster]:
+    with running(apart) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster_without_namespaces(tmp_path: Path) -> Iterator[Cluster]:
+    with running(runner_in(tmp_path, namespaces="none")) as cluster:
+        yield cluster
+
+
+class TestPods(PodsContract):
+    """The embedded cluster with processes is a cluster that runs pods."""
+
+
+class TestPodsOfAnOrdinaryUser(PodsContract):
+    """The same with the namespaces that everybody may make."""
+
+    @pytest.fixture
+    def apart(self, tmp_path: Path) -> Iterator[ProcessPodRunner]:
+        runner = runner_in(tmp_path, restart_backoff_seconds=0.05, namespaces="user")
+        if runner.why_no_mounts:
+            runner.close()
+            pytest.skip(f"this machine gives no user namespaces: {runner.why_no_mounts}")
+        yield runner
+        runner.close()
+
+    @pytest.fixture
+    def cluster(self, apart: ProcessPodRunner) -> Iterator[Cluster]:
+        with running(apart) as cluster:
+            yield cluster
+
+
+def test_it_says_in_one_line_that_it_runs_commands_here() -> None:
+    assert "on this machine" in WARNING
+    assert "\n" not in WARNING
+    assert "on your machine" in (ProcessPodRunner.__doc__ or "").lower() or "here" in (
+        ProcessPodRunner.__doc__ or ""
+    )
+
+
+# What a pod sees
+
+
+def test_nothing_of_our_own_environment_reaches_a_pod(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "leaked")
+    run(cluster, pod("env", "env | sort"))
+    names = {line.partition(b"=")[0] for line in log_of(cluster, "env").splitlines()}
+    assert names == {b"HOME", b"HOSTNAME", b"KANDO_LOCATIONS", b"PATH", b"PWD"}
+
+
+def test_nothing_a_pod_writes_outside_its_volumes_reaches_the_machine(cluster: Cluster) -> None:
+    run(cluster, pod("writes", "echo x > /tmp/kanister-py-trace; echo x > /trace; cat /trace"))
+    assert log_of(cluster, "writes") == b"x\n"
+    assert not Path("/trace").exists()
+    assert not Path("/tmp/kanister-py-trace").exists()
+
+
+def test_a_mount_point_that_is_missing_is_made_for_the_pod_alone(cluster: Cluster) -> None:
+    target = "/usr/share/kanister-py-test/deep"
+    mount = {"volumeMounts": [{"name": "v", "mountPath": target}]}
+    script = f"echo x > {target}/f; ls /usr/share | wc -l; ls -A {target}"
+    ended = run(
+        cluster,
+        pod("mounts", script, container=mount, volumes=[{"name": "v", "emptyDir": {}}]),
+    )
+    assert ended["status"]["phase"] == "Succeeded"
+    count, name = log_of(cluster, "mounts").split()
+    assert int(count) == len(os.listdir("/usr/share")) + 1
+    assert name == b"f"
+    assert not Path("/usr/share/kanister-py-test").exists()
+
+
+def test_a_pod_sees_no_process_but_its_own(cluster: Cluster) -> None:
+    run(cluster, pod("alone", "for p in /proc/[0-9]*; do echo ${p#/proc/}; done"))
+    assert log_of(cluster, "alone").split() == [b"1", b"2"]
+
+
+def test_services_are_told_by_environment_and_by_name(cluster: Cluster) -> None:
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "my-db", "namespace": NAMESPACE},
+            "spec": {
+                "clusterIP": "10.0.0.1",
+                "ports": [{"name": "sql", "port": 5432, "targetPort": 15432}],
+            },
+        }
+    )
+    script = """
+        echo $MY_DB_SERVICE_HOST $MY_DB_SERVICE_PORT $MY_DB_SERVICE_PORT_SQL
+        echo $MY_DB_PORT_5432_TCP
+        getent ahostsv4 my-db.default.svc.cluster.local | head -n 1 | cut -d ' ' -f 1
+    """
+    run(cluster, pod("client", script))
+    assert log_of(cluster, "client").split() == [
+        b"127.0.0.1",
+        b"15432",
+        b"15432",
+        b"tcp://127.0.0.1:15432",
+        b"127.0.0.1",
+    ]
+
+
+def test_a_container_without_a_command_idles_so_that_commands_can_run_in_it(
+    cluster: Cluster,
+) -> None:
+    obj = pod("idle", "")
+    obj["spec"]["containers"] = [{"name": "main", "image": "postgres:16", "args": ["-x"]}]
+    start(cluster, obj)
+    assert exec_in(cluster, "idle", "echo", "hello")[:2] == (0, b"hello\n")
+
+
+def test_a_command_that_does_not_exist_fails_the_pod_and_says_so(cluster: Cluster) -> None:
+    ended = run(cluster, pod("typo", "", container={"command": ["no-such-program"]}))
+    state = terminated(ended)
+    assert (state["exitCode"], state["reason"]) == (127, "StartError")
+    assert 'exec: "no-such-program": executable file not found in $PATH' in state["message"]
+
+
+def test_a_command_in_a_pod_that_does_not_exist_fails_as_in_a_shell(cluster: Cluster) -> None:
+    start(cluster, pod("target", "exec sleep 1000"))
+    code, out, error = exec_in(cluster, "target", "no-such-program")
+    assert (code, out) == (127, b"")
+    assert b"executable file not found in $PATH" in error
+    code, _, error = exec_in(cluster, "target", "/etc/passwd")
+    assert code == 126
+    assert b"ermission denied" in error
+
+
+def test_a_folder_of_the_machine_is_refused_unless_it_is_allowed(tmp_path: Path) -> None:
+    allowed, other = tmp_path / "allowed", tmp_path / "other"
+    allowed.mkdir()
+    other.mkdir()
+    (allowed / "f").write_text("seen")
+    runner = runner_in(tmp_path / "state", host_paths=[str(allowed)])
+    if runner.why_no_mounts:
+        runner.close()
+        pytest.skip(f"this machine gives no namespaces: {runner.why_no_mounts}")
+
+    def with_path(name: str, path: str) -> dict[str, Any]:
+        mount = {"volumeMounts": [{"name": "h", "mountPath": "/host"}]}
+        volumes = [{"name": "h", "hostPath": {"path": path}}]
+        return pod(name, "cat /host/f", container=mount, volumes=volumes)
+
+    with running(runner) as cluster:
+        run(cluster, with_path("good", str(allowed)))
+        assert log_of(cluster, "good") == b"seen"
+        for name, path in (("other", str(other)), ("dots", f"{allowed}/../other")):
+            ended = run(cluster, with_path(name, path))
+            assert ended["status"]["reason"] == "HostPathRefused"
+
+
+@pytest.mark.parametrize(
+    "sub_path",
+    [pytest.param("../../..", id="dots"), pytest.param("link", id="a link that leads out")],
+)
+def test_a_part_of_a_volume_never_lies_outside_it(
+    apart: ProcessPodRunner, cluster: Cluster, sub_path: str
+) -> None:
+    made = cluster.create(claim("data"))
+    (apart.claim_path(made) / "link").symlink_to("/etc")
+    mount = {"volumeMounts": [{"name": "d", "mountPath": "/d", "subPath": sub_path}]}
+    volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
+    cluster.create(pod("escape", "ls /d", container=mount, volumes=volumes))
+
+    def is_refused(obj: dict[str, Any]) -> bool:
+        statuses = (obj.get("status") or {}).get("containerStatuses") or [{"state": {}}]
+        waiting = statuses[0]["state"].get("waiting") or {}
+        return "leads out of its volume" in waiting.get("message", "")
+
+    wait_for(cluster, PODS, "escape", is_refused)
+
+
+# Where there are no namespaces
+
+
+def test_without_namespaces_a_pod_with_mounts_fails_and_says_why(
+    cluster_without_namespaces: Cluster,
+) -> None:
+    mount = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    ended = run(
+        cluster_without_namespaces,
+        pod("mounts", "true", container=mount, volumes=[{"name": "v", "emptyDir": {}}]),
+    )
+    assert ended["status"]["phase"] == "Failed"
+    assert ended["status"]["reason"] == "MountsUnavailable"
+    assert "Volumes cannot be mounted" in ended["status"]["message"]
+
+
+def test_without_namespaces_a_pod_without_mounts_runs(cluster_without_namespaces: Cluster) -> None:
+    cluster = cluster_without_namespaces
+    start(cluster, pod("plain", "kando output k v; echo up; exec sleep 1000"))
+    wait_for_line(cluster, "plain", b"up")
+    assert b'{"key":"k","value":"v"}' in log_of(cluster, "plain")
+    assert exec_in(cluster, "plain", "sh", "-c", "cat; exit 5", stdin=b"in")[:2] == (5, b"in")
+    cluster.delete(PODS, "plain", namespace=NAMESPACE, grace_period_seconds=5)
+    assert terminated(wait_gone(cluster, PODS, "plain"))["exitCode"] == 143
+
+
+# Nothing stays behind
+
+
+def processes_with(marker: str) -> list[int]:
+    """Every process on the machine, in whichever namespace, that has the marker as an argument."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if marker.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found
+
+
+def mounts_with(text: str) -> list[str]:
+    """Every mount of this machine, in whichever namespace, that shows something of a folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                lines = (entry / "mountinfo").read_text().splitlines()
+                found += [line for line in lines if text in line]
+    return found
+
+
+def wait_ended(pids: list[int], pidfds: list[int]) -> None:
+    for pid, pidfd in zip(pids, pidfds, strict=True):
+        assert select.select([pidfd], [], [], 20)[0], f"process {pid} is still there"
+        os.close(pidfd)
+
+
+# Everything that a process can do to stay: a daemon, deaf to signals, in a session of its own.
+STUBBORN = """
+    trap '' TERM HUP INT
+    (setsid sh -c 'trap "" TERM; sleep {marker}' &)
+    sleep {marker} &
+    kando output up 1
+    while :; do sleep {marker}; done
+"""
+
+
+def test_a_container_that_ends_takes_its_background_processes_along(cluster: Cluster) -> None:
+    marker = f"31{os.getpid()}"
+    script = f"(setsid sleep {marker} &) ; echo up; read x < /tmp/go"
+    start(cluster, pod("parent", f"mkfifo /tmp/go; {script}"))
+    wait_for_line(cluster, "parent", b"up")
+    pids = processes_with(marker)
+    assert pids
+    pidfds = [os.pidfd_open(pid) for pid in pids]
+    exec_in(cluster, "parent", "sh", "-c", "echo > /tmp/go")
+    wait_for(cluster, PODS, "parent", in_phase("Succeeded"))
+    wait_ended(pids, pidfds)
+
+
+def test_closing_ends_every_process_and_removes_every_folder_but_the_data(tmp_path: Path) -> None:
+    marker = f"32{os.getpid()}"
+    runner = runner_in(tmp_path)
+    with running(runner) as cluster:
+        start(cluster, pod("stubborn", STUBBORN.format(marker=marker)))
+        wait_for_line(cluster, "stubborn", b"up")
+        pids = processes_with(marker)
+        pidfds = [os.pidfd_open(pid) for pid in pids]
+        assert len(pids) >= 2
+    wait_ended(pids, pidfds)
+    assert mounts_with(str(tmp_path)) == []
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+KILLED_RUN = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from tests.adapters.test_pods_processes import STUBBORN, runner_in, running
+from tests.contracts.pods import pod, start, wait_for_line
+mount = {{"volumeMounts": [{{"name": "v", "mountPath": "/v"}}]}} if {mounts} else {{}}
+with running(runner_in(Path({state!r}), namespaces={namespaces!r})) as cluster:
+    script = STUBBORN.format(marker={marker!r})
+    volumes = [{{"name": "v", "emptyDir": {{}}}}]
+    start(cluster, pod("stubborn", script, container=mount, volumes=volumes))
+    wait_for_line(cluster, "stubborn", b"up")
+    cluster.exec("stubborn", ["sleep", {marker!r}], namespace="default")
+    print("up", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    "namespaces",
+    [
+        pytest.param("any", id="in the best namespaces there are"),
+        pytest.param("user", id="in namespaces of an ordinary user"),
+    ],
+)
+@pytest.mark.parametrize(
+    "victim",
+    [
+        pytest.param("run", id="our own process is killed"),
+        pytest.param("spawner", id="the process that starts others is killed"),
+    ],
+)
+def test_a_killed_run_leaves_no_process_and_no_mount(
+    apart: ProcessPodRunner, tmp_path: Path, namespaces: str, victim: str
+) -> None:
+    state = tmp_path / "killed"
+    marker = f"33{os.getpid()}"
+    code = KILLED_RUN.format(
+        root=str(ROOT), state=str(state), marker=marker, namespaces=namespaces, mounts=True
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    try:
+        assert process.stdout.readline() == b"up\n"
+        pids = processes_with(marker)
+        assert len(pids) >= 3, "the stubborn ones, and the command that was started in the pod"
+        assert mounts_with(str(state)), "the pod has mounts while it runs"
+        pidfds = [os.pidfd_open(pid) for pid in pids]
+        if victim == "run":
+            process.kill()
+        else:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            assert len(children) == 1
+            os.kill(int(children[0]), signal.SIGKILL)
+        wait_ended(pids, pidfds)
+        assert processes_with(marker) == []
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stdin.close()
+    wait_no_mounts(str(state))
+    # What a dead run left on disk goes when the next one begins.
+    assert list((state / "runs").iterdir()) != []
+    runner_in(state).close()
+    assert list((state / "runs").iterdir()) == []
+
+
+def wait_no_mounts(text: str) -> None:
+    """A mount goes with the last process that sees it, which may take a moment to be reaped."""
+    done = threading.Event()
+    for _ in range(200):
+        if not mounts_with(text):
+            return
+        done.wait(0.05)
+    pytest.fail(f"still mounted: {mounts_with(text)}")
+
+
+def test_two_runs_on_one_state_folder_leave_each_other_alone(tmp_path: Path) -> None:
+    with running(runner_in(tmp_path)) as first:
+        start(first, pod("mine", "exec sleep 1000"))
+        with running(runner_in(tmp_path)) as second:
+            run(second, pod("other", "true"))
+        assert exec_in(first, "mine", "echo", "here")[:2] == (0, b"here\n")
+
+
+def test_a_state_folder_that_cannot_be_written_is_said_clearly(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ProcessesUnavailable, match="file"):
+        runner_in(tmp_path / "file")
+
+
+# Commands and logs
+
+
+def test_closing_a_command_from_elsewhere_ends_it_and_all_it_started(cluster: Cluster) -> None:
+    marker = f"34{os.getpid()}"
+    start(cluster, pod("target", "exec sleep 1000"))
+    script = f"sleep {marker} & echo up; sleep {marker}"
+    session = cluster.exec("target", ["sh", "-c", script], namespace=NAMESPACE)
+    up, read = threading.Event(), []
+
+    def follow() -> None:
+        for chunk in session:
+            read.append(chunk.data)
+            up.set()
+
+    reader = threading.Thread(target=follow)
+    reader.start()
+    assert up.wait(20)
+    pids = processes_with(marker)
+    pidfds = [os.pidfd_open(pid) for pid in pids]
+    session.close()
+    reader.join(20)
+    assert not reader.is_alive()
+    assert read == [b"up\n"]
+    assert session.exit_code is None
+    wait_ended(pids, pidfds)
+
+
+def test_a_command_ends_when_its_container_does(cluster: Cluster) -> None:
+    start(cluster, pod("target", "mkfifo /tmp/go; echo up; read x < /tmp/go"))
+    wait_for_line(cluster, "target", b"up")
+    with cluster.exec(
+        "target", ["sh", "-c", "echo x > /tmp/go; exec sleep 1000"], namespace=NAMESPACE
+    ) as session:
+        assert b"".join(chunk.data for chunk in session) == b""
+        assert session.exit_code == 137
+
+
+def test_what_a_command_leaves_in_the_background_does_not_keep_it_open(cluster: Cluster) -> None:
+    start(cluster, pod("target", "exec sleep 1000"))
+    assert exec_in(cluster, "target", "sh", "-c", "sleep 1000 & echo done") == (0, b"done\n", b"")
+
+
+def test_a_megabyte_goes_in_and_out_of_a_command(cluster: Cluster) -> None:
+    start(cluster, pod("target", "exec sleep 1000"))
+    data = os.urandom(60_000)
+    code, out, _ = exec_in(
+        cluster,
+        "target",
+        "sh",
+        "-c",
+        "cat > /tmp/f; for i in $(seq 20); do cat /tmp/f; done",
+        stdin=data,
+    )
+    assert (code, out) == (0, data * 20)
+
+
+def test_a_log_of_100_mb_in_one_line_is_read_in_constant_memory(cluster: Cluster) -> None:
+    cluster.create(pod("huge", "head -c 100000000 /dev/zero | tr '\\0' x; echo; echo end"))
+    wait_for(cluster, PODS, "huge", in_phase("Running", "Succeeded"))
+    tracemalloc.start()
+    try:
+        size, last = 0, b""
+        options = LogOptions(follow=True)
+        with cluster.read_log("huge", namespace=NAMESPACE, options=options) as stream:
+            for piece in stream:
+                size += len(piece)
+                last = (last + piece)[-5:]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (size, last) == (100_000_005, b"\nend\n")
+    assert peak < 8_000_000
+    assert log_of(cluster, "huge", tail_lines=1) == b"end\n"
+
+
+def test_a_log_that_is_being_read_stays_when_its_pod_goes(cluster: Cluster) -> None:
+    run(cluster, pod("short", "echo kept"))
+    with cluster.read_log("short", namespace=NAMESPACE, options=LogOptions()) as stream:
+        cluster.delete(PODS, "short", namespace=NAMESPACE)
+        wait_gone(cluster, PODS, "short")
+        assert b"".join(stream) == b"kept\n"
+
+
+# The node
+
+
+def test_the_cluster_has_a_node_that_is_ready(cluster: Cluster) -> None:
+    (node,) = cluster.list(NODES)
+    assert node["status"]["conditions"][0]["type"] == "Ready"
+    ended = run(cluster, pod("placed", "true"))
+    assert ended["spec"]["nodeName"] == node["metadata"]["name"]
+
+
+def test_a_pod_of_another_node_is_left_alone(cluster: Cluster) -> None:
+    cluster.create(pod("elsewhere", "true", nodeName="other"))
+    run(cluster, pod("here", "true"))
+    assert cluster.get(PODS, "elsewhere", namespace=NAMESPACE)["status"]["phase"] == "Pending"
+    with pytest.raises(BadRequest):
+        log_of(cluster, "elsewhere")
+
+
+def test_a_pod_that_ran_when_its_run_died_is_told_as_lost_and_not_run_twice(
+    tmp_path: Path,
+) -> None:
+    cluster = MemoryCluster()
+    with running(runner_in(tmp_path), cluster):
+        start(cluster, pod("once", "exec sleep 1000"))
+        start(cluster, pod("service", "exec sleep 1000", restartPolicy="Always"))
+    with running(runner_in(tmp_path), cluster):
+        lost = wait_for(cluster, PODS, "once", in_phase("Failed"))
+        assert lost["status"]["reason"] == "NodeLost"
+        assert terminated(lost)["exitCode"] == 137
+        assert not (lost["status"]["containerStatuses"][0]["ready"])
+        # One that may be restarted is.
+        wait_for(cluster, PODS, "service", in_phase("Running"))
+        start(cluster, pod("new", "exec sleep 1000"))
+        assert exec_in(cluster, "service", "true")[0] == 0
+
+
+def test_a_name_can_be_used_again_at_once(cluster: Cluster) -> None:
+    for number in range(3):
+        run(cluster, pod("again", f"echo {number}"))
+        assert log_of(cluster, "again") == f"{number}\n".encode()
+        cluster.delete(PODS, "again", namespace=NAMESPACE, grace_period_seconds=0)
+        wait_gone(cluster, PODS, "again")
+
+
+def test_an_ordinary_user_can_run_pods_with_mounts(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The namespaces of root say nothing about those of everybody else."""
+    if os.geteuid() != 0:
+        pytest.skip("this is an ordinary user already: the other tests show it")
+    python = next((one for one in (sys.executable, "/usr/bin/python3") if _nobody_runs(one)), None)
+    if python is None:
+        pytest.skip("no Python 3.11 that an ordinary user may run")
+    folder = Path(f"/tmp/kanister-py-test-{os.getpid()}")
+    folder.mkdir()
+    try:
+        shutil.copytree(ROOT / "kanister_py", folder / "kanister_py")
+        os.chown(folder, 65534, 65534)
+        done = subprocess.run(
+            [python, "-I", "-c", ORDINARY_USER, str(folder)],
+            user=65534,
+            group=65534,
+            extra_groups=[],
+            cwd="/",
+            env={},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    finally:
+        shutil.rmtree(folder)
+    assert (done.stdout, done.returncode) == ("user\nmounted 65534\n0\n", 0), done.stderr
+
+
+ORDINARY_USER = """
+import os, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from kanister_py.adapters.pods_processes.launcher import Launch, Launcher, Mount
+folder = Path(sys.argv[1])
+for name in ("root", "tmp", "data"):
+    (folder / name).mkdir()
+(folder / "data" / "f").write_text("mounted")
+launcher = Launcher(folder)
+print(launcher.namespaces or launcher.why, flush=True)
+null = os.open("/dev/null", os.O_RDWR)
+mounts = [Mount(str(folder / "data"), "/var/lib/some/where")]
+process = launcher.start(
+    Launch(["sh", "-c", "echo $(cat /var/lib/some/where/f) $(id -u)"], {"PATH": "/usr/bin:/bin"},
+           root=str(folder / "root"), tmp=str(folder / "tmp"), mounts=mounts),
+    stdin=null, stdout=1, stderr=2,
+)
+process.wait_started()
+print(process.wait_exited().code, flush=True)
+launcher.close()
+"""
+
+
+def _nobody_runs(python: str) -> bool:
+    test = "import sys; sys.exit(sys.version_info < (3, 11))"
+    with contextlib.suppress(OSError):
+        done = subprocess.run(
+            [python, "-I", "-c", test],
+            user=65534,
+            group=65534,
+            extra_groups=[],
+            cwd="/",
+            check=False,
+            capture_output=True,
+        )
+        return done.returncode == 0
+    return False
