@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import CommandLine
+
+
+def listed(kanister: CommandLine, *words: str) -> list[list[str]]:
+    done = kanister("functions", "list", *words)
+    assert done.code == 0, done.err
+    return [line.split() for line in done.out.splitlines()[1:]]
+
+
+def test_the_list_shows_what_may_be_used_and_what_it_is_worth(kanister: CommandLine) -> None:
+    ours = [row for row in listed(kanister) if row[-2] == "acme-functions"]
+    assert ours == [
+        ["Greet", "v0.0.0", "stable", "acme-functions", "1.2.0"],
+        ["Notify", "v0.3.0-rc.1", "served", "acme-functions", "1.2.0"],
+        ["Notify", "v0.2.0", "stable", "acme-functions", "1.2.0"],
+        ["Notify", "v0.1.0", "deprecated", "until", "1.3.0", "v0.2.0", "acme-functions", "1.2.0"],
+    ]
+
+
+def test_removed_versions_are_listed_when_asked_for(kanister: CommandLine) -> None:
+    rows = listed(kanister, "--all")
+    want = ["Notify", "v0.0.1", "removed", "in", "1.2.0", "v0.2.0", "acme-functions", "1.2.0"]
+    assert want in rows
+
+
+def test_json_and_yaml_hold_the_same_and_all_of_it(kanister: CommandLine) -> None:
+    as_json = json.loads(kanister("functions", "list", "-o", "json").out)
+    as_yaml = yaml.safe_load(kanister("functions", "list", "-o", "yaml").out)
+    assert as_json == as_yaml
+    notify = next(each for each in as_json["functions"] if each["name"] == "Notify")
+    assert notify["stableVersion"] == "v0.2.0"
+    assert [each["status"] for each in notify["versions"]] == [
+        "served", "stable", "deprecated", "removed",
+    ]  # fmt: skip
+    assert notify["versions"][2]["removedInDate"] == "2027-01-15"
+
+
+def test_markdown_is_a_table(kanister: CommandLine) -> None:
+    head, rule, *rows = kanister("functions", "list", "-o", "markdown").out.splitlines()
+    assert head.startswith("| FUNCTION | VERSION |")
+    assert set(rule) <= set("|- ")
+    assert all(row.count(" | ") == head.count(" | ") for row in rows)
+
+
+def test_one_kind_of_function_can_be_asked_for(kanister: CommandLine) -> None:
+    assert not [row for row in listed(kanister, "--kind", "Composition") if row[0] == "Greet"]
+
+
+def test_describe_shows_the_stable_version_unless_one_is_named(kanister: CommandLine) -> None:
+    assert kanister("functions", "describe", "Notify").out.startswith("Notify v0.2.0\n")
+    assert kanister("function", "describe", "Notify@0.1.0").out.startswith("Notify v0.1.0\n")
+
+
+def test_describe_shows_arguments_with_defaults_and_docs(kanister: CommandLine) -> None:
+    out = kanister("functions", "describe", "Notify@v0.2.0").out
+    rows = [line.split(maxsplit=1) for line in out.splitlines()]
+    assert ["recipient", "text          required  Who is told"] in rows
+    assert ["retries", "whole number  3         How often a failed try is repeated"] in rows
+
+
+def test_describe_says_when_a_version_ends_and_what_comes_instead(kanister: CommandLine) -> None:
+    out = kanister("functions", "describe", "Notify@v0.1.0").out
+    assert "Deprecated since release 1.1.0, refused from release 1.3.0 on; use v0.2.0." in out
+    assert "it tries only once" in out
+
+
+def test_of_a_removed_version_describe_says_what_is_left(kanister: CommandLine) -> None:
+    done = kanister("functions", "describe", "Notify@v0.0.1")
+    assert done.code == 0
+    assert "Removed in release 1.2.0; use v0.2.0." in done.out
+
+
+def described(kanister: CommandLine, name: str) -> Any:
+    return json.loads(kanister("functions", "describe", name, "-o", "json").out)
+
+
+def test_describe_as_data_has_outputs_and_restart(kanister: CommandLine) -> None:
+    greet = described(kanister, "Greet")
+    assert greet["outputs"] == [
+        {"name": "text", "type": "text", "required": True, "description": "The whole greeting"}
+    ]
+    assert greet["freeOutputs"] is False
+    assert greet["onRestart"] == "repeat"
+
+
+def test_diff_says_what_breaks_first(kanister: CommandLine) -> None:
+    done = kanister("functions", "diff", "Notify", "v0.1.0", "v0.2.0", "-o", "json")
+    data = json.loads(done.out)
+    assert done.code == 0
+    assert data["breaking"] is True
+    assert [(each["what"], each["name"], each["breaking"]) for each in data["changes"]] == [
+        ("argument-renamed", "to", True),
+        ("default-changed", "retries", True),
+    ]
+
+
+def test_diff_of_what_does_not_differ_says_so(kanister: CommandLine) -> None:
+    done = kanister("functions", "diff", "Notify", "v0.2.0", "0.3.0-rc.1")
+    assert "No argument and no output differs." in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["describe", "Gret"], "Function Gret is not registered; did you mean Greet?",
+                     id="a near name"),
+        pytest.param(["describe", "Notify@v9.9.9"], "Notify has no version that answers v9.9.9",
+                     id="an unknown version"),
+        pytest.param(["describe", "Notify@1"], "write v1.0.0 or the range ~1", id="half a version"),
+        pytest.param(["diff", "Notify", "v0.0.1", "v0.2.0"],
+                     "Notify v0.0.1 was removed in release 1.2.0", id="a removed version"),
+        pytest.param(["diff", "Notify", "v0.1.0", "v7.0.0"],
+                     "Notify has no version that answers v7.0.0", id="no version to compare with"),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_told_in_one_line(
+    kanister: CommandLine, words: list[str], said: str
+) -> None:
+    done = kanister("functions", *words)
+    assert done.code == 1
+    assert done.out == ""
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1

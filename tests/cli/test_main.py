@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kanister_py.cli.main import ALIASES, COMMANDS, main
+from kanister_py.cli.parser import CommandLineError, Parser
+from tests.conftest import CommandLine
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert [name for name in COMMANDS if f"  {name} " not in out] == []
+
+
+def test_no_command_at_all_is_a_question_for_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert capsys.readouterr().out.startswith("usage: kanister-py")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *ALIASES])
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"usage: kanister-py {ALIASES.get(command, command)}")
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["lnt"], "Unknown command 'lnt'; did you mean lint?", id="a near command"),
+        pytest.param(["--verbos"], "Unknown flag '--verbos'", id="an unknown flag"),
+        pytest.param(["functions"], "The following arguments are required: VERB", id="no verb"),
+        pytest.param(
+            ["functions", "list", "-o", "xml"], "invalid choice: 'xml'", id="a bad choice"
+        ),
+    ],
+)
+def test_a_command_line_that_cannot_be_read_ends_with_64(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 64
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_the_version_is_the_one_that_is_installed(kanister: CommandLine) -> None:
+    assert kanister("--version").out == "kanister-py 0.1.0\n"
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(plugin_folder: Path) -> None:
+    command = f"{sys.executable} -m kanister_py functions list -o json | head -c 1"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, "PYTHONPATH": str(plugin_folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("{", "")
+
+
+def test_a_defect_shows_one_line_and_no_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(COMMANDS, "nosuchmodule", "is not there")
+    assert main(["nosuchmodule"]) == 1
+    err = capsys.readouterr().err
+    assert "This is a defect of kanister-py: ModuleNotFoundError" in err
+    assert "Traceback" not in err
+
+
+class TestTheEnvironment:
+    """Every flag may come from the environment; the command line comes first."""
+
+    def parser(self, **environment: str) -> Parser:
+        parser = Parser(prog="kanister-py lint", environment=environment)
+        parser.add_argument("--target-release")
+        parser.add_argument("--only-removed", action="store_true")
+        parser.add_argument("--ignore", action="append", default=[])
+        parser.add_argument("--output", choices=["table", "json"], default="table")
+        parser.add_argument("--most", type=int)
+        return parser
+
+    def test_a_flag_that_is_not_given_comes_from_there(self) -> None:
+        args = self.parser(
+            KANISTER_PY_LINT_TARGET_RELEASE="1.2.0",
+            KANISTER_PY_LINT_ONLY_REMOVED="true",
+            KANISTER_PY_LINT_IGNORE="one, two",
+            KANISTER_PY_LINT_OUTPUT="json",
+            KANISTER_PY_LINT_MOST="3",
+        ).parse_args([])
+        assert vars(args) == {
+            "target_release": "1.2.0",
+            "only_removed": True,
+            "ignore": ["one", "two"],
+            "output": "json",
+            "most": 3,
+        }
+
+    def test_the_command_line_comes_first(self) -> None:
+        parser = self.parser(KANISTER_PY_LINT_OUTPUT="json")
+        assert parser.parse_args(["--output", "table"]).output == "table"
+
+    @pytest.mark.parametrize(
+        ("name", "value", "said"),
+        [
+            pytest.param("ONLY_REMOVED", "maybe", "must be true or false", id="no boolean"),
+            pytest.param("OUTPUT", "xml", "must be one of table, json", id="no such choice"),
+            pytest.param("MOST", "many", "invalid int value", id="no number"),
+        ],
+    )
+    def test_a_bad_value_there_is_refused_with_its_name(
+        self, name: str, value: str, said: str
+    ) -> None:
+        with pytest.raises(CommandLineError, match=said) as refused:
+            self.parser(**{f"KANISTER_PY_LINT_{name}": value})
+        assert f"KANISTER_PY_LINT_{name}" in str(refused.value)
+
+    def test_help_says_which_variable_stands_for_a_flag(self) -> None:
+        assert "KANISTER_PY_LINT_TARGET_RELEASE" in self.parser().format_help()
