@@ -885,7 +885,9 @@ class UnknownDistribution(UsageError):
 
     def __init__(self, package: str, near: Sequence[str], known: Sequence[str]) -> None:
         meant = (
-            f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else f"there are {', '.join(sorted(known))}"
         )
         super().__init__(f"No package {package} brings functions; {meant}")
         self.package = package

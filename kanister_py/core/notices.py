@@ -7,7 +7,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 

@@ -51,7 +51,7 @@ def _why_it_differs(entry: FunctionEntry, loaded: Any) -> str:
     call = "exec" if entry.kind is FunctionKind.BLUEPRINT else "run"
     if not callable(getattr(loaded, call, None)):
         return f"the class {loaded.__qualname__} has no method `{call}`"
-    if entry.kind is FunctionKind.BLUEPRINT:
-        if not hasattr(getattr(loaded, "Args", None), "model_validate"):
-            return f"the class {loaded.__qualname__} has no model `Args`"
+    has_model = hasattr(getattr(loaded, "Args", None), "model_validate")
+    if entry.kind is FunctionKind.BLUEPRINT and not has_model:
+        return f"the class {loaded.__qualname__} has no model `Args`"
     return ""

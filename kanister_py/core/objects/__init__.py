@@ -1,1 +1,1 @@
-"""Kubernetes objects as data: documents, paths, selectors, patches, quantities, names, durations."""
+"""Kubernetes objects as data: documents, paths, selectors, patches, quantities, durations."""

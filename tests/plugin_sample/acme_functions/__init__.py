@@ -44,8 +44,8 @@ class NotifyV010(Func):
     Args = NotifyV010Args
     on_restart = OnRestart.REPEAT
 
-    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
-        return {"told": getattr(args, "to", "") or args.recipient}
+    def exec(self, ctx: PhaseContext, params: Any, args: NotifyV010Args) -> Mapping[str, Any]:
+        return {"told": args.to}
 
 
 class NotifyV020Args(Args):
@@ -54,16 +54,19 @@ class NotifyV020Args(Args):
     retries: int = Field(default=3, description="How often a failed try is repeated")
 
 
-class NotifyV020(NotifyV010):
+class NotifyV020(Func, parent=NotifyV010):
     """Tell somebody something, and try again when they do not listen."""
 
     Args = NotifyV020Args
+
+    def exec(self, ctx: PhaseContext, params: Any, args: NotifyV020Args) -> Mapping[str, Any]:
+        return {"told": args.recipient}
 
 
 class NotifyV030rc1(Func, parent=NotifyV020):
     """Tell somebody something, soon."""
 
-    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
+    def exec(self, ctx: PhaseContext, params: Any, args: NotifyV020Args) -> Mapping[str, Any]:
         return {"told": args.recipient, "soon": True}
 
 
