@@ -13,9 +13,10 @@ from typing import Any, Final
 from kanister_py.core.actionsets.course import ActionCourse
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import DEFER, ActionStatus, Place, State, size_of
-from kanister_py.core.blueprints.model import Blueprint, Phase
+from kanister_py.core.blueprints.model import Blueprint
+from kanister_py.core.blueprints.texts import templates_of
 from kanister_py.core.registry.entries import FunctionEntry
-from kanister_py.core.templates.engines import choose_engine
+from kanister_py.core.templates.engines import Engine, choose_engine
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.go import Effects
 from kanister_py.core.templates.params import Params
@@ -136,35 +137,6 @@ def _lasting(facts: ActionFacts) -> dict[str, Any]:
     return lasting
 
 
-def engine_of(blueprint: Blueprint) -> Any:
+def engine_of(blueprint: Blueprint) -> Engine:
     """Say in which language a blueprint's templates are written."""
-    texts = [text for action in blueprint.actions.values() for text in _texts_of_action(action)]
-    return choose_engine(blueprint.metadata.annotations, texts).engine
-
-
-def _texts_of_action(action: Any) -> Iterator[str]:
-    for _, phase in action.every_phase():
-        yield from _texts_of_phase(phase)
-    for artifact in action.output_artifacts.values():
-        yield from artifact.key_value.values()
-        yield artifact.kopia_snapshot
-
-
-def _texts_of_phase(phase: Phase) -> Iterator[str]:
-    yield from _texts_of_value(phase.args)
-    if phase.if_ is not None:
-        yield phase.if_
-    for reference in phase.objects.values():
-        yield from _texts_of_value(reference.as_dict())
-
-
-def _texts_of_value(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _texts_of_value(key)
-            yield from _texts_of_value(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _texts_of_value(each)
+    return choose_engine(blueprint.metadata.annotations, templates_of(blueprint)).engine

@@ -66,9 +66,7 @@ class Course:
 def course_of(actionset: ActionSet, blueprints: Mapping[str, Blueprint]) -> Course:
     """Bring an ActionSet together with its blueprints, by their names."""
     actions = tuple(_action_course(spec, blueprints) for spec in actionset.spec.actions)
-    rules = Rules(
-        tuple(_rules_of(each) for each in actions), mode=actionset.spec.execution_mode
-    )
+    rules = Rules(tuple(_rules_of(each) for each in actions), mode=actionset.spec.execution_mode)
     return Course(actionset, actions, rules)
 
 
@@ -165,4 +163,3 @@ def choose_phase_version(
         raise FunctionNotYetHere(phase.func)
     asked = asked_version(phase.func_version, spec.preferred_version)
     return choose_version(registry, phase.func, asked, strict=strict)
-

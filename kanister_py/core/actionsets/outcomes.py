@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from kanister_py.core.actionsets.status import (
-    NOTHING,
     PhaseError,
     Place,
     Warned,
@@ -37,7 +36,7 @@ class Launched:
 
     time: datetime
     action: int
-    facts: Mapping[str, Any] = field(default=NOTHING)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class PhaseCompleted:
 
     time: datetime
     place: Place
-    output: Mapping[str, Any] = field(default=NOTHING)
+    output: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ class ArtifactsRendered:
 
     time: datetime
     action: int
-    artifacts: Mapping[str, Any] = field(default=NOTHING)
+    artifacts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,6 @@ from typing import Any, Final, NamedTuple
 
 from kanister_py.core.notices import Notice
 
-NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-
 DEFER: Final = -1
 """The phase index of an action's deferPhase."""
 
@@ -184,14 +182,14 @@ class ActionStatus:
     """
 
     name: str
-    object: Mapping[str, Any] = field(default=NOTHING)
+    object: Mapping[str, Any] = field(default_factory=dict)
     blueprint: str = ""
-    artifacts: Mapping[str, Any] = field(default=NOTHING)
+    artifacts: Mapping[str, Any] = field(default_factory=dict)
     phases: tuple[PhaseStatus, ...] = ()
     deferred: PhaseStatus | None = None
     start_time: datetime | None = None
     completion_time: datetime | None = None
-    facts: Mapping[str, Any] = field(default=NOTHING)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def phase(self, index: int) -> PhaseStatus:
         if index == DEFER:

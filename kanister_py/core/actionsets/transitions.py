@@ -231,10 +231,11 @@ def next_steps(
         chosen: Iterable[int] = () if one is None else (one,)
     elif status.totals.unlaunched and cancel is None:
         # Whatever cannot even start must be known before anything acts.
-        if is_suspended:
-            return []
+        every = range(len(status.actions)) if action is None else (action,)
         return [
-            Launch(index) for index, each in enumerate(status.actions) if each.start_time is None
+            Launch(index)
+            for index in every
+            if status.actions[index].start_time is None and not is_suspended
         ]
     else:
         chosen = range(len(status.actions)) if action is None else (action,)
