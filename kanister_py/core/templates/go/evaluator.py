@@ -29,7 +29,6 @@ from kanister_py.core.templates.go.nodes import (
     Action,
     Block,
     Bool,
-    Branch,
     Break,
     Chain,
     Command,
@@ -241,10 +240,12 @@ class _Compiler:
             return _text_step(node.text)
         if type(node) is Action:
             return self.action(node)
-        if isinstance(node, Branch):
-            if type(node) is Range:
-                return self.range(node)
+        if isinstance(node, If):
             return self.condition(node)
+        if isinstance(node, Range):
+            return self.range(node)
+        if isinstance(node, With):
+            return self.narrowing(node)
         if type(node) is Invocation:
             return self.invocation(node)
         assert isinstance(node, Break | Continue)
@@ -277,20 +278,47 @@ class _Compiler:
 
         return write
 
-    def condition(self, node: Branch) -> Step:
+    def condition(self, node: If) -> Step:
+        """An `if` with all its `else if`s, however many: one loop, no nesting."""
+        known = len(self.scope)
+        cases = []
+        otherwise = None
+        while True:
+            value_of = self.pipe(node.pipe)
+            cases.append((value_of, self.block(node.body)))
+            rest = node.otherwise
+            if rest is None:
+                break
+            following = rest.nodes[0] if len(rest.nodes) == 1 else None
+            if not isinstance(following, If):
+                otherwise = self.block(rest)
+                break
+            node = following
+        del self.scope[known:]
+        if len(cases) == 1:
+            condition, body = cases[0]
+
+            def choose(frame: Frame) -> int:
+                if condition(frame):
+                    return body(frame)
+                return otherwise(frame) if otherwise is not None else _ON
+
+            return choose
+
+        def choose_first(frame: Frame) -> int:
+            for holds, run in cases:
+                if holds(frame):
+                    return run(frame)
+            return otherwise(frame) if otherwise is not None else _ON
+
+        return choose_first
+
+    def narrowing(self, node: With) -> Step:
         known = len(self.scope)
         value_of = self.pipe(node.pipe)
         body = self.block(node.body)
         otherwise = None if node.otherwise is None else self.block(node.otherwise)
         del self.scope[known:]
-        if type(node) is If:
-
-            def choose(frame: Frame) -> int:
-                if value_of(frame):
-                    return body(frame)
-                return otherwise(frame) if otherwise is not None else _ON
-
-            return choose
 
         def narrow(frame: Frame) -> int:
             value = value_of(frame)
@@ -704,6 +732,9 @@ class _Compiler:
                 if has_args:
                     assert call is not None
                     return call(name, method, value), False
+                wrong = _wrong_number(name, method, 0, 0)
+                if wrong:
+                    raise self.error(node, wrong)
                 value = self.invoke(node, name, method, [value], frame)
                 is_boxed = method.result.kind is Kind.INTERFACE
                 continue
@@ -1263,15 +1294,15 @@ _PLAIN_CLASSES: Mapping[GoType, type] = {
 
 def _may_jump(block: Block) -> bool:
     """May a `break` or `continue` in here end the block early?"""
-    for node in block.nodes:
-        if isinstance(node, Break | Continue):
-            return True
-        if isinstance(node, If | With) and (
-            _may_jump(node.body) or (node.otherwise is not None and _may_jump(node.otherwise))
-        ):
-            return True
-        if isinstance(node, Range) and node.otherwise is not None and _may_jump(node.otherwise):
-            return True
+    waiting = [block]
+    while waiting:
+        for node in waiting.pop().nodes:
+            if isinstance(node, Break | Continue):
+                return True
+            if isinstance(node, If | With):
+                waiting.append(node.body)
+            if isinstance(node, If | With | Range) and node.otherwise is not None:
+                waiting.append(node.otherwise)
     return False
 
 

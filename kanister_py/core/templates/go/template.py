@@ -54,9 +54,9 @@ class Template:
             return self._text
         out: list[str] = []
         context = Context(effects, limits)
-        routine = self._program.routine(self._name)
-        assert routine is not None
         try:
+            routine = self._program.routine(self._name)
+            assert routine is not None
             routine.run(data, out, context, 0)
         except RecursionError:
             raise TemplateLimitExceeded("depth", "it nests too deep") from None
