@@ -1,0 +1,101 @@
+"""`kanister-py serve`, as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+
+@contextmanager
+def serving(plugins: Path, *words: str, **env: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start a server, and give it with its address once it has told where it is."""
+    environment = {key: text for key, text in os.environ.items() if "KANISTER_PY" not in key}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kanister_py", "serve", *words],
+        env={**environment, "PYTHONPATH": str(plugins), "NO_COLOR": "1", **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        told = []
+        for line in process.stderr:
+            told.append(line)
+            if line.startswith("Serving "):
+                break
+        yield process, "".join(told)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def url_in(told: str) -> str:
+    return told.split()[-1]
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_answers_until_it_is_told_to_stop(
+    plugin_folder: Path, stop: signal.Signals
+) -> None:
+    with serving(plugin_folder, "--port", "0") as (process, told):
+        url = url_in(told)
+        assert url.startswith("http://127.0.0.1:")
+        with urlopen(f"{url}v1/functions/Notify/versions/v0.1.0", timeout=10) as found:
+            assert found.headers["Sunset"] == "Fri, 15 Jan 2027 00:00:00 GMT"
+            assert json.load(found)["status"] == "deprecated"
+        with urlopen(url, timeout=10) as found:
+            assert b"What ends when" in found.read()
+        process.send_signal(stop)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, "")
+    assert "Traceback" not in err
+
+
+def test_the_environment_stands_in_for_flags(plugin_folder: Path) -> None:
+    settings = {"KANISTER_PY_SERVE_HOST": "0.0.0.0", "KANISTER_PY_SERVE_PORT": "0"}
+    with serving(plugin_folder, **settings) as (_, told):
+        assert "can be reached from other machines" in told
+        assert url_in(told).startswith("http://0.0.0.0:")
+
+
+def test_a_port_that_is_taken_is_one_clear_error(plugin_folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with serving(plugin_folder, "--port", port) as (process, told):
+            assert process.wait(timeout=20) == 1
+    assert f"Cannot listen on 127.0.0.1 port {port}" in told
+    assert len(told.splitlines()) == 1
+
+
+def test_a_port_that_is_none_is_a_command_line_that_cannot_be_read(plugin_folder: Path) -> None:
+    with serving(plugin_folder, "--port", "99999") as (process, told):
+        assert process.wait(timeout=20) == 64
+    assert "must be a port" in told
+
+
+def test_a_broken_plugin_is_reported_and_the_others_are_served(
+    plugin_folder: Path, tmp_path: Path
+) -> None:
+    about = tmp_path / "acme_broken-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-broken\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[kanister_py.functions]\nbroken = acme_broken:It\n")
+    folders = os.pathsep.join((str(plugin_folder), str(tmp_path)))
+    with serving(Path(folders), "--port", "0") as (_, told):
+        assert "broken (acme_broken:It)" in told
+        with urlopen(f"{url_in(told)}v1/functions", timeout=10) as found:
+            listing = json.load(found)
+    assert listing["leftOut"] == ["broken (acme_broken:It)"]
+    assert {"Greet", "Notify"} <= {each["name"] for each in listing["functions"]}

@@ -1,0 +1,251 @@
+"""What people see, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from starlette.applications import Starlette
+
+from kanister_py.http_api.page import security_headers
+from tests.http_api.asking import ask
+from tests.http_api.browser import ENTER, ESCAPE, TAB, Browser, missing_parts, started_browser
+from tests.http_api.serving import served
+
+SHOWN = """
+return [...document.querySelectorAll('article.function')]
+  .filter((each) => each.checkVisibility()).map((each) => each.id)
+"""
+# The contrast of every text that is seen against what lies behind it, where it is too low.
+CONTRAST = """
+const channel = (value) => {
+  value /= 255;
+  return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+};
+const rgba = (text) => {
+  const parts = text.match(/[\\d.]+/g).map(Number);
+  return parts.length === 3 ? [...parts, 1] : parts;
+};
+const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+const behind = (element) => {
+  for (let each = element; each; each = each.parentElement) {
+    const found = rgba(getComputedStyle(each).backgroundColor);
+    if (found[3] === 1) return found;
+  }
+  return [255, 255, 255, 1];
+};
+const low = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+let count = 0;
+while (walker.nextNode()) {
+  const element = walker.currentNode.parentElement;
+  if (!walker.currentNode.data.trim() || !element.checkVisibility()) continue;
+  const [a, b] = [light(rgba(getComputedStyle(element).color)), light(behind(element))];
+  const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  count += 1;
+  if (ratio < 4.5) low.push(`${ratio.toFixed(2)} ${walker.currentNode.data.trim()}`);
+}
+return [count, low];
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    missing = missing_parts()
+    if missing:
+        pytest.skip(f"{missing} is not installed: the page was NOT tried in a browser")
+    with started_browser(tmp_path_factory.mktemp("browser") / "profile") as found:
+        found.open("about:blank")
+        yield found
+
+
+@pytest.fixture
+def window(browser: Browser) -> Iterator[Browser]:
+    """A window of a usual size, in light colours, that remembers nothing."""
+    browser.resize(1440, 1000)
+    browser.prefer("light")
+    browser.complaints()
+    browser.requested()
+    yield browser
+    browser.open("about:blank")
+
+
+@pytest.fixture(scope="module")
+def sample(sample_app: Starlette) -> Iterator[str]:
+    with served(sample_app) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def many(many_app: Starlette) -> Iterator[str]:
+    with served(many_app) as url:
+        yield url
+
+
+def test_the_page_asks_for_nothing_but_itself_and_the_console_is_silent(
+    window: Browser, sample: str
+) -> None:
+    window.open(f"{sample}/")
+    window.press("n", "o", TAB)
+    fetched = [each for each in window.requested() if each.startswith("http")]
+    assert fetched == [f"{sample}/"]
+    assert window.complaints() == []
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_the_page_can_be_read_in_both_colours(
+    window: Browser, sample: str, repository: Path, colours: str
+) -> None:
+    window.prefer(colours)
+    window.open(f"{sample}/#Notify@v0.1.0")
+    window.screenshot(repository / "build" / "screenshots" / f"page-{colours}.png")
+    window.ask("for (const each of document.querySelectorAll('details')) each.open = true")
+    count, low = window.ask(CONTRAST)
+    assert count > 100
+    assert low == []
+
+
+def test_a_chosen_colour_is_remembered(window: Browser, sample: str) -> None:
+    dark = "return getComputedStyle(document.body).backgroundColor"
+    window.open(f"{sample}/")
+    light = window.ask(dark)
+    window.click("#_theme")
+    assert window.ask(dark) == light
+    window.click("#_theme")
+    assert window.ask(dark) != light
+    window.open(f"{sample}/?again")
+    assert window.ask(dark) != light
+    assert window.ask("return document.getElementById('_theme').ariaLabel") == "Colours: dark"
+    window.ask("localStorage.clear()")
+
+
+def test_search_finds_a_function_by_an_argument(window: Browser, sample: str) -> None:
+    window.open(f"{sample}/")
+    window.press("/", *"recipient")
+    assert window.ask(SHOWN) == ["Notify"]
+    assert window.ask("return document.getElementById('_found').textContent") == (
+        "1 function, 4 versions"
+    )
+    assert urlsplit(window.url).query == "q=recipient"
+    window.press(*"xyz")
+    assert window.ask(SHOWN) == []
+    assert window.ask("return document.getElementById('_nothing').checkVisibility()")
+    window.press(ESCAPE)
+    assert window.ask(SHOWN) == ["CountRows", "Greet", "Notify"]
+
+
+def test_a_search_can_be_sent_to_somebody(window: Browser, many: str) -> None:
+    window.open(f"{many}/?q=restore&status=removed")
+    shown = window.ask(SHOWN)
+    assert shown
+    assert all("Restore" in each for each in shown)
+    versions = window.ask(
+        "return [...document.querySelectorAll('details.version')]"
+        ".filter((each) => each.checkVisibility()).map((each) => each.dataset.status)"
+    )
+    assert set(versions) == {"removed"}
+
+
+@pytest.mark.parametrize(
+    "fragment", ["Notify@v0.0.1", "/Notify@v0.0.1", "notify@0.0.1", "Notify%40v0.0.1"]
+)
+def test_a_link_opens_the_version_it_names(window: Browser, sample: str, fragment: str) -> None:
+    window.open(f"{sample}/?{fragment.encode().hex()}#{fragment}")
+    assert window.ask(
+        "const found = document.getElementById('Notify@v0.0.1');"
+        "const box = found.getBoundingClientRect();"
+        "return [found.open, found.checkVisibility(), box.top >= 0 && box.top < innerHeight]"
+    ) == [True, True, True]
+
+
+def test_the_keyboard_leads_everywhere(window: Browser, sample: str) -> None:
+    window.open(f"{sample}/")
+    focused = "const it = document.activeElement; return it.textContent.trim() || it.id"
+    window.press(TAB)
+    assert window.ask(focused) == "Skip to the functions"
+    window.press(ENTER)
+    assert window.ask("return document.activeElement.id") == "_functions"
+    window.press(TAB, TAB)
+    assert window.ask("return document.activeElement.tagName") == "SUMMARY"
+    assert window.ask("return document.activeElement.parentElement.open") is False
+    window.press(ENTER)
+    assert window.ask("return document.activeElement.parentElement.open") is True
+
+
+def test_a_screen_reader_finds_landmarks_and_names(window: Browser, sample: str) -> None:
+    window.open(f"{sample}/")
+    nodes = window.devtools("Accessibility.getFullAXTree")["nodes"]
+    named = {
+        (each["role"]["value"], each.get("name", {}).get("value", ""))
+        for each in nodes
+        if not each.get("ignored") and "role" in each
+    }
+    roles = {role for role, _ in named}
+    assert {"main", "banner", "contentinfo", "search", "complementary"} <= roles
+    assert ("navigation", "Functions") in named
+    assert ("searchbox", "Search functions, arguments and versions") in named
+    assert ("article", "Notify") in named
+    assert not [role for role, name in named if role in ("button", "link", "searchbox") and not name]
+
+
+def test_without_javascript_everything_can_be_read(window: Browser, sample: str) -> None:
+    window.devtools("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        window.open(f"{sample}/?plain#Notify@v0.1.0")
+        assert window.ask("return document.documentElement.className") == ""
+        window.click("[id='Notify@v0.1.0'] > summary")
+        text = window.ask("return document.body.innerText")
+        for wanted in ("Who is told", "recipient", "ends in 1.3.0", "1 removed version"):
+            assert wanted in text
+        shown = "return document.querySelector('{}').checkVisibility()"
+        for useless in ("#_theme", ".find", ".copy"):
+            assert window.ask(shown.format(useless)) is False
+    finally:
+        window.devtools("Emulation.setScriptExecutionDisabled", value=False)
+
+
+@pytest.mark.parametrize("width", [360, 800, 1280, 1920])
+def test_the_page_fits_every_width(window: Browser, many: str, width: int) -> None:
+    window.resize(width, 900)
+    window.open(f"{many}/?{width}")
+    assert window.ask("return document.documentElement.scrollWidth") <= width
+
+
+def test_sixty_functions_are_searched_at_once(window: Browser, many: str) -> None:
+    window.open(f"{many}/")
+    assert len(window.ask(SHOWN)) == 60
+    milliseconds = window.ask(
+        "const query = document.getElementById('_query'); const start = performance.now();"
+        "query.value = 'volume'; query.dispatchEvent(new Event('input', { bubbles: true }));"
+        "document.body.offsetHeight; return performance.now() - start"
+    )
+    assert {each.endswith("Volume") for each in window.ask(SHOWN)} == {True}
+    assert milliseconds < 1000
+
+
+def test_a_plugin_that_was_left_out_is_named(many_app: Starlette) -> None:
+    assert "broken (acme_broken:Broken)" in ask(many_app, "/").text
+
+
+def test_no_functions_are_no_empty_page(empty_app: Starlette) -> None:
+    text = ask(empty_app, "/").text
+    assert "No functions are registered" in text
+    assert "kanister_py.functions" in text
+
+
+def test_the_text_of_an_author_is_no_markup(sample_app: Starlette) -> None:
+    text = ask(sample_app, "/").text
+    assert "&lt;b&gt;no&lt;/b&gt; promise &amp; no hurry" in text
+    assert "Count rows in <code>table</code>." in ask(sample_app, "/").text
+
+
+def test_a_browser_may_run_nothing_but_our_own_script(sample_app: Starlette) -> None:
+    found = ask(sample_app, "/")
+    policy = found.headers["content-security-policy"]
+    assert policy == security_headers()["content-security-policy"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    assert "style=" not in found.text
+    assert "onclick" not in found.text
