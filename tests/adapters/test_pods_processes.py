@@ -142,7 +142,7 @@ def test_a_mount_point_that_is_missing_is_made_for_the_pod_alone(cluster: Cluste
     )
     assert ended["status"]["phase"] == "Succeeded"
     count, name = log_of(cluster, "mounts").split()
-    assert int(count) == len(os.listdir("/usr/share")) + 1
+    assert int(count) == len(list(Path("/usr/share").iterdir())) + 1
     assert name == b"f"
     assert not Path("/usr/share/kanister-py-test").exists()
 

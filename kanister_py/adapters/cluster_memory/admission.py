@@ -424,7 +424,18 @@ def _check_workload(obj: KubeObject) -> list[Cause]:
         causes.append(
             _wrong("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
         )
-    return causes + _complaints_about_pod_spec(template.get("spec") or {}, "spec.template.spec")
+    pod_spec = template.get("spec") or {}
+    volumes = pod_spec.get("volumes") or []
+    named = {volume.get("name") for volume in volumes}
+    # A StatefulSet gives each pod its claims as volumes; they are in no template of a pod.
+    claims = [
+        {"name": claim["metadata"]["name"], "emptyDir": {}}
+        for claim in spec.get("volumeClaimTemplates") or ()
+        if (claim.get("metadata") or {}).get("name") not in {None, *named}
+    ]
+    if claims:
+        pod_spec = {**pod_spec, "volumes": [*volumes, *claims]}
+    return causes + _complaints_about_pod_spec(pod_spec, "spec.template.spec")
 
 
 def _check_claim(obj: KubeObject) -> list[Cause]:

@@ -157,13 +157,13 @@ class Process:
             line, fds = self._read_line()
             if fds:
                 self._pidfd = fds[0]
-            if not line:
-                raise StartFailed("the process was killed before it started", None)
-            if "failed" in line:
-                raise StartFailed(line["failed"], line.get("errno"))
             if "started" in line:
                 self.pid = line["started"]
                 return
+            if not line or "failed" in line:
+                self.close()
+                why = line.get("failed", "the process was killed before it started")
+                raise StartFailed(why, line.get("errno"))
 
     def wait_exited(self) -> Exit:
         """Come back when the process has ended."""

@@ -120,6 +120,7 @@ class ProcessSession:
             self._process = process
             process.wait_started()
         except StartFailed as error:
+            self._process = None
             text = f"OCI runtime exec failed: exec failed: {error}\n".encode()
             self._waiting.append(ExecChunk(Channel.STDERR, text))
             self._exit_code = error.exit_code

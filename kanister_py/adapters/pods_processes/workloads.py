@@ -216,7 +216,8 @@ class Workloads:
         pods.sort(key=lambda pod: (not _is_ready(pod), pod["metadata"]["name"]))
         for pod in pods[: max(0, len(pods) - wanted)]:
             self._delete_pod(pod)
-        return pods[max(0, len(pods) - wanted) :]
+        # Those that are about to go count until they are gone: they still hold their ports.
+        return pods
 
     # StatefulSets
 

@@ -1,0 +1,195 @@
+"""The small kando of pods that run as processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.pods_processes import kando
+from kanister_py.core.actionsets.outputs import MARKER, Output, parse_output
+
+PROFILE = {
+    "Location": {"type": "s3Compliant", "bucket": "backups", "endpoint": "", "prefix": "/team/a/"},
+    "Credential": {"Type": "keyPair", "KeyPair": {"ID": "id", "Secret": "secret"}},
+    "SkipSSLVerify": False,
+}
+
+
+class Kando:
+    """Runs kando as a pod does: as a program of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.locations = folder / "locations"
+        self.bucket = self.locations / "s3Compliant" / "backups"
+
+    def run(
+        self, *arguments: str, stdin: bytes = b"", profile: Any = PROFILE
+    ) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-I", "-S", kando.__file__, *arguments]
+        if arguments[:1] == ("location",):
+            command += ["--profile", json.dumps(profile)]
+        env = {"KANDO_LOCATIONS": str(self.locations)}
+        return subprocess.run(command, input=stdin, capture_output=True, check=False, env=env)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Kando:
+    return Kando(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("plain", id="plain text"),
+        pytest.param("", id="nothing"),
+        pytest.param('two\nlines "quoted" \\ ünïcode <&>', id="everything that needs care"),
+        pytest.param("--value", id="looks like a flag, after two dashes"),
+    ],
+)
+def test_an_output_is_read_back_as_it_was_given(program: Kando, value: str) -> None:
+    done = program.run("output", "--", "my_Key1", value)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(MARKER + b" {")
+    assert parse_output(done.stdout.removeprefix(MARKER)) == Output("my_Key1", value)
+    assert done.stdout.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("/dumps/one.gz", id="with a slash before it"),
+        pytest.param("dumps/one.gz", id="without"),
+    ],
+)
+def test_what_is_pushed_can_be_pulled_until_it_is_deleted(program: Kando, path: str) -> None:
+    data = bytes(range(256)) * 9000
+    pushed = program.run("location", "push", "--path", path, "-", stdin=data)
+    assert (pushed.returncode, pushed.stdout, pushed.stderr) == (0, b"", b"")
+    assert (program.bucket / "team/a/dumps/one.gz").read_bytes() == data
+    assert program.run("location", "pull", "-s", path, "-").stdout == data
+    assert program.run("location", "delete", f"--path={path}").returncode == 0
+    assert list(program.bucket.iterdir()) == []
+    gone = program.run("location", "pull", "--path", path, "-")
+    assert gone.returncode == 69
+    assert b"there is no" in gone.stderr
+
+
+def test_a_file_is_pushed_and_pulled_by_its_name(program: Kando, tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"data")
+    assert program.run("location", "push", str(tmp_path / "in"), "--path", "x").returncode == 0
+    out = str(tmp_path / "new" / "out")
+    assert program.run("location", "pull", "--path", "x", out).returncode == 0
+    assert Path(out).read_bytes() == b"data"
+
+
+def test_deleting_removes_all_that_begins_with_the_path_and_nothing_else(program: Kando) -> None:
+    for path in ("dump", "dump.md5", "dump/part", "other"):
+        name = f"kept/{path}" if path == "other" else path.replace("dump/", "dump.d/")
+        assert program.run("location", "push", "--path", name, "-", stdin=b"x").returncode == 0
+    assert program.run("location", "delete", "--path", "dump").returncode == 0
+    left = [path.name for path in program.bucket.rglob("*") if path.is_file()]
+    assert left == ["other"]
+    assert program.run("location", "delete", "--path", "dump").returncode == 0
+
+
+def test_a_push_that_breaks_off_leaves_the_old_object_whole(program: Kando, tmp_path: Path) -> None:
+    program.run("location", "push", "--path", "x", "-", stdin=b"old")
+    broken = program.run("location", "push", "--path", "x", str(tmp_path))
+    assert broken.returncode == 69
+    (folder,) = [path.parent for path in program.bucket.rglob("x")]
+    assert [path.name for path in folder.iterdir()] == ["x"]
+    assert (folder / "x").read_bytes() == b"old"
+
+
+def test_a_kopia_profile_gives_a_snapshot_that_pull_and_delete_take(program: Kando) -> None:
+    profile = {"Location": {"type": "kopia", "bucket": "b"}}
+    first = program.run(
+        "location", "push", "--path", "p", "-o", "snap", "-", stdin=b"one", profile=profile
+    )
+    output = parse_output(first.stdout.removeprefix(MARKER))
+    assert isinstance(output, Output)
+    assert output.key == "snap"
+    snapshot = json.loads(output.value)
+    assert (snapshot["logicalSize"], snapshot["physicalSize"]) == (3, 3)
+    program.run("location", "push", "--path", "p", "-", stdin=b"two", profile=profile)
+    same = ("--path", "p", "--kopia-snapshot", output.value)
+    assert program.run("location", "pull", *same, "-", profile=profile).stdout == b"one"
+    assert program.run("location", "delete", *same, profile=profile).returncode == 0
+    assert program.run("location", "pull", *same, "-", profile=profile).returncode == 69
+    without = program.run("location", "pull", "--path", "p", "-", profile=profile)
+    assert (without.returncode, b"--kopia-snapshot" in without.stderr) == (69, True)
+
+
+def test_a_location_may_be_a_folder_itself(program: Kando, tmp_path: Path) -> None:
+    location = {"type": "filestore", "endpoint": f"file://{tmp_path}/store", "bucket": "b"}
+    done = program.run(
+        "location", "push", "--path", "x", "-", stdin=b"1", profile={"Location": location}
+    )
+    assert done.returncode == 0
+    assert (tmp_path / "store/b/x").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sense"),
+    [
+        pytest.param(["output", "a-b", "v"], b"letters, digits", id="a key with a dash"),
+        pytest.param(["output", "k\n", "v"], b"letters, digits", id="a key with a newline"),
+        pytest.param(["output", "k"], b"takes 2", id="no value"),
+        pytest.param(["output", "k", "v", "--path", "x"], b"does not take", id="a strange flag"),
+        pytest.param(["output", "-x", "v"], b"unknown flag: -x", id="an unknown flag"),
+        pytest.param(["location", "push", "-"], b'"path" not set', id="no path"),
+        pytest.param(["location", "push", "-", "--path"], b"is not JSON", id="a flag eats a flag"),
+        pytest.param(["location", "push", "-", "-s", ""], b"--path is empty", id="an empty path"),
+        pytest.param(["location", "delete", "-s", "/"], b"--path is empty", id="delete it all"),
+        pytest.param(["location", "pull", "-", "-s", "a/../../b"], b"leads out", id="dots"),
+        pytest.param(["location", "pull", "-", "-s", "none"], b"there is no", id="no object"),
+        pytest.param(["stream", "push", "x"], b"is not offered", id="a command of the other"),
+        pytest.param(["location", "copy"], b"unknown command", id="an unknown command"),
+    ],
+)
+def test_every_error_is_one_clear_line_and_exit_code_69(
+    program: Kando, arguments: list[str], sense: bytes
+) -> None:
+    profile: Any = PROFILE
+    if arguments[-1] == "--path":
+        arguments, profile = [*arguments, "x", "-p", "{"], PROFILE
+        arguments = ["location", "push", "-", "-s", "x"]
+        profile = None
+        sense = b"holds no profile"
+    done = program.run(*arguments, profile=profile, stdin=b"")
+    assert done.returncode == 69
+    assert sense in done.stderr
+    assert done.stderr.startswith(b"Error: ")
+    assert done.stderr.count(b"\n") == 1
+    assert done.stdout == b""
+
+
+@pytest.mark.parametrize(
+    ("location", "sense"),
+    [
+        pytest.param({"type": "ftp", "bucket": "b"}, b"'ftp' is not known", id="unknown type"),
+        pytest.param({"type": "gcs"}, b"bucket is empty", id="no bucket"),
+        pytest.param({"type": "gcs", "bucket": "../x"}, b"leads out", id="a bucket outside"),
+        pytest.param({"type": "file", "endpoint": "s3://x"}, b"must be a folder", id="no folder"),
+    ],
+)
+def test_a_location_that_makes_no_sense_is_refused(
+    program: Kando, location: dict[str, str], sense: bytes
+) -> None:
+    done = program.run("location", "pull", "-", "--path", "x", profile={"Location": location})
+    assert (done.returncode, sense in done.stderr) == (69, True)
+
+
+def test_help_says_that_a_folder_stands_in_for_the_bucket(program: Kando) -> None:
+    for arguments in ([], ["--help"], ["location", "push", "-h"]):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", kando.__file__, *arguments],
+            capture_output=True,
+            check=True,
+        )
+        assert b"stands in for the bucket" in done.stdout

@@ -1,0 +1,208 @@
+"""Workloads from manifests stand up as processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.pods_processes.node import ProcessNode
+from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
+from kanister_py.adapters.pods_processes.workloads import Workloads
+from kanister_py.core.objects.resources import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+)
+from kanister_py.ports.cluster import Cluster, KubeObject
+from tests.contracts.pods import NAMESPACE, claim, exec_in, in_phase, is_ready, wait_for, wait_gone
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    clock = SystemClock()
+    runner = ProcessPodRunner(clock, state=tmp_path, restart_backoff_seconds=0.05)
+    if runner.why_no_mounts:
+        runner.close()
+        pytest.skip(f"this machine gives no namespaces: {runner.why_no_mounts}")
+    cluster, node = MemoryCluster(), ProcessNode(runner, clock)
+    cluster.attach_pods(node)
+    node.start(cluster)
+    workloads = Workloads(cluster, clock)
+    workloads.start()
+    yield cluster
+    workloads.close()
+    node.close()
+
+
+def workload(kind: str, name: str, script: str, *, version: str = "apps/v1", **spec: Any) -> Any:
+    labels = {"app": name}
+    container = {"name": "main", "image": "x", "command": ["sh", "-c", script]}
+    container |= spec.pop("container", {})
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"terminationGracePeriodSeconds": 2, "containers": [container]},
+            },
+            **spec,
+        },
+    }
+
+
+def has_ready(count: int) -> Any:
+    def check(obj: KubeObject) -> bool:
+        status = obj.get("status") or {}
+        return (
+            status.get("readyReplicas") == count
+            and status.get("replicas") == count
+            and status.get("observedGeneration") == obj["metadata"]["generation"]
+        )
+
+    return check
+
+
+def pods_of(cluster: Cluster, name: str) -> list[str]:
+    found = cluster.list(PODS, namespace=NAMESPACE, label_selector=f"app={name}")
+    return sorted(pod["metadata"]["name"] for pod in found)
+
+
+def test_a_deployment_stands_up_and_commands_go_into_its_pods(cluster: Cluster) -> None:
+    cluster.create(workload("Deployment", "web", "exec sleep 1000", replicas=2))
+    deployment = wait_for(cluster, DEPLOYMENTS, "web", has_ready(2))
+    (replica_set,) = cluster.list(REPLICA_SETS, namespace=NAMESPACE)
+    revision = "deployment.kubernetes.io/revision"
+    assert deployment["metadata"]["annotations"][revision] == "1"
+    assert replica_set["metadata"]["annotations"][revision] == "1"
+    assert replica_set["metadata"]["ownerReferences"][0]["uid"] == deployment["metadata"]["uid"]
+    names = pods_of(cluster, "web")
+    assert len(names) == 2
+    for name in names:
+        assert exec_in(cluster, name, "echo", "in")[:2] == (0, b"in\n")
+
+
+def test_a_deployment_is_scaled_to_nothing_and_back(cluster: Cluster) -> None:
+    cluster.create(workload("Deployment", "web", "exec sleep 1000"))
+    wait_for(cluster, DEPLOYMENTS, "web", has_ready(1))
+    cluster.scale(DEPLOYMENTS, "web", 0, namespace=NAMESPACE)
+    wait_for(cluster, DEPLOYMENTS, "web", has_ready(0))
+    assert pods_of(cluster, "web") == []
+    cluster.scale(DEPLOYMENTS, "web", 3, namespace=NAMESPACE)
+    wait_for(cluster, DEPLOYMENTS, "web", has_ready(3))
+    assert len(pods_of(cluster, "web")) == 3
+
+
+def test_a_new_template_is_a_new_revision_and_replaces_the_pods(cluster: Cluster) -> None:
+    cluster.create(workload("Deployment", "web", "exec sleep 1000"))
+    wait_for(cluster, DEPLOYMENTS, "web", has_ready(1))
+    (old,) = pods_of(cluster, "web")
+    changed = workload("Deployment", "web", "exec sleep 1001")["spec"]["template"]
+    cluster.patch(DEPLOYMENTS, "web", {"spec": {"template": changed}}, namespace=NAMESPACE)
+    wait_gone(cluster, PODS, old)
+
+    def is_second(obj: KubeObject) -> bool:
+        annotations = obj["metadata"].get("annotations") or {}
+        return annotations.get("deployment.kubernetes.io/revision") == "2" and has_ready(1)(obj)
+
+    wait_for(cluster, DEPLOYMENTS, "web", is_second)
+    assert len(pods_of(cluster, "web")) == 1
+
+
+def test_the_pods_of_a_deleted_deployment_go_with_it(cluster: Cluster) -> None:
+    cluster.create(workload("Deployment", "web", "exec sleep 1000"))
+    wait_for(cluster, DEPLOYMENTS, "web", has_ready(1))
+    (name,) = pods_of(cluster, "web")
+    cluster.delete(DEPLOYMENTS, "web", namespace=NAMESPACE)
+    wait_gone(cluster, PODS, name)
+    assert pods_of(cluster, "web") == []
+
+
+def test_a_stateful_set_keeps_the_data_of_each_of_its_pods(cluster: Cluster) -> None:
+    template = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
+    }
+    mount = {"volumeMounts": [{"name": "data", "mountPath": "/var/lib/db"}]}
+    script = "hostname >> /var/lib/db/starts; exec sleep 1000"
+    cluster.create(
+        workload(
+            "StatefulSet",
+            "db",
+            script,
+            container=mount,
+            replicas=2,
+            serviceName="db",
+            volumeClaimTemplates=[template],
+        )
+    )
+    wait_for(cluster, STATEFUL_SETS, "db", has_ready(2))
+    assert pods_of(cluster, "db") == ["db-0", "db-1"]
+    for name in ("data-db-0", "data-db-1"):
+        wait_for(cluster, PERSISTENT_VOLUME_CLAIMS, name, in_phase("Bound"))
+    cluster.scale(STATEFUL_SETS, "db", 0, namespace=NAMESPACE)
+    wait_for(cluster, STATEFUL_SETS, "db", has_ready(0))
+    assert pods_of(cluster, "db") == []
+    cluster.scale(STATEFUL_SETS, "db", 2, namespace=NAMESPACE)
+    wait_for(cluster, STATEFUL_SETS, "db", has_ready(2))
+
+    def written(name: str) -> bytes:
+        script = "until [ $(wc -l < /var/lib/db/starts) -ge 2 ]; do sleep 0.05; done"
+        return exec_in(cluster, name, "sh", "-c", f"{script}; cat /var/lib/db/starts")[1]
+
+    assert written("db-0") == b"db-0\ndb-0\n"
+    assert written("db-1") == b"db-1\ndb-1\n"
+
+
+def test_a_pod_of_a_workload_that_is_deleted_is_made_again(cluster: Cluster) -> None:
+    cluster.create(workload("StatefulSet", "db", "exec sleep 1000", serviceName="db"))
+    first = wait_for(cluster, PODS, "db-0", is_ready)
+    cluster.delete(PODS, "db-0", namespace=NAMESPACE)
+    uid = first["metadata"]["uid"]
+    wait_for(cluster, PODS, "db-0", lambda obj: is_ready(obj) and obj["metadata"]["uid"] != uid)
+
+
+def test_a_daemon_set_has_one_pod_on_the_one_node(cluster: Cluster) -> None:
+    cluster.create(workload("DaemonSet", "agent", "exec sleep 1000"))
+    wait_for(cluster, DAEMON_SETS, "agent", lambda o: (o["status"] or {}).get("numberReady") == 1)
+    assert len(pods_of(cluster, "agent")) == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "condition", "succeeded", "failed"),
+    [
+        pytest.param("true", "Complete", 2, None, id="a job that works"),
+        pytest.param("false", "Failed", None, 2, id="a job that fails too often"),
+    ],
+)
+def test_a_job_runs_until_it_is_complete_or_has_failed_too_often(
+    cluster: Cluster, script: str, condition: str, succeeded: int | None, failed: int | None
+) -> None:
+    job = workload(
+        "Job", "work", script, version="batch/v1", completions=2, parallelism=1, backoffLimit=1
+    )
+    del job["spec"]["selector"]
+    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    cluster.create(job)
+    done = wait_for(cluster, JOBS, "work", lambda o: bool((o["status"] or {}).get("conditions")))
+    assert done["status"]["conditions"][0]["type"] == condition
+    assert done["status"].get("succeeded") == succeeded
+    assert done["status"].get("failed") == failed
+
+
+def test_a_claim_is_bound_without_a_pod(cluster: Cluster) -> None:
+    cluster.create(claim("data"))
+    bound = wait_for(cluster, PERSISTENT_VOLUME_CLAIMS, "data", in_phase("Bound"))
+    assert bound["status"]["capacity"] == {"storage": "1Mi"}
+    assert bound["spec"]["volumeName"] == f"pvc-{bound['metadata']['uid']}"
