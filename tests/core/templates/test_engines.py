@@ -1,0 +1,73 @@
+"""In which language a blueprint is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.errors import UnknownTemplateEngine
+from kanister_py.core.templates.engines import (
+    ENGINE_ANNOTATION,
+    Engine,
+    choose_engine,
+    is_template,
+)
+
+
+@pytest.mark.parametrize(
+    ("templates", "engine", "why"),
+    [
+        pytest.param([], Engine.GO, "No text is a template", id="nothing"),
+        pytest.param(["echo ${#list[@]} $x .y"], Engine.GO, "read as Go", id="a shell"),
+        pytest.param(["{{ .Options.x }}"], Engine.GO, "reads .Options", id="a field"),
+        pytest.param(["{{ toJson .Profile }}"], Engine.GO, "reads .Profile", id="an argument"),
+        pytest.param(["{{- .Time -}}"], Engine.GO, "reads .Time", id="with trims"),
+        pytest.param(["{{ $x }}"], Engine.GO, "reads $x", id="a variable"),
+        pytest.param(["{{ (index .X 0).y }}"], Engine.GO, "reads .X", id="in brackets"),
+        pytest.param(["{{ nope .X }}"], Engine.GO, "reads .X", id="Go with a typo is still Go"),
+        pytest.param(["{{ Options.x }}", "{{ .X }}"], Engine.GO, "reads .X", id="one settles it"),
+        pytest.param(["{{ now }}"], Engine.GO, "read as Go", id="a function"),
+        pytest.param(["{{ range . }}{{ end }}"], Engine.GO, "read as Go", id="the dot alone"),
+        pytest.param(["{{/* .X $y */}}"], Engine.GO, "read as Go", id="a comment"),
+        pytest.param(["{{ Options.x }}"], Engine.JINJA2, "Go cannot read", id="a name"),
+        pytest.param(["{{ x[0].y }}"], Engine.JINJA2, "Go cannot read", id="a field of an item"),
+        pytest.param(["{{ f(1).y }}"], Engine.JINJA2, "Go cannot read", id="a field of a result"),
+        pytest.param(["{{ 'a .X $y' }}"], Engine.JINJA2, "Go cannot read", id="in quotes"),
+        pytest.param(['{{ x | f(".X") }}'], Engine.JINJA2, "Go cannot read", id="in double ones"),
+        pytest.param(["{{ 'a'.upper() }}"], Engine.JINJA2, "Go cannot read", id="a method"),
+        pytest.param(["{{ x ~ 'a' }}"], Engine.JINJA2, "Go cannot read", id="an operator"),
+        pytest.param(["{{ now }}", "{{ x }}"], Engine.JINJA2, "Go cannot read", id="one is not"),
+    ],
+)
+def test_a_language_is_known_by_what_it_reads(
+    templates: list[str], engine: Engine, why: str
+) -> None:
+    choice = choose_engine({}, templates)
+    assert choice.engine is engine
+    assert why in choice.why
+
+
+@pytest.mark.parametrize("engine", list(Engine))
+def test_an_annotation_settles_it(engine: Engine) -> None:
+    choice = choose_engine({ENGINE_ANNOTATION: engine.value}, ["{{ .X }}", "{{ x.y }}"])
+    assert choice.engine is engine
+    assert ENGINE_ANNOTATION in choice.why
+
+
+def test_an_unknown_language_is_refused() -> None:
+    with pytest.raises(UnknownTemplateEngine) as error:
+        choose_engine({ENGINE_ANNOTATION: "mustache"}, [])
+    assert (error.value.engine, error.value.known) == ("mustache", ("go", "jinja2"))
+
+
+@pytest.mark.parametrize(
+    ("text", "engine", "want"),
+    [
+        pytest.param("{{ x }}", None, True, id="an expression"),
+        pytest.param("{% x %}", None, True, id="a statement"),
+        pytest.param("{% x %}", Engine.GO, False, id="a statement means nothing to Go"),
+        pytest.param("{x}", None, False, id="a brace"),
+        pytest.param("", None, False, id="nothing"),
+    ],
+)
+def test_most_texts_are_no_templates(text: str, engine: Engine | None, want: bool) -> None:
+    assert is_template(text, engine) is want

@@ -1,0 +1,174 @@
+"""What becomes of the args, references and artifacts of a phase."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kanister_py.core.errors import RenderFailed, TemplateLimitExceeded, TemplateUndefined
+from kanister_py.core.templates.engines import Engine
+from kanister_py.core.templates.facts import ActionFacts
+from kanister_py.core.templates.go import Limits
+from kanister_py.core.templates.params import Params
+from kanister_py.core.templates.render import Renderer
+
+GO = Renderer(Engine.GO)
+JINJA = Renderer(Engine.JINJA2)
+
+
+@pytest.mark.parametrize(
+    ("written", "want"),
+    [
+        pytest.param("{{ .Options.image }}", "busybox", id="text"),
+        pytest.param("{{ 3 }}", "3", id="text that looks like a number stays text"),
+        pytest.param("{{ `a: b` }}", "a: b", id="text that looks like YAML stays text"),
+        pytest.param(3, 3, id="a number"),
+        pytest.param(1.5, 1.5, id="a fraction"),
+        pytest.param(True, True, id="a boolean"),
+        pytest.param(None, None, id="a null"),
+        pytest.param(["{{ .Options.image }}", 1, None], ["busybox", 1, None], id="a list"),
+        pytest.param(
+            {"{{ .Options.image }}": {"a": ["{{ .Time }}"]}},
+            {"busybox": {"a": ["2024-05-06T07:08:09.123456789Z"]}},
+            id="keys and values of a map",
+        ),
+    ],
+)
+def test_args_are_rendered_by_their_type(params: Params, written: Any, want: Any) -> None:
+    assert GO.args({"arg": written}, params) == {"arg": want}
+
+
+def test_the_place_of_an_arg_that_fails_is_told(params: Params) -> None:
+    args = {"command": ["sh", {"a.b": "x\n{{ .Options.nope }}"}]}
+    with pytest.raises(RenderFailed) as error:
+        GO.args(args, params, ("actions", "go", "phases", 0, "args"))
+    assert error.value.message == 'Failed to render template: "nope" not found'
+    assert error.value.path == 'actions.go.phases[0].args.command[1]["a.b"]'
+    assert error.value.line == 2
+
+
+def test_a_jinja_blueprint_is_told_its_line_and_the_name(params: Params) -> None:
+    with pytest.raises(RenderFailed) as error:
+        JINJA.args({"image": "x\n{{ Options.nope }}"}, params)
+    assert (error.value.path, error.value.line) == ("image", 2)
+    assert isinstance(error.value.cause, TemplateUndefined)
+    assert error.value.message == "Line 2: 'nope' is undefined in Options"
+
+
+def test_a_jinja_blueprint_leaves_no_mark_of_go(params: Params) -> None:
+    args = {"a": "{% if Options.image %}{{ Options.image }}{% endif %}", "b": "{# x #}"}
+    assert JINJA.args(args, params) == {"a": "busybox", "b": ""}
+    assert GO.args({"b": "{# x #} ${#list}"}, params) == {"b": "{# x #} ${#list}"}
+
+
+def test_a_reference_has_every_part(params: Params) -> None:
+    objects = {"s": {"kind": "Secret", "name": "{{ .StatefulSet.Name }}-login"}}
+    assert GO.references(objects, params) == {
+        "s": {
+            "apiVersion": "",
+            "group": "",
+            "resource": "",
+            "kind": "Secret",
+            "name": "demo-login",
+            "namespace": "",
+        }
+    }
+
+
+def test_a_reference_that_fails_is_named(params: Params) -> None:
+    with pytest.raises(RenderFailed) as error:
+        GO.references({"s": {"name": "{{ .Phases.x.Output }}"}}, params, ("objects",))
+    assert error.value.message == (
+        'could not render object reference {s}: Failed to render template: "x" not found'
+    )
+    assert error.value.path == "objects.s.name"
+
+
+def test_artifacts_are_rendered_but_for_their_keys(params: Params) -> None:
+    artifacts: dict[str, dict[str, Any]] = {
+        "dump": {"keyValue": {"{{ x }}": "{{ .Phases.dump.Output.path }}"}},
+        "snap": {"kopiaSnapshot": "{{ .Phases.dump.Output.size }}"},
+    }
+    assert GO.artifacts(artifacts, params) == {
+        "dump": {"keyValue": {"{{ x }}": "backups/2"}},
+        "snap": {"kopiaSnapshot": "3"},
+    }
+    with pytest.raises(RenderFailed) as error:
+        GO.artifacts({"a": {"keyValue": {"k": "{{ .Options.x }}"}}}, params, ("outputArtifacts",))
+    assert error.value.path == "outputArtifacts.a.keyValue.k"
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_wanted"),
+    [
+        pytest.param("{{ .Options.image }}", True, id="a text"),
+        pytest.param("true", True, id="true"),
+        pytest.param("False", True, id="a False that nobody listed"),
+        pytest.param("{{ eq .Options.image `busybox` }}", True, id="a comparison"),
+        pytest.param("{{ eq .Options.image `x` }}", False, id="a comparison that fails"),
+        pytest.param(" \n{{ index .Options `x` }}\t", False, id="nothing but blanks"),
+        pytest.param("{{ 0 }}", False, id="zero"),
+        pytest.param("{{ .Object.spec.paused }}", False, id="no value"),
+    ],
+)
+def test_a_phase_runs_unless_its_condition_says_no(
+    params: Params, condition: str, is_wanted: bool
+) -> None:
+    assert GO.is_wanted(condition, params) is is_wanted
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}",
+        '{{ repeat 1000000000 "x" }}',
+        '{{ define "a" }}{{ template "a" . }}{{ end }}{{ template "a" . }}',
+        "{{ range until 100000 }}" + "x" * 1000 + "{{ end }}",
+        '{{ $s := "x" }}{{ range until 64 }}{{ $s = printf "%s%s" $s $s }}{{ end }}',
+        "{{ until 1000000000 }}",
+    ],
+)
+def test_a_bomb_in_a_go_template_is_defused(params: Params, template: str) -> None:
+    with pytest.raises(RenderFailed) as error:
+        GO.text(template, params)
+    assert isinstance(error.value.cause, TemplateLimitExceeded)
+
+
+@pytest.mark.parametrize(
+    ("renderer", "template"),
+    [
+        (Renderer(Engine.GO, limits=Limits(steps=50)), "{{ range until 99 }}x{{ end }}"),
+        (
+            Renderer(Engine.JINJA2, limits=Limits(steps=50)),
+            "{% for x in range(99) %}x{% endfor %}",
+        ),
+    ],
+    ids=["go", "jinja2"],
+)
+def test_limits_hold_in_both_languages(params: Params, renderer: Renderer, template: str) -> None:
+    with pytest.raises(RenderFailed) as error:
+        renderer.text(template, params)
+    assert isinstance(error.value.cause, TemplateLimitExceeded)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text().filter(lambda text: "{" not in text),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text().filter(lambda text: "{" not in text), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+class TestTextWithoutTemplates:
+    """What holds no template is rendered to itself, in either language."""
+
+    @given(_JSON)
+    def test_it_stays_what_it_is(self, value: Any) -> None:
+        params = Params(ActionFacts(time=""))
+        assert GO.value(value, params) == value
+        assert JINJA.value(value, params) == value
