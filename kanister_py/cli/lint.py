@@ -18,7 +18,7 @@ from kanister_py.cli.files import find_inputs, read_input
 from kanister_py.cli.output import error_lines, say, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import Target, add_target_release, releases_at, unplanned
-from kanister_py.core.blueprints.lint.check import RULES, Report, exit_code_of, lint_sources
+from kanister_py.core.blueprints.lint.check import Report, exit_code_of, lint_sources, rules
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, finding_of, in_order
 from kanister_py.core.blueprints.lint.reading import UNREADABLE, Source
@@ -66,12 +66,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _known_rule(text: str) -> str:
-    if text in RULES:
+    known = rules()
+    if text in known:
         return text
     from kanister_py.core.objects.documents import nearest
 
-    near = nearest(text, [*RULES])
-    meant = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(RULES)}"
+    near = nearest(text, [*known])
+    meant = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     raise argparse.ArgumentTypeError(f"no rule {text!r}; {meant}")
 
 
@@ -95,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lint(args: argparse.Namespace) -> tuple[Report, int]:
+    from kanister_py.executor.loading import load_function
     from kanister_py.wiring import read_functions
 
     functions = read_functions()
@@ -112,7 +114,8 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
             sources.append(Source(each.name, read_input(each), each.is_named))
         except InvalidDocument as error:
             problems += error.problems
-    report = lint_sources(sources, Context(registry, at, args.strict_versions), args.ignore)
+    context = Context(registry, at, args.strict_versions, load_function)
+    report = lint_sources(sources, context, args.ignore)
     unread = [finding_of(each, UNREADABLE) for each in problems]
     findings = in_order([*unread, *report.findings], [each.name for each in inputs])
     whole = Report(tuple(findings), report.blueprints, report.action_sets, report.empty_files)
@@ -145,7 +148,7 @@ def _write(findings: Sequence[Finding], form: str) -> None:
     elif form == "sarif":
         from importlib.metadata import version
 
-        write_data(sarif_of(findings, RULES, version("kanister-py")), "json", list)
+        write_data(sarif_of(findings, rules(), version("kanister-py")), "json", list)
     elif form == "table":
         shown = [each for each in findings if each.rule != UNREADABLE.id]
         write_data(None, "lines", lambda: table_lines(shown))
@@ -187,7 +190,8 @@ def _count(count: int, noun: str) -> str:
 
 
 def _explain(rule_id: str, form: str) -> int:
-    rules = [*RULES.values()] if rule_id == "all" else [RULES[rule_id]]
+    known = rules()
+    chosen = [*known.values()] if rule_id == "all" else [known[rule_id]]
     data = [
         {
             "rule": rule.id,
@@ -195,7 +199,7 @@ def _explain(rule_id: str, form: str) -> int:
             "summary": rule.summary,
             "explanation": rule.explanation,
         }
-        for rule in rules
+        for rule in chosen
     ]
     if form in ("json", "yaml"):
         write_data(data if rule_id == "all" else data[0], form, list)
@@ -203,7 +207,7 @@ def _explain(rule_id: str, form: str) -> int:
     import textwrap
 
     lines = []
-    for rule in rules:
+    for rule in chosen:
         lines += [f"{rule.id} ({rule.severity})", f"  {rule.summary}", ""]
         lines += textwrap.wrap(rule.explanation, 78, initial_indent="  ", subsequent_indent="  ")
         lines += [""]

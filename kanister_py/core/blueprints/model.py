@@ -294,7 +294,9 @@ class _Reader:
         )
 
     def _refuse(self, path: Path, wanted: str, found: object) -> None:
-        self.problems.append((path, f"Must be {wanted}, found {_shown(found)}"))
+        is_bare = wanted == "text" and isinstance(found, bool | int | float)
+        hint = "; put it in quotes if that is what it says" if is_bare else ""
+        self.problems.append((path, f"Must be {wanted}, found {_shown(found)}{hint}"))
 
     def _map(
         self,

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from kanister_py.core.blueprints.lint import action_sets, structure, suppressions, versions
+from kanister_py.core.blueprints.lint import (
+    action_sets,
+    arguments,
+    durations,
+    structure,
+    suppressions,
+    versions,
+)
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot, in_order
 from kanister_py.core.blueprints.lint.reading import (
@@ -16,11 +23,26 @@ from kanister_py.core.blueprints.lint.reading import (
     read_source,
 )
 from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint
+from kanister_py.core.blueprints.texts import templates_of
 from kanister_py.core.registry.choose import asked_version
 
-RULES: Final[Mapping[str, Rule]] = {
-    rule.id: rule for rule in (UNREADABLE, NOT_A_BLUEPRINT, *versions.RULES, *structure.RULES)
-}
+
+def rules() -> Mapping[str, Rule]:
+    """Give every rule by its id."""
+    from kanister_py.core.blueprints.lint import templates
+
+    return {
+        rule.id: rule
+        for rule in (
+            UNREADABLE,
+            NOT_A_BLUEPRINT,
+            *versions.RULES,
+            *structure.RULES,
+            *arguments.RULES,
+            *durations.RULES,
+            *templates.RULES,
+        )
+    }
 
 
 class Report(NamedTuple):
@@ -71,16 +93,27 @@ def _said_of(
 
 
 def _phases(located: LocatedBlueprint, context: Context) -> Iterator[Finding]:
+    outputs: dict[tuple[str, str], frozenset[str]] = {}
     for name, action in located.blueprint.actions.items():
         for path, phase in action.every_phase():
             if not phase.func:
                 continue
-            here = ("actions", name, *path)
-            spot = Spot(located.found, here, name, phase.name, phase.func)
+            spot = Spot(located.found, ("actions", name, *path), name, phase.name, phase.func)
             where = spot.at("funcVersion" if phase.func_version else "func")
             asked = asked_version(phase.func_version, None)
-            _choice, findings = versions.check_version(where, asked, context)
+            choice, findings = versions.check_version(where, asked, context)
             yield from findings
+            if choice is not None:
+                yield from arguments.check_arguments(spot, phase, choice.chosen, context)
+                made = arguments.declared_outputs(choice.chosen, context)
+                if made is not None:
+                    outputs[name, phase.name] = made
+            yield from durations.check_durations(spot, phase)
+    if any(True for _ in templates_of(located.blueprint)):
+        # Reading templates takes an engine, which texts without any do not wait for.
+        from kanister_py.core.blueprints.lint.templates import check_templates
+
+        yield from check_templates(located, outputs)
 
 
 def _is_ignored(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.versions.semver import Version
@@ -13,12 +13,14 @@ from kanister_py.core.versions.semver import Version
 class Context(NamedTuple):
     """The functions there are, the releases that are asked about, and how strict to be.
 
-    `at` names other releases of packages than the installed ones.
+    `at` names other releases of packages than the installed ones. `load` gives the
+    class behind a version of a function; without it, arguments are not looked at.
     """
 
     registry: Registry[FunctionEntry]
     at: Mapping[str, Version] = MappingProxyType({})
     is_strict: bool = False
+    load: Callable[[FunctionEntry], type[Any]] | None = None
 
     @property
     def function_names(self) -> list[str]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.blueprints.lint.check import RULES, lint_sources
+from kanister_py.core.blueprints.lint.check import lint_sources, rules
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding
 from kanister_py.core.blueprints.lint.reading import Source
@@ -120,7 +120,7 @@ def test_a_file_without_anything_to_lint_is_told_if_it_was_named(context: Contex
 
 
 def test_rules_have_ids_of_one_form_and_say_why_they_matter() -> None:
-    for rule in RULES.values():
+    for rule in rules().values():
         assert rule.id == rule.id.lower().replace("_", "-")
         assert rule.summary.endswith(".")
         assert len(rule.explanation) > 40

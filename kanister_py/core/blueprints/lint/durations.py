@@ -1,0 +1,33 @@
+"""Can the times of a phase be read?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
+from kanister_py.core.blueprints.model import Phase
+from kanister_py.core.errors import InvalidDuration
+from kanister_py.core.objects.durations import parse_seconds
+
+DURATION = Rule(
+    "duration-invalid",
+    Severity.ERROR,
+    "A time of a phase cannot be read.",
+    "Times are written as Go writes them: 90s, 5m, 1h30m. They need a unit.",
+)
+RULES = (DURATION,)
+
+
+def check_durations(spot: Spot, phase: Phase) -> Iterator[Finding]:
+    """Read the timeout of a phase and the pauses between its tries."""
+    written: dict[tuple[str, ...], str] = {("timeout",): phase.timeout}
+    if phase.retry is not None:
+        written["retry", "backoff"] = phase.retry.backoff
+        written["retry", "maxBackoff"] = phase.retry.max_backoff
+    for path, text in written.items():
+        if not text:
+            continue
+        try:
+            parse_seconds(text)
+        except InvalidDuration as error:
+            yield spot.at(*path).finding(DURATION, f"{text!r} is no time: {error.message}")

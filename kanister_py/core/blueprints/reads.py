@@ -1,0 +1,250 @@
+"""What does a template read of the parameters, without rendering it?"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kanister_py.core.errors import TemplateParseError
+from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
+from kanister_py.core.templates.go import nodes
+from kanister_py.core.templates.go.builtins import BUILTINS
+from kanister_py.core.templates.go.parser import parse
+
+if TYPE_CHECKING:
+    from jinja2 import nodes as jinja_nodes
+
+ROOTS: Final = (
+    "StatefulSet",
+    "DeploymentConfig",
+    "Deployment",
+    "PVC",
+    "Namespace",
+    "ArtifactsIn",
+    "ConfigMaps",
+    "Secrets",
+    "Time",
+    "Profile",
+    "Options",
+    "Object",
+    "Phases",
+    "DeferPhase",
+    "CurrentPhase",
+    "PodOverride",
+    "PodAnnotations",
+    "PodLabels",
+)
+"""What a template can read at the top of the tree."""
+
+
+class Read(NamedTuple):
+    """One thing that a template reads: the names that lead to it from the top of the tree.
+
+    `indexed` counts the names, from the end, that stand in an `index` or in brackets:
+    for those a missing key is no error in itself. `is_certain` where it is read
+    whatever the parameters are. `line` counts from one, in the text.
+    """
+
+    names: tuple[str, ...]
+    line: int = 1
+    indexed: int = 0
+    is_certain: bool = True
+
+    def __str__(self) -> str:
+        return "." + ".".join(self.names)
+
+
+def reads_of(text: str, engine: Engine) -> list[Read]:
+    """Find what a text reads; raises TemplateParseError for one that is no template."""
+    if not is_template(text, engine):
+        return []
+    if engine is Engine.JINJA2:
+        return list(_jinja_reads(text))
+    walker = _Walker(text)
+    tree = parse(text, _NAMES)
+    for name, body in tree.definitions.items():
+        is_own = name == tree.name
+        top = () if is_own else None
+        walker.block(body, _Scope(top, {"$": top}, is_own))
+    return walker.reads
+
+
+# Names that most blueprints call. For others the table of functions is loaded, which takes
+# longer than reading a Blueprint.
+COMMON_NAMES: Final = frozenset(
+    {"b64dec", "b64enc", "date", "default", "lower", "quote", "replace", "toDate", "toJson"}
+    | {"toString", "trim", "upper"}
+)
+
+
+class _Names(Container[str]):
+    def __contains__(self, name: object) -> bool:
+        return name in COMMON_NAMES or name in BUILTINS or name in blueprint_functions()
+
+
+_NAMES = _Names()
+_Way = tuple[str, ...]
+
+
+class _Scope(NamedTuple):
+    """What the dot and the variables are, as names from the top; None where that is not known."""
+
+    dot: _Way | None
+    variables: Mapping[str, _Way | None]
+    is_certain: bool
+
+    def inside(self, dot: _Way | None) -> _Scope:
+        return _Scope(dot, dict(self.variables), is_certain=False)
+
+
+class _Walker:
+    """Goes through the tree of a Go template and notes every way down from its data."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.reads: list[Read] = []
+
+    def _note(self, names: _Way, at: int, scope: _Scope, indexed: int = 0) -> _Way:
+        if names:
+            line = self._text.count("\n", 0, at) + 1
+            self.reads.append(Read(names, line, indexed, scope.is_certain))
+        return names
+
+    def block(self, block: nodes.Block | None, scope: _Scope) -> None:
+        here = scope._replace(variables=dict(scope.variables))
+        for node in block.nodes if block is not None else ():
+            if isinstance(node, nodes.Action):
+                here = self._declared(node.pipe, here)
+            elif isinstance(node, nodes.Branch):
+                self._branch(node, here)
+            elif isinstance(node, nodes.Invocation) and node.pipe is not None:
+                self._pipe(node.pipe, here)
+
+    def _declared(self, pipe: nodes.Pipe, scope: _Scope) -> _Scope:
+        names = self._pipe(pipe, scope)
+        if not pipe.variables:
+            return scope
+        named = {variable.names[0]: names for variable in pipe.variables}
+        if pipe.is_assignment:
+            # It may have been assigned in a branch that was not taken.
+            named = dict.fromkeys(named)
+        return scope._replace(variables={**scope.variables, **named})
+
+    def _branch(self, node: nodes.Branch, scope: _Scope) -> None:
+        inner = self._declared(node.pipe, scope)
+        names = self._pipe_names(node.pipe, scope)
+        if isinstance(node, nodes.Range):
+            inner = inner._replace(
+                variables={
+                    **inner.variables,
+                    **{variable.names[0]: None for variable in node.pipe.variables},
+                }
+            )
+            self.block(node.body, inner.inside(None))
+        else:
+            self.block(
+                node.body, inner.inside(names if isinstance(node, nodes.With) else scope.dot)
+            )
+        self.block(node.otherwise, inner.inside(scope.dot))
+
+    def _pipe_names(self, pipe: nodes.Pipe, scope: _Scope) -> _Way | None:
+        """Say where a pipe leads without noting it once more."""
+        noted = len(self.reads)
+        names = self._pipe(pipe, scope)
+        del self.reads[noted:]
+        return names
+
+    def _pipe(self, pipe: nodes.Pipe, scope: _Scope) -> _Way | None:
+        names: _Way | None = None
+        for index, command in enumerate(pipe.commands):
+            found = self._command(command, scope)
+            names = found if index == 0 else None
+        return names
+
+    def _command(self, command: nodes.Command, scope: _Scope) -> _Way | None:
+        first, *rest = command.args
+        if isinstance(first, nodes.Identifier) and first.name == "index" and rest:
+            return self._index(rest, scope)
+        if isinstance(first, nodes.Identifier) and first.name in ("and", "or") and rest:
+            # Only the first is always looked at.
+            self._operand(rest[0], scope)
+            for each in rest[1:]:
+                self._operand(each, scope._replace(is_certain=False))
+            return None
+        names = self._operand(first, scope)
+        for each in rest:
+            self._operand(each, scope)
+        return names if not rest else None
+
+    def _index(self, args: list[nodes.Node], scope: _Scope) -> _Way | None:
+        noted = len(self.reads)
+        base = self._operand(args[0], scope)
+        keys: list[str] = []
+        for each in args[1:]:
+            if isinstance(each, nodes.String):
+                keys.append(each.text)
+            else:
+                self._operand(each, scope)
+                base = None
+        if base is None:
+            return None
+        if keys and len(self.reads) > noted and self.reads[noted].names == base:
+            del self.reads[noted]
+        return self._note((*base, *keys), args[0].at, scope, len(keys))
+
+    def _operand(self, node: nodes.Node, scope: _Scope) -> _Way | None:
+        if isinstance(node, nodes.Field):
+            return None if scope.dot is None else self._down(scope.dot, node.names, node.at, scope)
+        if isinstance(node, nodes.Variable):
+            base = scope.variables.get(node.names[0])
+            return None if base is None else self._down(base, node.names[1:], node.at, scope)
+        if isinstance(node, nodes.Dot):
+            return scope.dot
+        if isinstance(node, nodes.Pipe):
+            return self._pipe(node, scope)
+        if isinstance(node, nodes.Chain):
+            base = self._operand(node.of, scope)
+            return None if base is None else self._down(base, node.names, node.at, scope)
+        return None
+
+    def _down(self, base: _Way, names: list[str], at: int, scope: _Scope) -> _Way:
+        return self._note((*base, *names), at, scope)
+
+
+def _jinja_reads(text: str) -> Iterator[Read]:
+    from jinja2 import Environment, TemplateSyntaxError
+    from jinja2 import nodes as jinja
+
+    from kanister_py.core.templates.jinja import compile_jinja
+
+    compile_jinja(text)  # says in our words what is wrong with it
+    try:
+        tree = Environment(autoescape=False).parse(text)  # noqa: S701 - parsed, never rendered
+    except TemplateSyntaxError as error:
+        raise TemplateParseError(str(error.message), "", error.lineno) from None
+    chains: list[jinja.Getattr | jinja.Getitem] = [
+        *tree.find_all(jinja.Getattr),
+        *tree.find_all(jinja.Getitem),
+    ]
+    inner = {id(node.node) for node in chains if _jinja_names(node) is not None}
+    for node in tree.find_all((jinja.Getattr, jinja.Getitem, jinja.Name)):
+        names = _jinja_names(node)
+        if names is not None and id(node) not in inner and names[0] in ROOTS:
+            yield Read(names, node.lineno, is_certain=False)
+
+
+def _jinja_names(node: jinja_nodes.Node) -> tuple[str, ...] | None:
+    from jinja2 import nodes as jinja
+
+    if isinstance(node, jinja.Name):
+        return (node.name,) if node.ctx == "load" else None
+    if isinstance(node, jinja.Getattr):
+        return _below(node.node, node.attr)
+    if isinstance(node, jinja.Getitem) and isinstance(node.arg, jinja.Const):
+        return _below(node.node, node.arg.value)
+    return None
+
+
+def _below(node: jinja_nodes.Node, key: Any) -> _Way | None:
+    above = _jinja_names(node)
+    return (*above, key) if above is not None and isinstance(key, str) else None

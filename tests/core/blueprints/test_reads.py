@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.blueprints.reads import COMMON_NAMES, ROOTS, reads_of
+from kanister_py.core.errors import TemplateError
+from kanister_py.core.templates.engines import Engine, blueprint_functions
+from kanister_py.core.templates.params import ROOT_NAMES
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        pytest.param("no template", [], id="plain text"),
+        pytest.param("{{ .Phases.a.Output.x }}", [".Phases.a.Output.x"], id="a field"),
+        pytest.param(
+            '{{ index .Phases.a.Secrets.s.Data "k" | toString }}',
+            [".Phases.a.Secrets.s.Data.k[1]"],
+            id="an index",
+        ),
+        pytest.param(
+            '{{ (index .Phases "a").Output.x }}', [".Phases.a[1]", ".Phases.a.Output.x"], id="both"
+        ),
+        pytest.param(
+            "{{ $x := .Phases.b }}{{ $x.Output.y }}{{ $.Options.z }}",
+            [".Phases.b", ".Phases.b.Output.y", ".Options.z"],
+            id="variables",
+        ),
+        pytest.param(
+            "{{ $x := .Phases.b }}{{ $x = .Time }}{{ $x.Output }}",
+            [".Phases.b", ".Time"],
+            id="a variable that changes",
+        ),
+        pytest.param(
+            "{{ with .Profile }}{{ .Location }}{{ else }}{{ .Time }}{{ end }}",
+            [".Profile", ".Profile.Location?", ".Time?"],
+            id="with",
+        ),
+        pytest.param(
+            "{{ range $i, $p := .StatefulSet.Pods }}{{ $p.x }}{{ .y }}{{ $.Time }}{{ end }}",
+            [".StatefulSet.Pods", ".Time?"],
+            id="range",
+        ),
+        pytest.param(
+            "{{ if and .Options .Time }}{{ .PVC.Name }}{{ end }}",
+            [".Options", ".Time?", ".PVC.Name?"],
+            id="what is not always looked at",
+        ),
+        pytest.param('{{ define "d" }}{{ .Time }}{{ end }}', [], id="a definition"),
+        pytest.param("{{ (index .Object.spec 0).y }}", [".Object.spec"], id="an element"),
+        pytest.param("{{ add 1 2 }}{{ genCA .Time 3 }}", [".Time"], id="an uncommon function"),
+    ],
+)
+def test_what_a_go_template_reads_is_known_without_rendering_it(text: str, read: list[str]) -> None:
+    found = [
+        f"{each}{f'[{each.indexed}]' if each.indexed else ''}{'' if each.is_certain else '?'}"
+        for each in reads_of(text, Engine.GO)
+    ]
+    assert found == read
+
+
+def test_what_a_jinja_template_reads_is_known_too() -> None:
+    text = "{{ Phases.a.Output['x'] }}\n{% for p in StatefulSet.Pods %}{{ p.z }}{% endfor %}"
+    assert [(str(each), each.line) for each in reads_of(text, Engine.JINJA2)] == [
+        (".Phases.a.Output.x", 1),
+        (".StatefulSet.Pods", 2),
+    ]
+
+
+@pytest.mark.parametrize("engine", Engine)
+def test_a_text_that_is_no_template_is_refused(engine: Engine) -> None:
+    with pytest.raises(TemplateError):
+        reads_of("{{ a b", engine)
+
+
+def test_the_line_is_that_of_the_text() -> None:
+    (read,) = reads_of("one\ntwo {{ .Time }}\n", Engine.GO)
+    assert read.line == 2
+
+
+def test_the_roots_are_what_templates_really_see() -> None:
+    assert frozenset(ROOTS) == ROOT_NAMES
+
+
+def test_the_common_names_are_functions() -> None:
+    assert all(name in blueprint_functions() for name in COMMON_NAMES)
