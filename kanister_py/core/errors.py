@@ -826,6 +826,31 @@ class FunctionNotYetHere(UsageError):
         self.function = function
 
 
+class InvalidReference(UsageError):
+    """A word that should lead to an object leads nowhere."""
+
+    reason = "InvalidReference"
+
+    def __init__(self, text: str, why: str, forms: str) -> None:
+        super().__init__(f"{text!r} leads to no object: {why}; write {forms}")
+        self.text = text
+        self.why = why
+
+
+class NothingToRetry(UsageError):
+    """A run cannot be taken up where somebody asked for it."""
+
+    reason = "NothingToRetry"
+
+    def __init__(self, run: str, phase: str) -> None:
+        super().__init__(
+            f"Run {run} cannot start over from phase {phase}: no action has such a phase, "
+            "or one before it is not complete"
+        )
+        self.run = run
+        self.phase = phase
+
+
 # State folders and journals
 
 

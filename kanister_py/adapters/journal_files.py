@@ -1,0 +1,280 @@
+"""Keeps runs and an embedded cluster in a folder, so that a later process can go on.
+
+Every line of a journal has left this process when `write` comes back, so killing the
+process loses nothing. Lines that must not be lost to a power cut are synced at once,
+all others within a second of work.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from kanister_py.core.actionsets.outcomes import (
+    Outcome,
+    PhaseProgressed,
+    PhaseStarted,
+    outcome_as_dict,
+    parse_outcome,
+)
+from kanister_py.core.actionsets.status import Status
+from kanister_py.core.errors import (
+    JournalUnwritable,
+    RunNotFound,
+    StateFolderInUse,
+    StateFolderUnreadable,
+)
+from kanister_py.core.objects.names import why_not_a_dns_subdomain
+from kanister_py.ports.clock import Clock
+
+FORMAT: Final = 1
+_SYNC_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """A run as its journal has it: what it began with, and all that happened since."""
+
+    name: str
+    header: Mapping[str, Any]
+    outcomes: tuple[Outcome, ...]
+
+
+class StateFolder:
+    """A folder that one process at a time works in. Secrets lie in it: only its owner may look."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._lock = -1
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def open(self) -> None:
+        """Take the folder for this process, and make it if it is not there."""
+        try:
+            self._runs.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise self._unreadable(error.strerror or str(error)) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(self._lock, 100, 0).decode("ascii", "replace").strip()
+            self.close()
+            by = f"process {holder}" if holder else ""
+            raise StateFolderInUse(str(self._folder), by) from None
+        try:
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+            self._check_format()
+        except OSError as error:
+            self.close()
+            raise self._unreadable(error.strerror or str(error)) from error
+        except StateFolderUnreadable:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let the next process have the folder."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    @property
+    def _runs(self) -> Path:
+        return self._folder / "runs"
+
+    def _check_format(self) -> None:
+        path = self._folder / "state.json"
+        if not path.exists():
+            _write_whole(path, {"format": FORMAT})
+            return
+        found = self._read_json(path)
+        kept = found.get("format") if isinstance(found, dict) else None
+        if kept != FORMAT:
+            raise self._unreadable(
+                f"it is of format {kept}, this release reads {FORMAT}; take another folder"
+            )
+
+    def _unreadable(self, why: str) -> StateFolderUnreadable:
+        return StateFolderUnreadable(str(self._folder), why)
+
+    def _read_json(self, path: Path) -> Any:
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise self._unreadable(f"{path.name}: {error.strerror}") from error
+        except ValueError as error:
+            raise self._unreadable(f"{path.name} is damaged: {error}") from error
+
+    # The cluster
+
+    def read_cluster(self) -> Mapping[str, Any] | None:
+        """Give the cluster that was kept here, if there was one."""
+        path = self._folder / "cluster.json"
+        return self._read_json(path) if path.exists() else None
+
+    def write_cluster(self, state: Mapping[str, Any]) -> None:
+        """Keep a cluster in place of the one from before."""
+        path = self._folder / "cluster.json"
+        try:
+            _write_whole(path, state)
+        except OSError as error:
+            raise JournalUnwritable(str(path), error.strerror or str(error)) from error
+
+    # Runs
+
+    def runs(self) -> list[str]:
+        """Name the runs that are kept here, the oldest first."""
+        files = sorted(self._runs.glob("*.jsonl"), key=lambda each: (each.stat().st_mtime, each))
+        return [each.stem for each in files]
+
+    def read_run(self, name: str) -> RecordedRun:
+        """Read a run back; a last line that was cut short never happened."""
+        path = self._path_of(name)
+        if not path.exists():
+            raise RunNotFound(name, str(self._folder), self.runs())
+        lines = list(self._lines(path))
+        if not lines:
+            raise self._unreadable(f"{path.name} is empty")
+        header = lines[0]
+        if header.get("journal") != FORMAT:
+            raise self._unreadable(
+                f"{path.name} is of format {header.get('journal')}, this release reads {FORMAT}"
+            )
+        try:
+            outcomes = tuple(parse_outcome(each) for each in lines[1:])
+        except ValueError as error:
+            raise self._unreadable(f"{path.name} is damaged: {error}") from error
+        return RecordedRun(name, header, outcomes)
+
+    def _lines(self, path: Path) -> Iterator[dict[str, Any]]:
+        data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                read = json.loads(line)
+            except ValueError as error:
+                raise self._unreadable(
+                    f"{path.name} is damaged at line {number}: {error}"
+                ) from error
+            if not isinstance(read, dict):
+                raise self._unreadable(f"{path.name} is damaged at line {number}: not a map")
+            yield read
+
+    def new_run(self, name: str, header: Mapping[str, Any]) -> FileJournal:
+        """Begin the journal of a run; its name must be new here."""
+        path = self._path_of(name)
+        if path.exists():
+            raise self._unreadable(f"there is a run {name} already; resume it, or name another")
+        journal = FileJournal(path, self._clock)
+        journal.write_line({"journal": FORMAT, "run": name, **header}, must_last=True)
+        return journal
+
+    def resume_run(self, name: str) -> FileJournal:
+        """Go on with the journal of a run."""
+        return FileJournal(self._path_of(name), self._clock)
+
+    def _path_of(self, name: str) -> Path:
+        if why_not_a_dns_subdomain(name):
+            raise RunNotFound(name, str(self._folder), self.runs())
+        return self._runs / f"{name}.jsonl"
+
+
+class FileJournal:
+    """The journal of one run: a line for each thing that happened.
+
+    A line that cannot be written whole is taken back, so that what is there can
+    always be read.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self.before_outcome: Callable[[], None] | None = None
+        """Called before an outcome is kept: what it stands for must be kept by then."""
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._end = _end_of_whole_lines(self._file)
+            os.ftruncate(self._file, self._end)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self._synced_at = clock.monotonic()
+
+    def write(
+        self,
+        outcome: Outcome,
+        status: Status,  # noqa: ARG002 # replaying the outcomes gives it again
+        *,
+        must_last: bool,
+    ) -> None:
+        if self.before_outcome is not None and not isinstance(
+            outcome, PhaseStarted | PhaseProgressed
+        ):
+            self.before_outcome()
+        self.write_line(outcome_as_dict(outcome), must_last=must_last)
+
+    def write_line(self, data: Mapping[str, Any], *, must_last: bool) -> None:
+        """Add one line."""
+        line = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        raw = line.encode("utf-8", "surrogatepass") + b"\n"
+        try:
+            if os.pwrite(self._file, raw, self._end) != len(raw):
+                raise OSError(28, "No space left on device")
+            now = self._clock.monotonic()
+            if must_last or now - self._synced_at >= _SYNC_SECONDS:
+                os.fsync(self._file)
+                self._synced_at = now
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._file, self._end)
+            raise self._unwritable(error) from error
+        self._end += len(raw)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            os.fsync(self._file)
+        os.close(self._file)
+
+    def _unwritable(self, error: OSError) -> JournalUnwritable:
+        return JournalUnwritable(str(self._path), error.strerror or str(error))
+
+
+def _end_of_whole_lines(file: int) -> int:
+    """Find where the last whole line ends."""
+    size = os.fstat(file).st_size
+    if not size:
+        return 0
+    data = os.pread(file, size, 0)
+    return data.rfind(b"\n") + 1
+
+
+def _write_whole(path: Path, data: Mapping[str, Any]) -> None:
+    """Put a file in place of another at once: whoever reads sees the one or the other."""
+    new = path.with_suffix(".new")
+    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(file, "w", encoding="utf-8") as stream:
+            json.dump(data, stream, separators=(",", ":"))
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise

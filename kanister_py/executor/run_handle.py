@@ -1,0 +1,106 @@
+"""A run of an ActionSet, from the point of view of whoever started it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+from typing import Any
+
+from kanister_py.core.actionsets.status import State, Status, Warned
+from kanister_py.core.errors import KanisterError
+from kanister_py.executor.run_actionset import ActionSetRun
+
+
+class Run:
+    """An ActionSet that runs in the background of this process."""
+
+    def __init__(self, name: str, work: ActionSetRun, close: Callable[[], None]) -> None:
+        self.name = name
+        self._work = work
+        self._close = close
+        self._error: BaseException | None = None
+        self._thread = Thread(target=self._carry_out, name=f"run {name}", daemon=True)
+
+    def start(self) -> Run:
+        """Begin; comes back at once."""
+        self._thread.start()
+        return self
+
+    def _carry_out(self) -> None:
+        try:
+            self._work.run()
+        except BaseException as error:  # noqa: BLE001 # raised again by whoever waits
+            self._error = error
+        finally:
+            try:
+                self._close()
+            except KanisterError as error:
+                self._error = self._error or error
+
+    def wait(self, timeout_seconds: float | None = None) -> Run:
+        """Wait for the end, and raise what kept the run from reaching it.
+
+        A run that fails raises nothing: its `state` says so. Comes back early when
+        the time is over.
+        """
+        self._thread.join(timeout_seconds)
+        if not self._thread.is_alive() and self._error is not None:
+            raise self._error
+        return self
+
+    def cancel(self, reason: str = "Cancelled") -> None:
+        """Ask for an early end; deferred phases still run."""
+        self._work.cancel(reason)
+
+    def abort(self) -> None:
+        """Leave everything as it is."""
+        self._work.abort()
+
+    @property
+    def is_over(self) -> bool:
+        return not self._thread.is_alive()
+
+    @property
+    def progress(self) -> Status:
+        """How the ActionSet stands at this moment."""
+        return self._work.status
+
+    @property
+    def state(self) -> str:
+        """One of pending, running, failed, complete."""
+        return str(self._work.status.state)
+
+    @property
+    def is_complete(self) -> bool:
+        return self._work.status.state is State.COMPLETE
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The `status` that the resource would have."""
+        return self._work.status.as_dict()
+
+    @property
+    def error(self) -> str:
+        """Why the run failed; empty if it did not."""
+        error = self._work.status.error
+        return error.message if error is not None else ""
+
+    @property
+    def outputs(self) -> dict[str, dict[str, Any]]:
+        """What the phases gave, by the names of the phases, of all actions together."""
+        return {
+            phase.name: dict(phase.output.values)
+            for action in self._work.status.actions
+            for phase in (*action.phases, *([action.deferred] if action.deferred else ()))
+            if phase.output is not None
+        }
+
+    @property
+    def artifacts(self) -> dict[str, dict[str, Any]]:
+        """What the run leaves for a later one; nothing unless it is complete."""
+        return self._work.status.output_artifacts
+
+    @property
+    def notices(self) -> tuple[Warned, ...]:
+        """What should be heard about it, such as versions that are on their way out."""
+        return self._work.status.warnings
