@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 //
 // Plain JSON is what Kubernetes makes of it: whole numbers are int64, other numbers float64,
 // objects map[string]any. An object with a single key that starts with "$" names another type.
+// No list has room behind its end: how much the decoder happened to ask for is no part of a case.
 func read(text []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -67,7 +69,8 @@ func typed(plain any) (any, error) {
 func tagged(tag string, value any) (any, error) {
 	switch tag {
 	case "$bytes":
-		return base64.StdEncoding.DecodeString(value.(string))
+		data, err := base64.StdEncoding.DecodeString(value.(string))
+		return slices.Clip(data), err
 	case "$int":
 		number, err := value.(json.Number).Int64()
 		return int(number), err
@@ -76,9 +79,11 @@ func tagged(tag string, value any) (any, error) {
 	case "$time":
 		return time.Parse(time.RFC3339Nano, value.(string))
 	case "$texts":
-		return as[[]string](value)
+		items, err := as[[]string](value)
+		return slices.Clip(items), err
 	case "$ints":
-		return as[[]int](value)
+		items, err := as[[]int](value)
+		return slices.Clip(items), err
 	case "$textmap":
 		return as[map[string]string](value)
 	case "$bytesmap":

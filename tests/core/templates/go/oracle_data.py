@@ -155,9 +155,7 @@ PARAMS = _struct(
     Secrets=map_of(STRING, SECRET),
     Time=STRING,
     Profile=pointer_to(
-        _struct(
-            "param.Profile", Location=LOCATION, Credential=CREDENTIAL, SkipSSLVerify=BOOL
-        )
+        _struct("param.Profile", Location=LOCATION, Credential=CREDENTIAL, SkipSSLVerify=BOOL)
     ),
     Options=STRING_MAP,
     Object=ANY_MAP,

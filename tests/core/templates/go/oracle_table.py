@@ -4,6 +4,8 @@ Each case is a template over one of the named data sets. What Go answers is reco
 file; nothing here says what the answer should be.
 """
 
+# ruff: noqa: E501, RUF001, W291 - a template stands on one line, with its spaces, as people write it
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -1019,6 +1021,12 @@ ONE_VALUE = [
     "ago",
 ]
 
+PRINTF = r"""
+{{ printf "%d %d" 1 }}
+{{ printf "%d" 1 2 }}
+{{ printf "%[2]d %[1]d" 1 2 }} {{ printf "%[3]d" 1 }} {{ printf "%[x]d" 1 }} {{ printf "%*d|%-*d|" 5 1 5 2 }} {{ printf "%.*f" 2 3.14159 }}
+"""
+
 STRINGS = r"""
 {{ hello }}
 {{ abbrev 5 "hello world" }} {{ abbrev 4 "hello" }} {{ abbrev 3 "hello" }} {{ abbrev 20 "hello" }} {{ abbrev 5 "" }} {{ abbrev 5 "héllo wörld" }}
@@ -1415,16 +1423,20 @@ NEWER = r"""
 {{ dig 1 "x" .dict }}
 {{ dig "c" "d" "e" "x" .dict }}
 {{ all 1 "a" true }} {{ all }} {{ all 1 "" }} {{ any 0 "" }} {{ any }} {{ any 0 1 }} {{ all .list .none }}
-{{ fromJson "{"a": [1, 2.5, "x", null, true], "b": {}}" }} {{ fromJson "bad" }} {{ fromJson "" }} {{ (fromJson "{"a": {"b": 1}}").a.b }} {{ typeOf (fromJson "1") }} {{ typeOf (fromJson "[]") }} {{ fromJson ""\u00e9\ud83c\udf89\n\/"" }} {{ fromJson " 1e3 " }} {{ fromJson ""\ud800"" | printf "%q" }} {{ fromJson "{"a":1,"a":2}" }} {{ fromJson "1e400" }} {{ fromJson "-0" }}
+{{ fromJson "{\"a\": [1, 2.5, \"x\", null, true], \"b\": {}}" }} {{ fromJson "bad" }} {{ fromJson "" }} {{ (fromJson "{\"a\": {\"b\": 1}}").a.b }} {{ typeOf (fromJson "1") }} {{ typeOf (fromJson "[]") }} {{ fromJson "\"\\u00e9\\ud83c\\udf89\\n\\/\"" }} {{ fromJson " 1e3 " }} {{ fromJson "\"\\ud800\"" | printf "%q" }} {{ fromJson `{"a":1,"a":2}` }} {{ fromJson "1e400" }} {{ fromJson "-0" }} {{ fromJson "\"\xff\"" | printf "%q" }}
 {{ mustFromJson "bad" }}
 {{ mustFromJson "" }}
+{{ mustFromJson " " }}
 {{ mustFromJson "{" }}
 {{ mustFromJson "[1,]" }}
 {{ mustFromJson "[1 2]" }}
-{{ mustFromJson "{"a" 1}" }}
-{{ mustFromJson "{"a":1 "b"}" }}
-{{ mustFromJson "{a:1}" }}
-{{ mustFromJson "{"a":1,}" }}
+{{ mustFromJson `{"a" 1}` }}
+{{ mustFromJson `{"a":1 "b"}` }}
+{{ mustFromJson `{a:1}` }}
+{{ mustFromJson `{"a":1,}` }}
+{{ mustFromJson `{"a":` }}
+{{ mustFromJson `{"a"` }}
+{{ mustFromJson `{"a":1` }}
 {{ mustFromJson "tru" }}
 {{ mustFromJson "trux" }}
 {{ mustFromJson "nul" }}
@@ -1437,20 +1449,22 @@ NEWER = r"""
 {{ mustFromJson "-" }}
 {{ mustFromJson "-x" }}
 {{ mustFromJson "1 2" }}
-{{ mustFromJson ""a" }}
-{{ mustFromJson ""\x"" }}
-{{ mustFromJson ""\u12g4"" }}
-{{ mustFromJson ""
-"" }}
-{{ mustFromJson ""\u12" }}
+{{ mustFromJson "\"a" }}
+{{ mustFromJson `"\x"` }}
+{{ mustFromJson `"\u12g4"` }}
+{{ mustFromJson "\"\n\"" }}
+{{ mustFromJson `"\u12` }}
+{{ mustFromJson `"\` }}
 {{ mustFromJson "'a'" }}
 {{ mustFromJson "é" }}
-{{ mustFromJson "" }}
+{{ mustFromJson "日" }}
+{{ mustFromJson "\x01" }}
+{{ mustFromJson "\x7f" }}
 {{ mustFromJson "1e999" }}
 {{ mustFromJson "[1, 2" }}
-{{ mustFromJson "{"a": [1}" }}
-{{ mustFromJson "\" }}
-{{ mustFromJson "{"a":1}" | toJson }} {{ mustToJson .dict }} {{ mustToPrettyJson .dict }} {{ toRawJson .html }} {{ mustToRawJson .html }} {{ toRawJson (dict "<" "& ") }}
+{{ mustFromJson `{"a": [1}` }}
+{{ mustFromJson "\\" }}
+{{ mustFromJson `{"a":1}` | toJson }} {{ mustToJson .dict }} {{ mustToPrettyJson .dict }} {{ toRawJson .html }} {{ mustToRawJson .html }} {{ toRawJson (dict "<" "&\u2028") }}
 {{ mustToJson .nan }}
 {{ mustToJson .inf }}
 {{ mustToPrettyJson (list .nan) }}
@@ -1482,12 +1496,12 @@ NEWER = r"""
 {{ mustToDate "2006-01-02T15:04:05Z07:00" "2020-01-02 03:04:05Z" }}
 {{ mustToDate "" "x" }}
 {{ sha512sum "a" }} {{ osBase "a/b" }} {{ osDir "a/b" }} {{ osClean "a/../b" }} {{ osExt "a.b" }} {{ osIsAbs "/a" }} {{ osBase "" }} {{ osDir "" }} {{ osDir "/" }} {{ osExt "a/b" }} {{ osClean "//a" }}
-{{ regexQuoteMeta "1.5-2.0?" }} {{ regexQuoteMeta "[a]{b}^$é\|" }} {{ mustRegexMatch "a" "cat" }} {{ mustRegexFind "[a-z]" "1a" }} {{ mustRegexFindAll "a" "aa" -1 }} {{ mustRegexReplaceAll "(a)" "aa" "$1b" }} {{ mustRegexReplaceAllLiteral "a" "aa" "$1" }} {{ mustRegexSplit "," "a,b" -1 }}
+{{ regexQuoteMeta "1.5-2.0?" }} {{ regexQuoteMeta "[a]{b}^$é\\|" }} {{ mustRegexMatch "a" "cat" }} {{ mustRegexFind "[a-z]" "1a" }} {{ mustRegexFindAll "a" "aa" -1 }} {{ mustRegexReplaceAll "(a)" "aa" "$1b" }} {{ mustRegexReplaceAllLiteral "a" "aa" "$1" }} {{ mustRegexSplit "," "a,b" -1 }}
 {{ mustRegexMatch "(" "x" }}
 {{ mustRegexFind "[" "x" }}
 {{ mustRegexFindAll "*" "x" -1 }}
 {{ mustRegexReplaceAll "a**" "x" "y" }}
-{{ mustRegexReplaceAllLiteral "\8" "x" "y" }}
+{{ mustRegexReplaceAllLiteral "\\8" "x" "y" }}
 {{ mustRegexSplit "x{2,1}" "x" -1 }}
 {{ mustAppend .list 1 }} {{ mustPush .list 1 }} {{ mustPrepend .list 1 }} {{ mustFirst .list }} {{ mustLast .list }} {{ mustRest .list }} {{ mustInitial .list }} {{ mustReverse .list }} {{ mustUniq .list }} {{ mustWithout .list "a" }} {{ mustHas "a" .list }} {{ mustSlice .list 1 2 }} {{ mustCompact .mixed }} {{ mustDeepCopy .dict }}
 {{ mustAppend 1 1 }}
@@ -1503,10 +1517,9 @@ NEWER = r"""
 {{ bcrypt "x" | len }}
 {{ $k := genPrivateKey "ecdsa" }}{{ $c := genCAWithKey "ca" 1 $k }}{{ eq $c.Key $k }}
 {{ genCAWithKey "ca" 1 "nope" }}
-{{ genSelfSignedCertWithKey "x" nil nil 1 "-----BEGIN FOO-----
-AAAA
------END FOO-----
-" }}
+{{ $k := genPrivateKey "ed25519" | trimSuffix "Unknown type ed25519" | default "nope" }}{{ $c := genSignedCertWithKey "x" nil nil 1 (genCA "ca" 1) $k }}{{ eq $c.Key $k }}
+{{ genSignedCertWithKey "x" nil nil 1 (genCA "ca" 1) "nope" }}
+{{ genSelfSignedCertWithKey "x" nil nil 1 "-----BEGIN FOO-----\nAAAA\n-----END FOO-----\n" }}
 """
 
 
@@ -1527,41 +1540,48 @@ def cases() -> Iterator[Asked]:
 
 
 def _cases() -> Iterator[Asked]:
-    for template in templates_of(SYNTAX_PARAMS):
-        yield Asked(template, "params", now=NOW)
-        yield Asked(template, "bare", now=NOW)
-    for template in templates_of(SYNTAX_MAP):
-        yield Asked(template)
-    for template in MULTILINE:
-        yield Asked(template)
-    for template, mode, data in product(
-        templates_of(MODES), ("default", "zero", "invalid"), ("map", "bare")
-    ):
-        yield Asked(template, data, mode)
-    for verb, value in product(PRINTF_VERBS, PRINTF_VALUES):
-        yield Asked(f'{{{{ printf "%{verb}" {value} }}}}')
-    yield Asked('{{ printf "%d %d" 1 }}')
-    yield Asked('{{ printf "%d" 1 2 }}')
-    yield Asked(
-        '{{ printf "%[2]d %[1]d" 1 2 }} {{ printf "%[3]d" 1 }} {{ printf "%[x]d" 1 }} {{ printf "%*d|%-*d|" 5 1 5 2 }} {{ printf "%.*f" 2 3.14159 }}'
-    )
+    yield from _syntax()
+    yield from _printing()
     for name, text in product(ONE_TEXT, TEXTS):
         yield Asked(f"{{{{ {name} {text} }}}}" if "|" not in name else f"{{{{ {name} }}}}")
     for name, value in product(ONE_VALUE, VALUES):
         yield Asked(f"{{{{ {name} {value} }}}}", now=NOW)
     for block in (STRINGS, NUMBERS, LISTS, DICTS, DEFAULTS, PATHS, REGEX, CRYPTO):
-        for template in templates_of(block):
-            yield Asked(template)
-            if template.count("{{") > 2:
-                yield from (Asked(action, now=NOW) for action in actions_of(template))
-    for template in templates_of(DATES):
-        yield Asked(template, now=NOW)
+        yield from _lines_and_actions(block, "")
+    yield from _lines_and_actions(DATES, NOW)
+    yield from _versions()
+
+
+def _syntax() -> Iterator[Asked]:
+    for template in templates_of(SYNTAX_PARAMS):
+        yield Asked(template, "params", now=NOW)
+        yield Asked(template, "bare", now=NOW)
+    for template in (*templates_of(SYNTAX_MAP), *MULTILINE):
+        yield Asked(template)
+    modes = ("default", "zero", "invalid")
+    for template, mode, data in product(templates_of(MODES), modes, ("map", "bare")):
+        yield Asked(template, data, mode)
+
+
+def _printing() -> Iterator[Asked]:
+    for verb, value in product(PRINTF_VERBS, PRINTF_VALUES):
+        yield Asked(f'{{{{ printf "%{verb}" {value} }}}}')
+    for template in templates_of(PRINTF):
+        yield Asked(template)
+
+
+def _lines_and_actions(block: str, now: str) -> Iterator[Asked]:
+    for template in templates_of(block):
+        yield Asked(template, now=now)
         if template.count("{{") > 2:
             yield from (Asked(action, now=NOW) for action in actions_of(template))
+
+
+def _versions() -> Iterator[Asked]:
+    methods = ("Major", "Minor", "Patch", "Prerelease", "Metadata", "Original")
+    parts = " ".join(f"{{{{ $v.{method} }}}}" for method in methods)
     for version in SEMVERS:
-        yield Asked(
-            f'{{{{ $v := semver "{version}" }}}}{{{{ $v }}}} {{{{ $v.Major }}}} {{{{ $v.Minor }}}} {{{{ $v.Patch }}}} {{{{ $v.Prerelease }}}} {{{{ $v.Metadata }}}} {{{{ $v.Original }}}}'
-        )
+        yield Asked(f'{{{{ $v := semver "{version}" }}}}{{{{ $v }}}} {parts}')
     for constraint, version in product(CONSTRAINTS, SEMVERS[:13]):
         yield Asked(f'{{{{ semverCompare "{constraint}" "{version}" }}}}')
 

@@ -8,8 +8,8 @@ import ipaddress
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from datetime import UTC as PYTHON_UTC
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.core.templates.go.functions import Function, GoError, go_function
@@ -38,7 +38,8 @@ CERTIFICATE = struct_type("sprig.certificate", Field("Cert", STRING), Field("Key
 TYPES_BY_NAME["sprig.certificate"] = CERTIFICATE
 
 _PEM = re.compile(
-    r"^-----BEGIN ([^\n]*?)-----[ \t]*\r?\n(.*?)^-----END \1-----[ \t]*\r?$", re.DOTALL | re.MULTILINE
+    r"^-----BEGIN ([^\n]*?)-----[ \t]*\r?\n(.*?)^-----END \1-----[ \t]*\r?$",
+    re.DOTALL | re.MULTILINE,
 )
 _RSA_BITS = 2048
 _RSA_BITS_OF_A_KEY = 4096
@@ -56,7 +57,7 @@ def _pem_block(text: str) -> tuple[str, bytes] | None:
 
 
 def _key_pem(key: Any, *, is_modern: bool = False) -> str:
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - large, seldom needed
+    from cryptography.hazmat.primitives import serialization
 
     formats = serialization.PrivateFormat
     return from_bytes(
@@ -69,7 +70,7 @@ def _key_pem(key: Any, *, is_modern: bool = False) -> str:
 
 
 def _generate_key(kind: str, *, knows_ed25519: bool) -> str:
-    from cryptography.hazmat.primitives.asymmetric import (  # noqa: PLC0415 - large, seldom needed
+    from cryptography.hazmat.primitives.asymmetric import (
         dsa,
         ec,
         ed25519,
@@ -141,15 +142,13 @@ def _issue(
     context: Context, request: _Request, key: Any, issuer: _Issuer | None, *, is_modern: bool
 ) -> Struct:
     """A certificate over `key`, signed by `issuer`; by itself where there is none."""
-    from cryptography import x509  # noqa: PLC0415 - large, seldom needed
-    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 - as above
-    from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - as above
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
 
     addresses = _addresses([] if is_nil(request.addresses) else request.addresses, context)
     names = _names([] if is_nil(request.names) else request.names, context)
-    start = datetime.fromtimestamp(
-        context.effects.now().unix_nanoseconds // SECOND, PYTHON_UTC
-    )
+    start = datetime.fromtimestamp(context.effects.now().unix_nanoseconds // SECOND, PYTHON_UTC)
     subject = _subject(request.common_name)
     public = key.public_key()
     signing_key = issuer.key if issuer else key
@@ -165,9 +164,7 @@ def _issue(
         )
         for extension, is_critical in _extensions(request, addresses, names, public, issuer):
             builder = builder.add_extension(extension, critical=is_critical)
-        algorithm = (
-            None if isinstance(signing_key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
-        )
+        algorithm = None if isinstance(signing_key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
         certificate = builder.sign(signing_key, algorithm)
     except (ValueError, TypeError, OverflowError) as error:
         raise GoError(f"error creating certificate: {error}") from error
@@ -181,7 +178,7 @@ def _issue(
 
 
 def _subject(common_name: str) -> x509.Name:
-    from cryptography import x509  # noqa: PLC0415 - large, seldom needed
+    from cryptography import x509
 
     if not common_name:
         return x509.Name([])
@@ -192,7 +189,8 @@ def _subject(common_name: str) -> x509.Name:
 def _extensions(
     request: _Request, addresses: list[Any], names: list[str], public: Any, issuer: _Issuer | None
 ) -> list[tuple[Any, bool]]:
-    from cryptography import x509  # noqa: PLC0415 - large, seldom needed
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID
 
     usage = x509.KeyUsage(
         digital_signature=True,
@@ -205,7 +203,7 @@ def _extensions(
         encipher_only=False,
         decipher_only=False,
     )
-    purposes = [x509.ExtendedKeyUsageOID.SERVER_AUTH, x509.ExtendedKeyUsageOID.CLIENT_AUTH]
+    purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     found: list[tuple[Any, bool]] = [
         (usage, True),
         (x509.ExtendedKeyUsage(purposes), False),
@@ -231,7 +229,7 @@ def _extensions(
 
 
 def _load_certificate(der: bytes, where: str) -> x509.Certificate:
-    from cryptography import x509  # noqa: PLC0415 - large, seldom needed
+    from cryptography import x509
 
     try:
         return x509.load_der_x509_certificate(der)
@@ -243,8 +241,8 @@ def _load_certificate(der: bytes, where: str) -> x509.Certificate:
 
 def _load_rsa_key(der: bytes, complaint: str) -> Any:
     """A key in the form of old (PKCS #1); other kinds are refused."""
-    from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415 - large, seldom needed
-    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - as above
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from cryptography.hazmat.primitives.serialization import (
         load_der_private_key,
     )
 
@@ -265,7 +263,7 @@ _ASN1 = "asn1: structure error: tags don't match"
 
 def _load_any_key(text: str) -> Any:
     """A key in any form that says in its first line what it is."""
-    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - large, seldom needed
+    from cryptography.hazmat.primitives.serialization import (
         load_pem_private_key,
     )
 
@@ -342,13 +340,13 @@ def _load_old_signer_key(text: str) -> Any:
 
 
 def _new_rsa_key() -> Any:
-    from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415 - large, seldom needed
+    from cryptography.hazmat.primitives.asymmetric import rsa
 
     return rsa.generate_private_key(65537, _RSA_BITS)
 
 
 def _given_key(text: str) -> tuple[Any, bool]:
-    from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - large, seldom needed
+    from cryptography.hazmat.primitives.asymmetric import ed25519
 
     try:
         key = _load_any_key(text)
@@ -389,7 +387,7 @@ def self_signed(
 
 
 @_declare(f"{_SELF_SIGNED}, string")
-def self_signed_with_key(  # noqa: PLR0913 - a template gives them by place
+def self_signed_with_key(
     context: Context,
     common_name: str,
     addresses: list[Value],
@@ -403,7 +401,7 @@ def self_signed_with_key(  # noqa: PLR0913 - a template gives them by place
 
 
 def _signed(load_signer_key: Callable[[str], Any]) -> Function:
-    def sign(  # noqa: PLR0913 - a template gives them by place
+    def sign(
         context: Context,
         common_name: str,
         addresses: list[Value],
@@ -419,7 +417,7 @@ def _signed(load_signer_key: Callable[[str], Any]) -> Function:
 
 
 @_declare(f"{_SIGNED}, string")
-def signed_with_key(  # noqa: PLR0913 - a template gives them by place
+def signed_with_key(
     context: Context,
     common_name: str,
     addresses: list[Value],

@@ -20,14 +20,14 @@ def _key_of(password: str) -> bytes:
 
 def _cipher(password: str, start: bytes) -> object:
     # Loaded where it is needed: the library is large, and few templates encrypt.
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     return Cipher(algorithms.AES(_key_of(password)), modes.CBC(start))
 
 
 @go_function("func(string, string) (string, error)", context=True)
 def encrypt_aes(context: Context, password: str, text: str) -> str:
-    from cryptography.hazmat.primitives.ciphers import Cipher  # noqa: PLC0415 - as above
+    from cryptography.hazmat.primitives.ciphers import Cipher
 
     if not text:
         return ""
@@ -43,7 +43,7 @@ def encrypt_aes(context: Context, password: str, text: str) -> str:
 
 @go_function("func(string, string) (string, error)")
 def decrypt_aes(password: str, text: str) -> str:
-    from cryptography.hazmat.primitives.ciphers import Cipher  # noqa: PLC0415 - as above
+    from cryptography.hazmat.primitives.ciphers import Cipher
 
     if not text:
         return ""
@@ -96,10 +96,26 @@ def no_htpasswd(*_: str) -> str:
 _FORMS = {
     "maximum": ("anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"),
     "long": (
-        "CvcvnoCvcvCvcv", "CvcvCvcvnoCvcv", "CvcvCvcvCvcvno", "CvccnoCvcvCvcv", "CvccCvcvnoCvcv",
-        "CvccCvcvCvcvno", "CvcvnoCvccCvcv", "CvcvCvccnoCvcv", "CvcvCvccCvcvno", "CvcvnoCvcvCvcc",
-        "CvcvCvcvnoCvcc", "CvcvCvcvCvccno", "CvccnoCvccCvcv", "CvccCvccnoCvcv", "CvccCvccCvcvno",
-        "CvcvnoCvccCvcc", "CvcvCvccnoCvcc", "CvcvCvccCvccno", "CvccnoCvcvCvcc", "CvccCvcvnoCvcc",
+        "CvcvnoCvcvCvcv",
+        "CvcvCvcvnoCvcv",
+        "CvcvCvcvCvcvno",
+        "CvccnoCvcvCvcv",
+        "CvccCvcvnoCvcv",
+        "CvccCvcvCvcvno",
+        "CvcvnoCvccCvcv",
+        "CvcvCvccnoCvcv",
+        "CvcvCvccCvcvno",
+        "CvcvnoCvcvCvcc",
+        "CvcvCvcvnoCvcc",
+        "CvcvCvcvCvccno",
+        "CvccnoCvccCvcv",
+        "CvccCvccnoCvcv",
+        "CvccCvccCvcvno",
+        "CvcvnoCvccCvcc",
+        "CvcvCvccnoCvcc",
+        "CvcvCvccCvccno",
+        "CvccnoCvcvCvcc",
+        "CvccCvcvnoCvcc",
         "CvccCvcvCvccno",
     ),
     "medium": ("CvcnoCvc", "CvcCvcno"),
@@ -156,17 +172,16 @@ _BCRYPT_ALPHABET = str.maketrans(
 
 
 def _bcrypt(context: Context, password: str) -> str:
-    import bcrypt  # noqa: PLC0415 - loaded where it is needed, as the ciphers are
+    import bcrypt
 
     data = to_bytes(password)
     if len(data) > 72:
-        return (
-            "failed to encrypt string with bcrypt: "
-            "bcrypt: password length exceeds 72 bytes"
-        )
+        return "failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes"
     salt = encode_base64(context.effects.random_bytes(16)).translate(_BCRYPT_ALPHABET)
-    return bcrypt.hashpw(data, f"$2b$10${salt[:22]}".encode()).decode("ascii").replace(
-        "$2b$", "$2a$", 1
+    return (
+        bcrypt.hashpw(data, f"$2b$10${salt[:22]}".encode())
+        .decode("ascii")
+        .replace("$2b$", "$2a$", 1)
     )
 
 

@@ -19,7 +19,7 @@ def coalesce(*values: Value) -> Value:
 
 
 @go_function("func(interface{}, interface{}, bool) interface{}")
-def ternary(yes: Value, no: Value, which: bool) -> Value:  # noqa: FBT001 - a template gives it by place
+def ternary(yes: Value, no: Value, which: bool) -> Value:
     return yes if which else no
 
 

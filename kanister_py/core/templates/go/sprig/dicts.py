@@ -26,7 +26,9 @@ def make_dict(context: Context, *pairs: Value) -> Map:
     """Keys and values in turn; a key without a value gets an empty text."""
     made: Map = {}
     for position in range(0, len(pairs), 2):
-        made[text_of(pairs[position], context)] = pairs[position + 1] if position + 1 < len(pairs) else ""
+        made[text_of(pairs[position], context)] = (
+            pairs[position + 1] if position + 1 < len(pairs) else ""
+        )
     return made
 
 

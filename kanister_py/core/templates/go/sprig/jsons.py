@@ -177,9 +177,8 @@ def struct_members(value: Struct) -> list[tuple[str, Value]]:
         if field.embedded and not name:
             inner = value.value_of(field)
             if isinstance(inner, Struct):
-                for inner_name, each in struct_members(inner):
-                    if inner_name not in own:
-                        members[inner_name] = each
+                inner_members = struct_members(inner)
+                members |= {key: each for key, each in inner_members if key not in own}
             continue
         if not field.is_exported:
             continue
@@ -280,11 +279,9 @@ class _Decoder:
         raise self._invalid(where)
 
     def _literal(self, word: str, value: Value) -> Value:
-        for position, wanted in enumerate(word):
+        for wanted in word:
             if self.text[self.at : self.at + 1] != wanted:
-                raise self._invalid(
-                    f"in literal {word} (expecting '{wanted}')", may_be_space=False
-                )
+                raise self._invalid(f"in literal {word} (expecting '{wanted}')", may_be_space=False)
             self.at += 1
         return value
 

@@ -39,7 +39,7 @@ class Expression:
 
     def __init__(self, pattern: str) -> None:
         # Loaded where it is needed: most templates have no regular expressions.
-        import re2  # noqa: PLC0415
+        import re2
 
         options = re2.Options()
         options.log_errors = False

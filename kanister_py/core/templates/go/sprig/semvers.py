@@ -56,8 +56,10 @@ class SemanticVersion:
 
     def go_string(self) -> str:
         text = f"{self.major}.{self.minor}.{self.patch}"
-        return text + (f"-{self.pre}" if self.pre else "") + (
-            f"+{self.metadata}" if self.metadata else ""
+        return (
+            text
+            + (f"-{self.pre}" if self.pre else "")
+            + (f"+{self.metadata}" if self.metadata else "")
         )
 
     def compare(self, other: SemanticVersion) -> int:

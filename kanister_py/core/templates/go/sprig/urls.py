@@ -24,9 +24,7 @@ _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
 def escape(text: str, allowed: frozenset[int]) -> str:
-    return "".join(
-        chr(byte) if byte in allowed else f"%{byte:02X}" for byte in to_bytes(text)
-    )
+    return "".join(chr(byte) if byte in allowed else f"%{byte:02X}" for byte in to_bytes(text))
 
 
 def unescape(text: str, allowed: frozenset[int] | None = None, *, is_zone: bool = False) -> str:

@@ -41,7 +41,7 @@ def lower(text: str) -> str:
 
 
 def title(text: str) -> str:
-    """Upper-case the first letter of each word, where anything but letters and digits parts words."""
+    """Upper-case the first letter of each word; letters, digits and `_` make words."""
     made = []
     before = " "
     for char in runes(text):
@@ -306,51 +306,68 @@ _NONE, _NUMBER, _UPPER, _ALPHABET, _JOINT, _PUNCTUATION, _OTHER = range(7)
 
 def delimited(text: str, joint: str) -> str:
     """snake_case or kebab-case: numbers belong to the word before them where they can."""
-    made: list[str] = []
-    word_kind, word, rest = _next_word(text)
+    return _Delimited(text, joint).text()
 
-    def write(kind: int, word: str) -> None:
+
+class _Delimited:
+    """Walks a text word by word; a joint is set where the kind of word says so."""
+
+    def __init__(self, text: str, joint: str) -> None:
+        self.joint = joint
+        self.made: list[str] = []
+        self.kind, self.word, self.rest = _next_word(text)
+
+    def text(self) -> str:
+        while self.rest:
+            if self.kind != _JOINT:
+                self._write(self.kind, self.word)
+            before, last = self.kind, self.word
+            self._advance()
+            if before == _NUMBER:
+                self._write_while_joined()
+            elif before == _JOINT:
+                self._write(before, last)
+            elif before != _PUNCTUATION:
+                self._write_number_behind_word()
+        self._write(self.kind, self.word)
+        return "".join(self.made)
+
+    def _advance(self) -> None:
+        self.kind, self.word, self.rest = _next_word(self.rest)
+
+    def _write(self, kind: int, word: str) -> None:
         if kind in (_UPPER, _JOINT):
+            joint = self.joint
             word = "".join(joint if _is_joint(char) else lower_rune(char) for char in runes(word))
-        made.append(word)
+        self.made.append(word)
 
-    def write_while_joined() -> None:
-        nonlocal word_kind, word, rest
-        while word_kind in (_ALPHABET, _NUMBER):
-            write(word_kind, word)
-            word_kind, word, rest = _next_word(rest)
-        if word_kind not in (_NONE, _PUNCTUATION, _JOINT):
-            made.append(joint)
+    def _join(self, *not_before: int) -> None:
+        if self.kind not in (_PUNCTUATION, _JOINT, *not_before):
+            self.made.append(self.joint)
 
-    while rest:
-        if word_kind != _JOINT:
-            write(word_kind, word)
-        before, last = word_kind, word
-        word_kind, word, rest = _next_word(rest)
-        if before == _NUMBER:
-            write_while_joined()
-        elif before == _JOINT:
-            write(before, last)
-        elif before == _PUNCTUATION:
-            pass
-        elif word_kind != _NUMBER:
-            if word_kind not in (_JOINT, _PUNCTUATION):
-                made.append(joint)
-        elif rest:
-            last = word
-            word_kind, word, rest = _next_word(rest)
-            if word_kind != _ALPHABET:
-                # A number before a new word is the end of the old one: Bld4Floor is bld4_floor.
-                write(_NUMBER, last)
-                if word_kind not in (_JOINT, _PUNCTUATION):
-                    made.append(joint)
-            else:
-                # A number with small letters behind it is a word: HTTP2xx is http_2xx.
-                made.append(joint)
-                write(_NUMBER, last)
-                write_while_joined()
-    write(word_kind, word)
-    return "".join(made)
+    def _write_while_joined(self) -> None:
+        while self.kind in (_ALPHABET, _NUMBER):
+            self._write(self.kind, self.word)
+            self._advance()
+        self._join(_NONE)
+
+    def _write_number_behind_word(self) -> None:
+        if self.kind != _NUMBER:
+            self._join()
+            return
+        if not self.rest:
+            return
+        number = self.word
+        self._advance()
+        if self.kind != _ALPHABET:
+            # A number before a new word is the end of the old one: Bld4Floor is bld4_floor.
+            self._write(_NUMBER, number)
+            self._join()
+        else:
+            # A number with small letters behind it is a word: HTTP2xx is http_2xx.
+            self.made.append(self.joint)
+            self._write(_NUMBER, number)
+            self._write_while_joined()
 
 
 def _next_word(text: str) -> tuple[int, str, str]:

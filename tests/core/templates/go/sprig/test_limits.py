@@ -1,0 +1,62 @@
+"""A template that grows without end is stopped, whichever function it grows with."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from kanister_py.core.errors import KanisterError, TemplateLimitExceeded
+from kanister_py.core.templates.go.sprig import BLUEPRINT_FUNCTIONS
+from tests.core.templates.go.oracle_record import render
+
+DOUBLED = "{{ $x := dict }}{{ range until 60 }}{{ $x = dict `a` $x `b` $x }}{{ end }}"
+LONG = "{{ $s := repeat 1000000 `ab` }}"
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ repeat 1000000000000 `a` }}",
+        "{{ until 1000000000000 | len }}",
+        "{{ untilStep 0 1000000000000 1 | len }}",
+        "{{ seq 1000000000000 }}",
+        "{{ randAlpha 1000000000000 }}",
+        "{{ randBytes 1000000000000 }}",
+        "{{ indent 1000000000000 `a` }}",
+        LONG + "{{ replace `a` $s $s }}",
+        LONG + "{{ regexReplaceAll `a` $s $s }}",
+        LONG + "{{ join $s (splitList `` $s) }}",
+        LONG + "{{ wrapWith 1 $s $s }}",
+        DOUBLED + "{{ toJson $x }}",
+        DOUBLED + "{{ toPrettyJson $x }}",
+        DOUBLED + "{{ deepCopy $x | len }}",
+        DOUBLED + "{{ quote $x }}",
+        DOUBLED + "{{ toString $x | len }}",
+        DOUBLED + "{{ deepEqual $x (deepCopy $x) }}",
+        "{{ $l := list 1 }}{{ range until 60 }}{{ $l = concat $l $l }}{{ end }}{{ len $l }}",
+        "{{ $s := `ab` }}{{ range until 60 }}{{ $s = print $s $s }}{{ end }}{{ len $s }}",
+    ],
+)
+def test_a_bomb_is_stopped_soon(template: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(TemplateLimitExceeded):
+        render(template, "map", BLUEPRINT_FUNCTIONS)
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize("call", ["deepCopy $d", "deepEqual $d $e", "merge $d $e", "mustToJson $d"])
+def test_a_dictionary_that_contains_itself_is_an_error(call: str) -> None:
+    template = (
+        "{{ $d := dict }}{{ $_ := set $d `self` $d }}"
+        "{{ $e := dict }}{{ $_ := set $e `self` $e }}{{ " + call + " | toJson }}"
+    )
+    with pytest.raises(KanisterError):
+        render(template, "map", BLUEPRINT_FUNCTIONS)
+
+
+def test_a_hostile_expression_takes_linear_time() -> None:
+    template = "{{ regexMatch `^(a+)+$` (print (repeat 100000 `a`) `!`) }}"
+    started = time.monotonic()
+    assert render(template, "map", BLUEPRINT_FUNCTIONS) == "false"
+    assert time.monotonic() - started < 5
