@@ -553,8 +553,8 @@ def test_a_pod_that_ran_when_its_run_died_is_told_as_lost_and_not_run_twice(
         assert terminated(lost)["exitCode"] == 137
         assert not (lost["status"]["containerStatuses"][0]["ready"])
         # One that may be restarted is.
-        wait_for(cluster, PODS, "service", in_phase("Running"))
         start(cluster, pod("new", "exec sleep 1000"))
+        wait_for(cluster, PODS, "service", in_phase("Running"))
         assert exec_in(cluster, "service", "true")[0] == 0
 
 

@@ -96,8 +96,10 @@ def test_a_deployment_stands_up_and_commands_go_into_its_pods(cluster: Cluster) 
 def test_a_deployment_is_scaled_to_nothing_and_back(cluster: Cluster) -> None:
     cluster.create(workload("Deployment", "web", "exec sleep 1000"))
     wait_for(cluster, DEPLOYMENTS, "web", has_ready(1))
+    (name,) = pods_of(cluster, "web")
     cluster.scale(DEPLOYMENTS, "web", 0, namespace=NAMESPACE)
     wait_for(cluster, DEPLOYMENTS, "web", has_ready(0))
+    wait_gone(cluster, PODS, name)
     assert pods_of(cluster, "web") == []
     cluster.scale(DEPLOYMENTS, "web", 3, namespace=NAMESPACE)
     wait_for(cluster, DEPLOYMENTS, "web", has_ready(3))
@@ -153,6 +155,7 @@ def test_a_stateful_set_keeps_the_data_of_each_of_its_pods(cluster: Cluster) -> 
         wait_for(cluster, PERSISTENT_VOLUME_CLAIMS, name, in_phase("Bound"))
     cluster.scale(STATEFUL_SETS, "db", 0, namespace=NAMESPACE)
     wait_for(cluster, STATEFUL_SETS, "db", has_ready(0))
+    wait_gone(cluster, PODS, "db-0")
     assert pods_of(cluster, "db") == []
     cluster.scale(STATEFUL_SETS, "db", 2, namespace=NAMESPACE)
     wait_for(cluster, STATEFUL_SETS, "db", has_ready(2))

@@ -189,6 +189,9 @@ class ProcessNode:
             # It ran in a process of ours that is gone, and may not run twice.
             self._write(pod, _lost(status))
             return
+        if status.get("startTime"):
+            # Nobody shall take it for running before it does again.
+            self._write(pod, {**status, "phase": "Pending", "conditions": []})
         self._uids[metadata["namespace"], metadata["name"]] = metadata["uid"]
         self._runner.start(pod, self._sources, lambda status: self._write(pod, status))
 
