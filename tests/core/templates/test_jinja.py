@@ -101,6 +101,7 @@ def test_a_template_reads_the_params(say: Say, template: str, want: str) -> None
     ("template", "want"),
     [
         pytest.param("{{ 'hi' | b64enc }}", "aGk=", id="base64"),
+        pytest.param("{{ 5 | b64enc }}", "NQ==", id="base64 of a number"),
         pytest.param("{{ 'aGk=' | b64dec }}", "hi", id="base64 back"),
         pytest.param("{{ Secrets.login.Data.user | b64enc }}", "YWRtaW4=", id="base64 of a secret"),
         pytest.param("{{ 'a\"b' | quote }}", '"a\\"b"', id="quotes"),
@@ -309,6 +310,13 @@ def test_a_bomb_is_defused(say: Say, template: str) -> None:
 def test_what_could_be_compared_without_end_is_no_key(say: Say) -> None:
     with pytest.raises(TemplateExecError):
         say("{% set pair = {'a': 1}.items() | first %}{{ {pair: pair} }}")
+
+
+def test_the_rest_of_a_macros_values_is_no_key(say: Say) -> None:
+    text = "{% macro m() %}{{ varargs | length }}{{ {varargs: 1} }}{% endmacro %}{{ m(1, 2) }}"
+    with pytest.raises(TemplateExecError):
+        say(text)
+    assert say(text.replace("{varargs: 1}", "varargs")) == "2[1,2]"
 
 
 def test_limits_are_those_that_were_handed_in(params: Params) -> None:

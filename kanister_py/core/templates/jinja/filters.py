@@ -250,7 +250,7 @@ def _called(meter: Meter, name: str, function: Function, args: tuple[Any, ...]) 
         raise TemplateRuntimeError(f"{name} wants {len(params)} values, found {len(args)}")
     for each in args:
         meter.weigh(each)
-    given = [_typed(name, param, each) for param, each in zip(params, args, strict=True)]
+    given = [_typed(meter, name, param, each) for param, each in zip(params, args, strict=True)]
     if function.wants_context:
         given = [meter, *given]
     return function.call(*given)
@@ -266,7 +266,9 @@ _PYTHON_KINDS: Mapping[Kind, tuple[type, ...]] = {
 }
 
 
-def _typed(name: str, param: GoType, value: Any) -> Any:
+def _typed(meter: Meter, name: str, param: GoType, value: Any) -> Any:
+    if param.kind is Kind.STRING and isinstance(value, int | float):
+        return text_of(meter, value)
     kinds = _PYTHON_KINDS.get(param.kind, (object,) if param.kind is Kind.INTERFACE else (int,))
     if not isinstance(value, kinds):
         raise TemplateRuntimeError(f"{name} does not take {name_of(value)}")
@@ -286,7 +288,7 @@ def _piped(name: str) -> Callable[..., Any]:
     return call
 
 
-# These take a text: a number is turned into one first, as it is when it is printed.
+# A number before one that wants a text counts as the text it prints as.
 _PIPED = (
     "abbrev",
     "adler32sum",

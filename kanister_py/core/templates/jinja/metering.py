@@ -144,6 +144,7 @@ def name_of(value: Any) -> str:
         (LoopContext, "a loop"),
         (Method | Callee, "a function"),
         (Time, "a time"),
+        (range, "a range"),
         (Namespace, "a namespace"),
         (Undefined, "something undefined"),
     )

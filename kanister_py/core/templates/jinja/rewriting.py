@@ -45,6 +45,7 @@ class Rewriter(NodeTransformer):
             nodes.Compare: self._compare,
             nodes.Getitem: self._getitem,
             nodes.Tuple: self._tuple,
+            nodes.Name: self._name,
             **dict.fromkeys(_REFUSED, self._refuse),
         }
 
@@ -102,6 +103,11 @@ class Rewriter(NodeTransformer):
         # Lists, not tuples: what cannot be a key cannot make looking one up expensive.
         return node if node.ctx == "store" else nodes.List(node.items, lineno=node.lineno)
 
+    def _name(self, node: nodes.Name) -> nodes.Node:
+        # The one tuple that Jinja2 makes itself.
+        is_tuple = node.name == "varargs" and node.ctx == "load"
+        return _through("__listed", node) if is_tuple else node
+
 
 def _weight_of(node: nodes.Node) -> int:
     return sum(1 for _ in node.find_all(nodes.Node))
@@ -140,6 +146,10 @@ def _weighed(context: BlueprintContext, value: Any) -> Any:
     return value
 
 
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
 @pass_context
 def _looked_in(context: BlueprintContext, value: Any) -> Any:
     if isinstance(value, MapView):
@@ -162,6 +172,7 @@ SCALES: Mapping[str, Callable[..., Any]] = {
     "__joined": _joined,
     "__weighed": _weighed,
     "__looked_in": _looked_in,
+    "__listed": _listed,
     "__sliceable": _sliceable,
 }
 
