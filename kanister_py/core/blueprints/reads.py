@@ -77,8 +77,14 @@ COMMON_NAMES: Final = frozenset(
 )
 
 
+# The parser asks whether these are functions, at every template; they are not.
+UNCALLED_NAMES: Final = frozenset({"break", "continue"})
+
+
 class _Names(Container[str]):
     def __contains__(self, name: object) -> bool:
+        if name in UNCALLED_NAMES:
+            return False
         return name in COMMON_NAMES or name in BUILTINS or name in blueprint_functions()
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.blueprints.reads import COMMON_NAMES, ROOTS, reads_of
+from kanister_py.core.blueprints.reads import COMMON_NAMES, ROOTS, UNCALLED_NAMES, reads_of
 from kanister_py.core.errors import TemplateError
 from kanister_py.core.templates.engines import Engine, blueprint_functions
 from kanister_py.core.templates.params import ROOT_NAMES
@@ -84,3 +84,4 @@ def test_the_roots_are_what_templates_really_see() -> None:
 
 def test_the_common_names_are_functions() -> None:
     assert all(name in blueprint_functions() for name in COMMON_NAMES)
+    assert not any(name in blueprint_functions() for name in UNCALLED_NAMES)
