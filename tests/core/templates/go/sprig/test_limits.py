@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from kanister_py.core.errors import KanisterError, TemplateLimitExceeded
+from kanister_py.core.templates.go.limits import Limits
 from kanister_py.core.templates.go.sprig import BLUEPRINT_FUNCTIONS
+from kanister_py.core.templates.go.template import compile_template
+from tests.core.templates.go.oracle_data import effects_at
 from tests.core.templates.go.oracle_record import render
 
 DOUBLED = "{{ $x := dict }}{{ range until 60 }}{{ $x = dict `a` $x `b` $x }}{{ end }}"
@@ -38,11 +39,10 @@ LONG = "{{ $s := repeat 1000000 `ab` }}"
         "{{ $s := `ab` }}{{ range until 60 }}{{ $s = print $s $s }}{{ end }}{{ len $s }}",
     ],
 )
-def test_a_bomb_is_stopped_soon(template: str) -> None:
-    started = time.monotonic()
+def test_a_bomb_is_stopped(template: str) -> None:
+    compiled = compile_template(template, BLUEPRINT_FUNCTIONS)
     with pytest.raises(TemplateLimitExceeded):
-        render(template, "map", BLUEPRINT_FUNCTIONS)
-    assert time.monotonic() - started < 20
+        compiled.execute(None, effects_at(""), Limits(steps=100_000, size=4_000_000))
 
 
 @pytest.mark.parametrize("call", ["deepCopy $d", "deepEqual $d $e", "merge $d $e", "mustToJson $d"])
@@ -55,8 +55,6 @@ def test_a_dictionary_that_contains_itself_is_an_error(call: str) -> None:
         render(template, "map", BLUEPRINT_FUNCTIONS)
 
 
-def test_a_hostile_expression_takes_linear_time() -> None:
+def test_an_expression_that_would_backtrack_for_ever_ends() -> None:
     template = "{{ regexMatch `^(a+)+$` (print (repeat 100000 `a`) `!`) }}"
-    started = time.monotonic()
     assert render(template, "map", BLUEPRINT_FUNCTIONS) == "false"
-    assert time.monotonic() - started < 5
