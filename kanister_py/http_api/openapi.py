@@ -152,11 +152,12 @@ def _function_paths(names: list[str], versions: list[tuple[str, str]]) -> dict[s
 
 
 _NAME = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": r"^[0-9A-Za-z.-]+$"}
+_NUMBER = r"(0|[1-9]\d*)"
+_WORD = r"(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)"
 _ASKED_VERSION = {
     "type": "string",
-    "minLength": 5,
-    "maxLength": 134,
-    "pattern": r"^[0-9A-Za-z.-]+$",
+    "maxLength": 128,
+    "pattern": (rf"^v?{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-{_WORD}(\.{_WORD})*)?(\.json|\.yaml)?$"),
 }
 _WHICH_NAME = "A function; .json or .yaml at the end asks for that form"
 _WHICH_VERSION = (
@@ -301,7 +302,6 @@ def _operation(
         headers = dict(fine["headers"].items())
         responses["304"] = {"description": "As the client has it already", "headers": headers}
     if negotiated:
-        parameters.append({"$ref": "#/components/parameters/Accept"})
         responses["406"] = _problem("Neither JSON nor YAML is accepted")
     return {
         "operationId": name,
@@ -337,12 +337,6 @@ _PARAMETERS = {
         "name": "If-None-Match",
         "in": "header",
         "description": "ETags that the client has; `*` for any",
-        "schema": _TEXT,
-    },
-    "Accept": {
-        "name": "Accept",
-        "in": "header",
-        "description": "application/json or application/yaml, with qualities",
         "schema": _TEXT,
     },
 }

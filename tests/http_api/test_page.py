@@ -187,7 +187,9 @@ def test_a_screen_reader_finds_landmarks_and_names(window: Browser, sample: str)
     assert ("navigation", "Functions") in named
     assert ("searchbox", "Search functions, arguments and versions") in named
     assert ("article", "Notify") in named
-    assert not [role for role, name in named if role in ("button", "link", "searchbox") and not name]
+    assert not [
+        role for role, name in named if role in ("button", "link", "searchbox") and not name
+    ]
 
 
 def test_without_javascript_everything_can_be_read(window: Browser, sample: str) -> None:
