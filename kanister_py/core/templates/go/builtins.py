@@ -204,7 +204,7 @@ def or_(*values: Value) -> Value:
 
 
 @go_function("func(reflect.Value, ...reflect.Value) (reflect.Value, error)")
-def call(function: Value, *args: Value) -> Value:
+def call(_function: Value, *_args: Value) -> Value:
     raise GoError("call is the evaluator's")  # pragma: no cover - never reached
 
 

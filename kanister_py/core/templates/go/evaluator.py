@@ -200,7 +200,7 @@ class _Compiler:
     def failing(self, node: Node, why: str) -> Eval:
         """A closure for what can only fail, and in Go does so when it is reached."""
 
-        def fail(frame: Frame) -> NoReturn:
+        def fail(_: Frame) -> NoReturn:
             raise self.error(node, why)
 
         return fail
@@ -250,7 +250,7 @@ class _Compiler:
             return self.invocation(node)
         assert isinstance(node, Break | Continue)
         jump = _BREAK if type(node) is Break else _CONTINUE
-        return lambda frame: jump
+        return lambda _: jump
 
     def action(self, node: Action) -> Step:
         pipe = node.pipe
@@ -482,7 +482,7 @@ class _Compiler:
         if len(slots) == 1 and slots[0] not in self.doubtful:
             only = slots[0]
 
-            def put(frame: Frame, value: Value, is_boxed: bool) -> None:  # noqa: FBT001 - hot
+            def put(frame: Frame, value: Value, is_boxed: bool) -> None:
                 frame.variables[only] = value
                 if is_boxed:
                     frame.boxed.add(only)
@@ -492,13 +492,13 @@ class _Compiler:
             return put
         is_declaration = not pipe.is_assignment
 
-        def put_first(frame: Frame, value: Value, is_boxed: bool) -> None:  # noqa: FBT001 - as above
+        def put_first(frame: Frame, value: Value, is_boxed: bool) -> None:
             for slot in slots:
                 if is_declaration or frame.variables[slot] is not _UNDEFINED:
                     frame.variables[slot] = value
                     (frame.boxed.add if is_boxed else frame.boxed.discard)(slot)
                     return
-            raise self.error(self.last_of_commands(pipe, frame), f"undefined variable: {name}")
+            raise self.error(self.last_of(pipe, frame), f"undefined variable: {name}")
 
         return put_first
 
@@ -551,7 +551,7 @@ class _Compiler:
         args = command.args
         first = args[0]
         kind = type(first)
-        if kind is Field or kind is Variable or kind is Chain:  # noqa: PLR1714 - hot
+        if kind is Field or kind is Variable or kind is Chain:
             if len(args) == 1:
                 return self.operand(first)
             return self.chain_call(first, args[1:], None)
@@ -576,7 +576,7 @@ class _Compiler:
         ):
             return self.fed_chain_call(first, command.args[1:], before)
 
-        def fail(frame: Frame, value: Value) -> NoReturn:
+        def fail(frame: Frame, _: Value) -> NoReturn:
             at = self.last_of(before, frame) if type(first) is Pipe else first
             raise self.error(at, f"can't give argument to non-function {first}")
 
@@ -638,7 +638,7 @@ class _Compiler:
 
     # Fields
 
-    def field(self, node: Field) -> Eval:
+    def field(self, node: Field) -> Eval:  # noqa: C901 - a closure for each length: fields are hot
         names = node.names
         walk = self.walk
 
@@ -704,12 +704,12 @@ class _Compiler:
 
         return chained
 
-    def walk(  # noqa: PLR0913 - the state of one walk
+    def walk(
         self,
         node: Node,
         names: Sequence[str],
         value: Value,
-        is_boxed: bool,  # noqa: FBT001 - hot, and only called here
+        is_boxed: bool,
         frame: Frame,
         call: Callable[[str, Function, Value], Value] | None = None,
     ) -> tuple[Value, bool]:
@@ -837,7 +837,7 @@ class _Compiler:
         return run
 
     def _not_a_function(self, node: Node) -> Feed:
-        def fail(frame: Frame, value: Value) -> NoReturn:
+        def fail(_frame: Frame, _value: Value) -> NoReturn:
             raise self.error(node, f"can't give argument to non-function {node}")
 
         return fail
@@ -850,7 +850,7 @@ class _Compiler:
         wrong = _wrong_number(name, method, given, len(args))
         if wrong:
 
-            def refuse(frame: Frame, pair: Value) -> NoReturn:
+            def refuse(_frame: Frame, _pair: Value) -> NoReturn:
                 raise self.error(node, wrong)
 
             return refuse
@@ -903,7 +903,9 @@ class _Compiler:
         evals = [self.argument(arg, _param(function, place)) for place, arg in enumerate(args)]
         return self.plain_call(at, name, function, evals)
 
-    def plain_call(self, at: Node, name: str, function: Function, evals: list[Eval]) -> Eval:
+    def plain_call(  # noqa: C901 - a closure for each number of arguments: calls are hot
+        self, at: Node, name: str, function: Function, evals: list[Eval]
+    ) -> Eval:
         call, finish = function.call, function.finish
         if function.wants_context or finish is not None or len(evals) > 3:
 
@@ -953,14 +955,14 @@ class _Compiler:
 
         return run_n
 
-    def fed_function_call(
+    def fed_function_call(  # noqa: C901 - a closure for each form: calls are hot
         self, node: Identifier, at: Command, args: list[Node], before: Command
     ) -> Feed:
         """A function that gets the value before it as its last argument."""
         name = node.name
         function = self.functions.get(name)
         if function is None:
-            special = self.fed_special_call(node, at, args, before)
+            special = self.fed_special_call(node, at, args)
             if special is not None:
                 return special
             function = BUILTINS[name]
@@ -968,7 +970,7 @@ class _Compiler:
         wrong = _wrong_number(name, function, given, len(args))
         if wrong:
             fail = self.failing(node, wrong)
-            return lambda frame, value: fail(frame)
+            return lambda frame, _: fail(frame)
         evals = [self.argument(arg, _param(function, place)) for place, arg in enumerate(args)]
         wanted = _param(function, given - 1)
         last = args[-1] if args else node
@@ -1084,9 +1086,7 @@ class _Compiler:
 
         return run
 
-    def fed_special_call(
-        self, node: Identifier, at: Command, args: list[Node], before: Command
-    ) -> Feed | None:
+    def fed_special_call(self, node: Identifier, at: Command, args: list[Node]) -> Feed | None:
         name = node.name
         if name in ("and", "or"):
             evals = [self.argument(arg, ANY) for arg in args]
@@ -1196,7 +1196,7 @@ class _Compiler:
             return self.failing(node, f"expected {expected}; found {node}")
         return _constantly(wrap(wanted, value))
 
-    def fit(  # noqa: PLR0913 - everything that Go's complaint names
+    def fit(
         self,
         value: Value,
         wanted: GoType,
@@ -1220,9 +1220,9 @@ class _Compiler:
         if is_assignable(go_type, wanted):
             return value
         if go_type.kind is Kind.POINTER and go_type.elem is not None:
+            if isinstance(value, Struct) and is_assignable(go_type.elem, wanted):
+                return value.pointed_at()
             if is_assignable(go_type.elem, wanted):
-                if isinstance(value, Struct):
-                    return value.pointed_at()
                 raise self.error(at(), f"dereference of nil pointer of type {wanted.name}")
         raise self.error(at(), f"wrong type for value; expected {wanted.name}; got {go_type.name}")
 
@@ -1274,9 +1274,6 @@ class _Compiler:
             else:
                 return node
 
-    def last_of_commands(self, pipe: Pipe, frame: Frame) -> Node:
-        return self.last_of(pipe, frame)
-
 
 _Setter = Callable[[Frame, Value, bool], None]
 _NO_VALUE = object()
@@ -1323,10 +1320,10 @@ def _dot(frame: Frame) -> Value:
 
 
 def _constantly(value: Value) -> Eval:
-    return lambda frame: value
+    return lambda _: value
 
 
-def _nil_function(*args: Value) -> NoReturn:
+def _nil_function(*_: Value) -> NoReturn:
     raise GoError("reflect.Value.Call: call of nil function")
 
 
@@ -1366,11 +1363,11 @@ def _is_hexadecimal_integer(written: str) -> bool:
 # What does a constant give where a certain kind is wanted? None: nothing.
 
 
-def _take_text(node: Node, kind: Kind) -> Value:
+def _take_text(node: Node, _: Kind) -> Value:
     return node.text if isinstance(node, String) else None
 
 
-def _take_truth(node: Node, kind: Kind) -> Value:
+def _take_truth(node: Node, _: Kind) -> Value:
     return node.is_true if isinstance(node, Bool) else None
 
 
@@ -1386,11 +1383,11 @@ def _take_uint(node: Node, kind: Kind) -> Value:
     return None
 
 
-def _take_float(node: Node, kind: Kind) -> Value:
+def _take_float(node: Node, _: Kind) -> Value:
     return node.as_float if isinstance(node, Number) else None
 
 
-def _take_complex(node: Node, kind: Kind) -> Value:
+def _take_complex(node: Node, _: Kind) -> Value:
     return node.as_complex if isinstance(node, Number) else None
 
 

@@ -147,11 +147,11 @@ _RFC3339 = re.compile(
 _RFC3339_LAYOUTS = ("2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.999999999Z07:00")
 
 
-class _Bad(Exception):  # noqa: N818 - a signal inside this module, never an error by itself
+class _Bad(Exception):
     """The text does not go on as the layout does."""
 
 
-class _Range(Exception):  # noqa: N818 - as above
+class _Range(Exception):
     """The text goes on with a number that no clock or calendar shows."""
 
 

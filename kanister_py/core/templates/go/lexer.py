@@ -135,7 +135,9 @@ def _skip_comment(text: str, at: int, append: _Append) -> int:
     return -1
 
 
-def _cut_action(text: str, at: int, append: _Append, are_loops_words: bool) -> int:  # noqa: FBT001 - hot, and only called here
+def _cut_action(  # noqa: C901, PLR0912 - one turn for each token, and turns are hot
+    text: str, at: int, append: _Append, are_loops_words: bool
+) -> int:
     """Where does the text go on after an action? -1 if it does not."""
     depth = 0
     match = _TOKEN.match

@@ -58,10 +58,10 @@ def read_int(text: str) -> int | None:
         return None
     for base, digits in zip(_BASES, found.groups()[1:], strict=True):
         if digits is not None:
-            digits = digits.replace("_", "")
-            if not digits:
+            plain = digits.replace("_", "")
+            if not plain:
                 return None
-            value = int(digits, base)
+            value = int(plain, base)
             return -value if found.group(1) == "-" else value
     return None
 

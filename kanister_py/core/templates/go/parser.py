@@ -83,7 +83,7 @@ _OPERANDS = frozenset(
         COMPLEX,
     )
 )
-_BRANCHES: dict[str, type[If] | type[With] | type[Range]] = {
+_BRANCHES: dict[str, type[If | With | Range]] = {
     "if": If,
     "with": With,
     "range": Range,
@@ -430,7 +430,7 @@ class _Parser:
             if node is not None:
                 args.append(node)
             kind, _, _, is_spaced = token = tokens[self.at]
-            if kind == CLOSE or kind == RIGHT:  # noqa: PLR1714 - two comparisons beat a set here
+            if kind in (CLOSE, RIGHT):
                 break
             if kind == PIPE:
                 self.at += 1

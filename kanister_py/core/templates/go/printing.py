@@ -221,6 +221,8 @@ class _Printer:
     def typed(self, value: Value, verb: str, depth: int) -> None:
         go_type = _type(value)
         kind = go_type.kind
+        if self._context is not None and kind in _CONTAINERS:
+            self._context.spend(_CONTAINER_STEPS)
         if kind is Kind.STRING:
             self.string(value, verb)
         elif kind in INTEGERS:
@@ -245,7 +247,7 @@ class _Printer:
 
     # Kinds
 
-    def boolean(self, value: bool, verb: str) -> None:  # noqa: FBT001 - the value itself
+    def boolean(self, value: bool, verb: str) -> None:
         if verb in "tv":
             self.pad("true" if value else "false")
         else:
@@ -391,7 +393,7 @@ class _Printer:
             items = [Uint8(each) for each in value]
             self.items(name, items, verb, depth, nil=is_nil(value))
 
-    def items(  # noqa: PLR0913 - a slice has a type, items, and may be nil
+    def items(
         self, name: str, items: Sequence[Value], verb: str, depth: int, *, nil: bool | None = None
     ) -> None:
         is_syntax = self.flags.sharp_v
@@ -457,6 +459,9 @@ class _Printer:
             self.bad_verb(verb, value)
 
 
+_CONTAINERS = frozenset((Kind.MAP, Kind.SLICE, Kind.STRUCT))
+# A list of twice the same list, of twice the same, is small to keep and endless to print.
+_CONTAINER_STEPS = 5
 _BASES = {"v": 10, "d": 10, "b": 2, "o": 8, "O": 8, "x": 16, "X": 16}
 _FORMATS = {10: "d", 2: "b", 8: "o", 16: "x"}
 # Which shape and which precision does a verb ask for?

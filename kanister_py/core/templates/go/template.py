@@ -100,3 +100,8 @@ def compile_template(
 
 
 _kept = lru_cache(maxsize=_CACHE_SIZE)(Template)
+
+
+def forget() -> None:
+    """Forget every template that was kept; what is in use goes on."""
+    _kept.cache_clear()

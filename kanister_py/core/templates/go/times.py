@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from datetime import UTC as PYTHON_UTC
 from datetime import date, datetime, timedelta, tzinfo
@@ -259,7 +258,7 @@ def days_in(year: int, month: int) -> int:
     return days_until(year, month + 1, 1) - days_until(year, month, 1)
 
 
-def make_time(  # noqa: PLR0913 - a moment has that many parts
+def make_time(
     year: int,
     month: int,
     day: int,
@@ -372,7 +371,7 @@ def _read_amount(rest: str, text: str) -> tuple[int, str]:
     part = ""
     if rest[:1] == ".":
         part, rest = _digits(rest[1:])
-    if not whole and not part or int(whole or "0") > _LONGEST:
+    if (not whole and not part) or int(whole or "0") > _LONGEST:
         raise _bad_duration("invalid duration", text)
     end = 0
     while end < len(rest) and rest[end] != "." and not "0" <= rest[end] <= "9":
@@ -432,16 +431,14 @@ def round_to(nanoseconds: int, unit: int) -> int:
     """Round half away from zero, as Duration.Round does."""
     if unit <= 0:
         return nanoseconds
-    rest = math.fmod(abs(nanoseconds), 1) if unit == 1 else abs(nanoseconds) % unit
-    down = abs(nanoseconds) - int(rest)
-    rounded = down if rest * 2 < unit else down + unit
-    return rounded if nanoseconds >= 0 else -rounded
+    down = _whole(nanoseconds, unit) * unit
+    if abs(nanoseconds - down) * 2 < unit:
+        return down
+    return down + unit if nanoseconds >= 0 else down - unit
 
 
 def _truncate(nanoseconds: int, unit: int) -> int:
-    if unit <= 0:
-        return nanoseconds
-    return nanoseconds - int(math.copysign(abs(nanoseconds) % unit, nanoseconds))
+    return nanoseconds if unit <= 0 else _whole(nanoseconds, unit) * unit
 
 
 def add_date(moment: Time, years: int, months: int, days: int) -> Time:
@@ -540,16 +537,28 @@ def _local(context: Any, moment: Time) -> Time:
     return moment.in_zone(zone)
 
 
+def _whole(nanoseconds: int, unit: int) -> int:
+    """How many whole units, cut towards zero?"""
+    whole = abs(nanoseconds) // unit
+    return whole if nanoseconds >= 0 else -whole
+
+
+def _parts(nanoseconds: int, unit: int) -> float:
+    """How many units, with their fraction? Whole and rest apart, as Go keeps them exact."""
+    whole = _whole(nanoseconds, unit)
+    return float(whole) + float(nanoseconds - whole * unit) / unit
+
+
 def _declare_duration_methods() -> None:
     table: dict[str, tuple[str, Callable[..., Any]]] = {
         "Abs": ("func() time.Duration", lambda d: Duration(min(abs(d), _LONGEST - 1))),
-        "Hours": ("func() float64", lambda d: d // HOUR + (d % HOUR) / HOUR),
-        "Microseconds": ("func() int64", lambda d: Int64(int(math.trunc(d / MICROSECOND)))),
-        "Milliseconds": ("func() int64", lambda d: Int64(int(math.trunc(d / MILLISECOND)))),
-        "Minutes": ("func() float64", lambda d: d // MINUTE + (d % MINUTE) / MINUTE),
+        "Hours": ("func() float64", lambda d: _parts(d, HOUR)),
+        "Microseconds": ("func() int64", lambda d: Int64(_whole(d, MICROSECOND))),
+        "Milliseconds": ("func() int64", lambda d: Int64(_whole(d, MILLISECOND))),
+        "Minutes": ("func() float64", lambda d: _parts(d, MINUTE)),
         "Nanoseconds": ("func() int64", Int64),
         "Round": ("func(time.Duration) time.Duration", lambda d, m: Duration(round_to(d, m))),
-        "Seconds": ("func() float64", lambda d: d // SECOND + (d % SECOND) / SECOND),
+        "Seconds": ("func() float64", lambda d: _parts(d, SECOND)),
         "String": ("func() string", format_duration),
         "Truncate": (
             "func(time.Duration) time.Duration",

@@ -212,7 +212,7 @@ class TestLimits:
         text = '{{$x := pair "a"}}{{range 99}}{{$x = pair $x $x}}{{end}}{{$x}}'
         with pytest.raises(TemplateLimitExceeded) as caught:
             compile_template(text, FunctionTable({"pair": pair})).execute(None)
-        assert caught.value.limit == "size"
+        assert caught.value.limit == "steps"
 
     def test_a_list_nested_without_end_is_an_error(self) -> None:
         pair = go_function("func(...interface{}) []interface{}")(lambda *values: list(values))
