@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         PhaseContext,
         VersionedFunc,
     )
+    from kanister_py.wiring import run
 
 __all__ = [
     "AnyOutputs",
@@ -29,10 +30,12 @@ __all__ = [
     "Outputs",
     "PhaseContext",
     "VersionedFunc",
+    "run",
 ]
 
 _HOMES = {
     "KanisterError": "kanister_py.core.errors",
+    "run": "kanister_py.wiring",
     **dict.fromkeys(
         ("AnyOutputs", "Args", "Func", "OnRestart", "Outputs", "PhaseContext", "VersionedFunc"),
         "kanister_py.ports.function",

@@ -32,7 +32,19 @@ from kanister_py.executor.loading import load_function
 from kanister_py.functions.builtin import BUILTIN_FUNCTIONS
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
     from importlib.metadata import EntryPoint
+
+    from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+    from kanister_py.adapters.journal_files import RecordedRun, StateFolder
+    from kanister_py.core.actionsets.course import Course
+    from kanister_py.core.actionsets.status import Status
+    from kanister_py.core.blueprints.model import LocatedBlueprint
+    from kanister_py.core.templates.go import Effects
+    from kanister_py.executor.run_actionset import Onlooker
+    from kanister_py.executor.run_handle import Run
+    from kanister_py.ports.clock import Clock
+    from kanister_py.ports.cluster import Cluster
 
 
 class Functions(NamedTuple):
@@ -163,3 +175,325 @@ def check_everything(functions: Functions) -> None:
         for entry in family:
             if entry.target is not None:
                 load_function(entry)
+
+
+# Runs
+
+
+def run_blueprint(
+    blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
+    action: str,
+    *,
+    object: str | Mapping[str, Any] | None = None,  # noqa: A002 # as an ActionSet calls it
+    options: Mapping[str, str] | None = None,
+    settings: RunSettings | None = None,
+    **more: Any,
+) -> Run:
+    """Run one action of a blueprint, and give the run, which is under way.
+
+    `object` is what it acts on, as a reference or as `Kind/namespace/name`. All else
+    that an ActionSet's action may say goes into `more`, in its words in Python
+    (`preferred_version`, `pod_labels`); where and how it runs, into `settings`.
+    """
+    from kanister_py.core.actionsets.references import parse_object_reference
+    from kanister_py.core.blueprints.model import ObjectReference
+
+    settings = settings or RunSettings()
+    if object is None:
+        where = settings.namespace
+        target = ObjectReference(kind="Namespace", name=where, namespace=where)
+    elif isinstance(object, str):
+        target = parse_object_reference(object, settings.namespace)
+    else:
+        target = None
+    located = _located(blueprint)
+    name = settings.name or _new_name(action)
+    spec = {
+        **{_camel(key): value for key, value in more.items()},
+        "name": action,
+        "blueprint": located.blueprint.name,
+        "object": target.as_dict() if target is not None else dict(object or {}),  # type: ignore[arg-type]  # no text any more
+        "options": dict(options) if options else None,
+    }
+    actionset = {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "ActionSet",
+        "metadata": {"name": name, "namespace": settings.namespace, "uid": _new_uid()},
+        "spec": {"actions": [spec]},
+    }
+    return _start(name, {"actionSet": actionset, "blueprints": [located.found.value]}, settings)
+
+
+def run(
+    blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
+    action: str,
+    *,
+    objects: Sequence[Mapping[str, Any]] = (),
+    cluster: Cluster | None = None,
+    functions: Sequence[Any] = (),
+    state: Path | None = None,
+    pods: str = "",
+    **more: Any,
+) -> Run:
+    """Run one action of a blueprint in the background; `wait()` for its end.
+
+        outcome = kanister_py.run("blueprint.yaml", "hello", objects=[...]).wait()
+        assert outcome.is_complete, outcome.error
+
+    `functions` are classes of your own, in place of all others; `more` is as for
+    `run_blueprint`.
+    """
+    settings = RunSettings(
+        objects=tuple(objects),
+        cluster=cluster,
+        state=state,
+        pods=pods,
+        registry=registry_of(*functions) if functions else None,
+    )
+    return run_blueprint(blueprint, action, settings=settings, **more)
+
+
+def resume_run(name: str, settings: RunSettings) -> Run:
+    """Take up a run where its process left it; the last one, if no name is given."""
+    return _start(name, None, settings)
+
+
+def retry_run(name: str, from_phase: str, settings: RunSettings) -> Run:
+    """Start a run anew that takes over what an earlier one completed before a phase."""
+    from kanister_py.core.actionsets.transitions import status_for_retry
+    from kanister_py.core.errors import NothingToRetry
+
+    folder = _folder(settings)
+    with folder:
+        recorded = folder.read_run(name or _last(folder.runs()))
+    course, status = _replayed(recorded)
+    from kanister_py.core.actionsets.course import first_status
+
+    began = status_for_retry(course.rules, status, first_status(course), from_phase)
+    if began is None:
+        raise NothingToRetry(recorded.name, from_phase)
+    actionset = {**recorded.header["actionSet"]}
+    new = settings.name or _new_name(recorded.name)
+    actionset["metadata"] = {**actionset["metadata"], "name": new, "uid": _new_uid()}
+    header = {
+        "actionSet": actionset,
+        "blueprints": recorded.header["blueprints"],
+        "status": began.as_dict(),
+    }
+    return _start(new, header, settings)
+
+
+def read_artifacts(name: str, settings: RunSettings) -> dict[str, Any]:
+    """Give what an earlier run in a state folder left behind."""
+    folder = _folder(settings)
+    with folder:
+        recorded = folder.read_run(name)
+    return _replayed(recorded)[1].output_artifacts
+
+
+class RunSettings(NamedTuple):
+    """Where and how a run runs.
+
+    Without a `cluster` it gets one of its own, in memory, with `objects` in it, and
+    kept in the folder `state` if one is named. `pods` may be `processes`, which runs
+    commands on this machine.
+    """
+
+    objects: Sequence[Mapping[str, Any]] = ()
+    cluster: Cluster | None = None
+    state: Path | None = None
+    pods: str = ""
+    name: str = ""
+    namespace: str = "default"
+    registry: Registry[FunctionEntry] | None = None
+    is_strict: bool = False
+    onlooker: Onlooker | None = None
+    clock: Clock | None = None
+    workers: int = 32
+
+
+def _start(name: str, header: Mapping[str, Any] | None, settings: RunSettings) -> Run:
+    """Bring everything together that a run needs, and set it going."""
+    from contextlib import ExitStack
+
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.executor.phase_context import Surroundings
+    from kanister_py.executor.run_actionset import ActionSetRun, FunctionSource
+    from kanister_py.executor.run_handle import Run
+    from kanister_py.executor.watching import SharedWatches
+    from kanister_py.executor.working import Workers
+
+    clock = settings.clock or SystemClock()
+    with ExitStack() as stack:
+        folder = stack.enter_context(_folder(settings)) if settings.state is not None else None
+        cluster, own = _cluster(settings, clock, folder, stack)
+        recorded = None
+        if header is None:
+            assert folder is not None  # whoever resumes has named one
+            recorded = folder.read_run(name or _last(folder.runs()))
+            course, status = _replayed(recorded)
+        else:
+            course, status = _course_of(header)
+        journal = None
+        if folder is not None:
+            if recorded is not None:
+                journal = folder.resume_run(recorded.name)
+            else:
+                journal = folder.new_run(name, header or {})
+            stack.callback(journal.close)
+            if own is not None:
+                keep = _Keeper(own, folder)
+                keep()
+                journal.before_outcome = keep
+                stack.callback(keep)
+        work = ActionSetRun(
+            course,
+            FunctionSource(
+                settings.registry or read_functions().registry, load_function, settings.is_strict
+            ),
+            Surroundings(
+                cluster,
+                clock,
+                Workers(settings.workers),
+                SharedWatches(cluster, clock),
+                _effects(clock),
+            ),
+            journal=journal,
+            status=status,
+            onlooker=settings.onlooker,
+        )
+        close = stack.pop_all().close
+        return Run(recorded.name if recorded is not None else name, work, close).start()
+    raise AssertionError("an exit stack swallows nothing")
+
+
+class _Keeper:
+    """Keeps an embedded cluster in a folder, whenever it is not what it was."""
+
+    def __init__(self, cluster: MemoryCluster, folder: StateFolder) -> None:
+        self._cluster = cluster
+        self._folder = folder
+        self._version = ""
+
+    def __call__(self) -> None:
+        from kanister_py.core.objects.resources import NAMESPACES
+
+        version = self._cluster.list(NAMESPACES, limit=1).resource_version
+        if version != self._version:
+            self._folder.write_cluster(self._cluster.save())
+            self._version = version
+
+
+def _cluster(
+    settings: RunSettings, clock: Clock, folder: StateFolder | None, stack: ExitStack
+) -> tuple[Cluster, MemoryCluster | None]:
+    if settings.cluster is not None:
+        return settings.cluster, None
+    from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+
+    cluster = MemoryCluster(clock=clock, default_namespace=settings.namespace)
+    kept = folder.read_cluster() if folder is not None else None
+    if kept is not None:
+        cluster.restore(kept)
+    cluster.load(settings.objects)
+    if settings.pods:
+        from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
+        from kanister_py.executor.pod_node import PodNode
+
+        state = settings.state / "pods" if settings.state is not None else None
+        node = PodNode(cluster, ProcessPodRunner(clock, state=state))
+        cluster.attach_pods(node)
+        stack.callback(node.close)
+        node.start()
+    return cluster, cluster
+
+
+def _folder(settings: RunSettings) -> StateFolder:
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.adapters.journal_files import StateFolder
+
+    assert settings.state is not None  # whoever asks for a folder has named one
+    return StateFolder(settings.state, settings.clock or SystemClock())
+
+
+def _last(runs: Sequence[str]) -> str:
+    return runs[-1] if runs else "-"
+
+
+def _replayed(recorded: RecordedRun) -> tuple[Course, Status]:
+    from kanister_py.core.actionsets.transitions import record
+
+    course, status = _course_of(recorded.header)
+    for outcome in recorded.outcomes:
+        status = record(course.rules, status, outcome)
+    return course, status
+
+
+def _course_of(header: Mapping[str, Any]) -> tuple[Course, Status]:
+    import json
+
+    from kanister_py.core.actionsets.course import course_of, first_status
+    from kanister_py.core.actionsets.model import parse_actionset
+    from kanister_py.core.actionsets.status import parse_status
+    from kanister_py.core.blueprints.model import blueprints_in
+    from kanister_py.core.objects.documents import parse_document
+
+    actionset = parse_actionset(parse_document(json.dumps(header["actionSet"])))
+    documents = [parse_document(json.dumps(each)) for each in header["blueprints"]]
+    blueprints = {each.blueprint.name: each.blueprint for each in blueprints_in(documents)}
+    course = course_of(actionset, blueprints)
+    began = header.get("status")
+    return course, parse_status(began) if began else first_status(course)
+
+
+def _located(blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path) -> LocatedBlueprint:
+    import json
+
+    from kanister_py.core.blueprints.model import LocatedBlueprint, only_blueprint
+    from kanister_py.core.objects.documents import parse_documents
+
+    if isinstance(blueprint, LocatedBlueprint):
+        return blueprint
+    if isinstance(blueprint, Mapping):
+        return only_blueprint(parse_documents(json.dumps(blueprint)), "the blueprint")
+    path = Path(blueprint)
+    return only_blueprint(parse_documents(path.read_bytes(), str(path)), str(path))
+
+
+def _effects(clock: Clock) -> Effects:
+    """Give templates the time of a clock, and true randomness."""
+    import os
+    from zoneinfo import ZoneInfo
+
+    from kanister_py.core.templates.go import Effects
+    from kanister_py.core.templates.go.functions import GoError
+    from kanister_py.core.templates.go.times import Location, from_datetime, zone_of
+
+    def load_zone(name: str) -> Location:
+        try:
+            return zone_of(name, ZoneInfo(name))
+        except (KeyError, ValueError, OSError):
+            raise GoError(f"unknown time zone {name}") from None
+
+    return Effects(
+        now=lambda: from_datetime(clock.now()), load_zone=load_zone, random_bytes=os.urandom
+    )
+
+
+def _new_uid() -> str:
+    from uuid import uuid4
+
+    return str(uuid4())
+
+
+def _new_name(base: str) -> str:
+    from secrets import choice
+
+    from kanister_py.core.objects.names import generate_name
+
+    return generate_name(f"{base.lower()}-", choice)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(each.capitalize() for each in rest)

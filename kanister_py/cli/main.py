@@ -16,6 +16,7 @@ PROGRAM = "kanister-py"
 # A command's module is imported when the command is given: start-up is paid for by
 # every call in somebody's loop.
 COMMANDS = {
+    "run": "Run an action of a blueprint and follow it to its end",
     "functions": "See which functions and versions there are",
     "lint": "Find deprecated, removed and unknown versions, and mistakes",
     "upgrade": "Rewrite blueprints to the versions that replace old ones",

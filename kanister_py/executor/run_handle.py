@@ -76,8 +76,11 @@ class Run:
 
     @property
     def status(self) -> dict[str, Any]:
-        """The `status` that the resource would have."""
-        return self._work.status.as_dict()
+        """The `status` that the resource would have, without what only a restart needs."""
+        status = self._work.status.as_dict()
+        for action in status.get("actions", ()):
+            action.pop("facts", None)
+        return status
 
     @property
     def error(self) -> str:
