@@ -56,6 +56,9 @@ lists: Expressions = st.sampled_from(
         "$l",
     ]
 )
+# How much room Go leaves behind the end of a list that grew is nobody's business, but `slice`
+# reaches into it.
+exact_lists: Expressions = lists.filter(lambda text: "until" not in text)
 dicts: Expressions = st.sampled_from(
     [".dict", ".nodict", '(dict "a" 1 "b" "x")', "(dict)", '(dict "k" (list 1 2))', ".dict.c"]
 )
@@ -264,7 +267,7 @@ _two_arguments: Expressions = st.one_of(
     st.builds(
         "{} {} {}".format, st.sampled_from(["append", "prepend", "without"]), lists, anything
     ),
-    st.builds("slice {} {} {}".format, lists, integers, integers),
+    st.builds("slice {} {} {}".format, exact_lists, integers, integers),
     st.builds("{} {} {}".format, st.sampled_from(["hasKey", "pick", "omit"]), dicts, texts),
     st.builds(
         "{} {} {} | toJson".format,
