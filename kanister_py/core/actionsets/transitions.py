@@ -362,8 +362,8 @@ def _with_versions(action: ActionStatus, versions: tuple[str, ...]) -> ActionSta
 
 
 def _record_launched(rules: Rules, status: Status, outcome: Launched) -> Status:
-    action = _action_at(status, outcome.action)
-    if status.state is not State.RUNNING or action is None or action.start_time is not None:
+    action = _action_to_launch(rules, status, outcome.action)
+    if status.state is not State.RUNNING or action is None:
         return status
     status = _put_action(
         status,
@@ -374,9 +374,17 @@ def _record_launched(rules: Rules, status: Status, outcome: Launched) -> Status:
     return _settled_action(rules, replace(status, totals=totals), outcome.action, outcome.time)
 
 
-def _record_launch_failed(_: Rules, status: Status, outcome: LaunchFailed) -> Status:
-    action = _action_at(status, outcome.action)
-    if action is None or action.start_time is not None:
+def _action_to_launch(rules: Rules, status: Status, index: int) -> ActionStatus | None:
+    action = _action_at(status, index)
+    if action is None or action.start_time is not None or action.completion_time is not None:
+        return None
+    is_in_turn = rules.mode is ExecutionMode.PARALLEL or _first_open(status) == index
+    return action if is_in_turn or status.state is State.PENDING else None
+
+
+def _record_launch_failed(rules: Rules, status: Status, outcome: LaunchFailed) -> Status:
+    action = _action_to_launch(rules, status, outcome.action)
+    if action is None:
         return status
     error = outcome.error
     failure = RunError(
@@ -392,14 +400,25 @@ def _record_launch_failed(_: Rules, status: Status, outcome: LaunchFailed) -> St
             completion_time=outcome.time,
         )
         failure = replace(failure, phase=first.name)
-        status = record_phase(status, Place(outcome.action, 0), first)
-    return _ended(replace(status, error=status.error or failure), outcome.time)
+        if action.phases[0].state is State.PENDING:
+            status = record_phase(status, Place(outcome.action, 0), first)
+    status = replace(status, error=status.error or failure)
+    if status.condition(CANCEL_ASKED) is not None and status.state is State.RUNNING:
+        # Actions that were launched before the cancel are still tidying up.
+        return _closed_action(rules, status, outcome.action, outcome.time)
+    return _ended(status, outcome.time)
 
 
-def _record_started(_: Rules, status: Status, outcome: PhaseStarted) -> Status:
-    phase = _phase_in_turn(status, outcome.place)
+def _record_started(rules: Rules, status: Status, outcome: PhaseStarted) -> Status:
+    phase = _phase_in_turn(rules, status, outcome.place)
+    all_launched = (
+        rules.mode is ExecutionMode.SEQUENTIAL
+        or not status.totals.unlaunched
+        or status.condition(CANCEL_ASKED) is not None
+    )
     if (
         phase is None
+        or not all_launched
         or phase.state is not State.PENDING
         or outcome.attempt != phase.attempt + 1
         or status.actions[outcome.place.action].start_time is None
@@ -416,8 +435,8 @@ def _record_started(_: Rules, status: Status, outcome: PhaseStarted) -> Status:
     return record_phase(status, outcome.place, started)
 
 
-def _record_progressed(_: Rules, status: Status, outcome: PhaseProgressed) -> Status:
-    phase = _phase_in_turn(status, outcome.place)
+def _record_progressed(rules: Rules, status: Status, outcome: PhaseProgressed) -> Status:
+    phase = _phase_in_turn(rules, status, outcome.place)
     percent = bounded_percent(outcome.percent)
     if phase is None or phase.state is not State.RUNNING or percent <= (phase.percent or 0):
         return status
@@ -426,7 +445,7 @@ def _record_progressed(_: Rules, status: Status, outcome: PhaseProgressed) -> St
 
 
 def _record_completed(rules: Rules, status: Status, outcome: PhaseCompleted) -> Status:
-    phase = _phase_in_turn(status, outcome.place)
+    phase = _phase_in_turn(rules, status, outcome.place)
     if phase is None or phase.state is not State.RUNNING:
         return status
     output = measure_output(outcome.output)
@@ -449,7 +468,7 @@ def _record_completed(rules: Rules, status: Status, outcome: PhaseCompleted) -> 
 
 
 def _record_skipped(rules: Rules, status: Status, outcome: PhaseSkipped) -> Status:
-    phase = _phase_in_turn(status, outcome.place)
+    phase = _phase_in_turn(rules, status, outcome.place)
     if phase is None or phase.state is not State.RUNNING:
         return status
     skipped = replace(
@@ -473,12 +492,14 @@ def _with_done(
 
 def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status:
     place, error = outcome.place, outcome.error
-    phase = _phase_in_turn(status, place)
+    phase = _phase_in_turn(rules, status, place)
     if phase is None or phase.state not in (State.PENDING, State.RUNNING):
         return status
     action = status.actions[place.action]
     rule = rules.actions[place.action].phase(place.phase).retry
     is_cancelled = status.condition(CANCEL_ASKED) is not None and not place.is_deferred
+    if phase.state is State.PENDING and not is_cancelled:
+        return status
     if phase.state is State.RUNNING and not is_cancelled and _may_retry(rule, phase, error):
         assert rule is not None
         delay = max(rule.delay_after(phase.attempt), error.delay_seconds)
@@ -641,10 +662,12 @@ def _action_at(status: Status, index: int) -> ActionStatus | None:
     return status.actions[index] if 0 <= index < len(status.actions) else None
 
 
-def _phase_in_turn(status: Status, place: Place) -> PhaseStatus | None:
+def _phase_in_turn(rules: Rules, status: Status, place: Place) -> PhaseStatus | None:
     """Give a phase if something can happen to it now: all before it are done, nothing is after."""
     action = _action_at(status, place.action)
     if status.state is not State.RUNNING or action is None or action.completion_time is not None:
+        return None
+    if rules.mode is ExecutionMode.SEQUENTIAL and _first_open(status) != place.action:
         return None
     current = current_phase(action)
     if not place.is_deferred:

@@ -1,0 +1,387 @@
+"""The table of states: total, always consistent, and always coming to an end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kanister_py.core.actionsets.outcomes import (
+    ArtifactsFailed,
+    ArtifactsRendered,
+    Begun,
+    CancelAsked,
+    Launched,
+    LaunchFailed,
+    Outcome,
+    PhaseCompleted,
+    PhaseFailed,
+    PhaseProgressed,
+    PhaseSkipped,
+    PhaseStarted,
+    Resumed,
+    Suspended,
+    outcome_as_dict,
+    parse_outcome,
+)
+from kanister_py.core.actionsets.status import (
+    DEFER,
+    ActionStatus,
+    PhaseError,
+    PhaseStatus,
+    Place,
+    State,
+    Status,
+    new_status,
+    parse_status,
+    with_totals,
+)
+from kanister_py.core.actionsets.transitions import (
+    ActionRules,
+    Begin,
+    ContinuePhase,
+    ExecutionMode,
+    Launch,
+    PhaseRules,
+    RefusePhase,
+    RenderArtifacts,
+    RetryRule,
+    Rules,
+    StartPhase,
+    Step,
+    StopPhase,
+    WaitForRetry,
+    expiry_of,
+    next_steps,
+    record,
+    status_for_retry,
+)
+
+NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
+BROKEN = PhaseError("it broke", "Broken")
+FLAKY = PhaseError("it may pass", "Flaky", is_transient=True)
+
+
+def rules_of(
+    phases: int = 2,
+    actions: int = 1,
+    *,
+    deferred: bool = False,
+    artifacts: bool = False,
+    retry: RetryRule | None = None,
+    mode: ExecutionMode = ExecutionMode.PARALLEL,
+) -> Rules:
+    action = ActionRules(
+        "go",
+        tuple(PhaseRules(f"p{at}", retry) for at in range(phases)),
+        PhaseRules("tidy", retry) if deferred else None,
+        artifacts,
+    )
+    return Rules((action,) * actions, mode)
+
+
+def fresh(rules: Rules) -> Status:
+    return new_status(
+        ActionStatus(
+            each.name,
+            phases=tuple(PhaseStatus(phase.name) for phase in each.phases),
+            deferred=PhaseStatus(each.deferred.name) if each.deferred else None,
+        )
+        for each in rules.actions
+    )
+
+
+def every_outcome(rules: Rules, now: datetime) -> Iterator[Outcome]:
+    yield Begun(now, tuple(("v0.0.0",) * 3 for _ in rules.actions))
+    yield CancelAsked(now)
+    yield Suspended(now)
+    yield Resumed(now)
+    for index, action in enumerate(rules.actions):
+        yield Launched(now, index)
+        yield LaunchFailed(now, index, BROKEN)
+        yield ArtifactsRendered(now, index, {"a": {"keyValue": {"k": "v"}}})
+        yield ArtifactsFailed(now, index, BROKEN)
+        places = [*range(len(action.phases)), *([DEFER] if action.deferred else [])]
+        for phase in places:
+            place = Place(index, phase)
+            yield PhaseStarted(now, place, 1)
+            yield PhaseStarted(now, place, 2)
+            yield PhaseProgressed(now, place, 40)
+            yield PhaseCompleted(now, place, {"k": "v"})
+            yield PhaseSkipped(now, place)
+            yield PhaseFailed(now, place, BROKEN)
+            yield PhaseFailed(now, place, FLAKY)
+
+
+def check(rules: Rules, status: Status) -> None:
+    """Hold a status against what nobody may ever see broken."""
+    for action in status.actions:
+        states = [phase.state for phase in action.phases]
+        first = next((at for at, each in enumerate(states) if each is not State.COMPLETE), None)
+        if first is not None:
+            assert all(each is State.PENDING for each in states[first + 1 :])
+        if status.state is State.COMPLETE:
+            assert first is None
+            assert action.deferred is None or action.deferred.state is State.COMPLETE
+    assert (status.state is State.FAILED) == (status.is_final and status.error is not None)
+    if status.is_final:
+        assert not status.totals.running
+        assert next_steps(rules, status, NOW) == []
+        return
+    steps = next_steps(rules, status, NOW, working=set(status.totals.running))
+    is_suspended = (suspended := status.condition("Suspended")) is not None and suspended.is_true
+    assert steps or status.totals.running or is_suspended, "nothing would ever happen again"
+    again = parse_status(json.loads(json.dumps(status.as_dict())))
+    assert again.as_dict() == status.as_dict()
+    counted, kept = with_totals(status).totals, status.totals
+    # Started at the same moment, two phases have no order that could be read back.
+    assert sorted(counted.running) == sorted(kept.running)
+    assert replace(counted, running=()) == replace(kept, running=())
+
+
+SHAPES = [
+    pytest.param(rules_of(2), id="two phases"),
+    pytest.param(rules_of(0), id="no phases"),
+    pytest.param(rules_of(0, 0), id="no actions"),
+    pytest.param(rules_of(1, deferred=True), id="a deferred phase"),
+    pytest.param(rules_of(0, deferred=True, artifacts=True), id="only a deferred phase"),
+    pytest.param(rules_of(1, artifacts=True), id="artifacts"),
+    pytest.param(rules_of(1, retry=RetryRule(1)), id="a retry"),
+    pytest.param(rules_of(1, 2), id="two actions side by side"),
+    pytest.param(rules_of(1, 2, mode=ExecutionMode.SEQUENTIAL), id="two actions in turn"),
+    pytest.param(rules_of(0, 2, mode=ExecutionMode.SEQUENTIAL), id="two empty actions in turn"),
+]
+
+
+@pytest.mark.parametrize("rules", SHAPES)
+def test_every_outcome_in_every_state_leads_to_a_state_that_makes_sense(rules: Rules) -> None:
+    seen: dict[str, Status] = {}
+    todo = [fresh(rules)]
+    finals = set()
+    while todo:
+        status = todo.pop()
+        key = json.dumps(status.as_dict(), sort_keys=True)
+        if key in seen:
+            continue
+        seen[key] = status
+        check(rules, status)
+        if status.is_final:
+            finals.add(status.state)
+        for outcome in every_outcome(rules, NOW):
+            after = record(rules, status, outcome)
+            if status.is_final:
+                assert after is status
+            assert parse_outcome(json.loads(json.dumps(outcome_as_dict(outcome)))) == outcome
+            todo.append(after)
+    assert State.COMPLETE in finals
+
+
+def outcome_of(step: Step, rules: Rules, now: datetime, chance: int) -> Outcome | None:
+    """Carry a step out as an executor would, well or badly."""
+    match step:
+        case Begin():
+            return Begun(now, tuple(("v0.0.0",) * 3 for _ in rules.actions))
+        case Launch(action):
+            return LaunchFailed(now, action, BROKEN) if chance == 0 else Launched(now, action)
+        case StartPhase(place, attempt):
+            return PhaseStarted(now, place, attempt)
+        case ContinuePhase(place) | StopPhase(place):
+            bad = {0: BROKEN, 1: FLAKY, 2: FLAKY}.get(chance)
+            return PhaseFailed(now, place, bad) if bad else PhaseCompleted(now, place)
+        case RefusePhase(place, reason):
+            return PhaseFailed(now, place, PhaseError("no", reason))
+        case RenderArtifacts(action):
+            return (
+                ArtifactsFailed(now, action, BROKEN)
+                if chance == 0
+                else ArtifactsRendered(now, action)
+            )
+        case WaitForRetry():
+            return None
+
+
+@given(
+    phases=st.integers(0, 3),
+    actions=st.integers(0, 3),
+    deferred=st.booleans(),
+    artifacts=st.booleans(),
+    retries=st.integers(0, 2),
+    mode=st.sampled_from(ExecutionMode),
+    cancel_at=st.integers(0, 60),
+    chances=st.lists(st.integers(0, 5), min_size=150, max_size=150),
+)
+@settings(max_examples=300, deadline=None)
+def test_every_actionset_ends(
+    phases: int,
+    actions: int,
+    deferred: bool,
+    artifacts: bool,
+    retries: int,
+    mode: ExecutionMode,
+    cancel_at: int,
+    chances: list[int],
+) -> None:
+    rules = rules_of(
+        phases,
+        actions,
+        deferred=deferred,
+        artifacts=artifacts,
+        retry=RetryRule(retries) if retries else None,
+        mode=mode,
+    )
+    status, now = fresh(rules), NOW
+    for at, chance in enumerate(chances):
+        if status.is_final:
+            break
+        if at == cancel_at:
+            status = record(rules, status, CancelAsked(now))
+            if status.is_final:
+                break
+        # Nobody is working: each pass is the first of a process that was just started.
+        steps = next_steps(rules, status, now)
+        assert steps
+        outcome = outcome_of(steps[chance % len(steps)], rules, now, chance)
+        now += timedelta(seconds=1000 if outcome is None else 1)
+        if outcome is not None:
+            status = record(rules, status, outcome)
+            check(rules, status)
+    assert status.is_final
+
+
+def play(rules: Rules, *outcomes: Outcome) -> Status:
+    status = record(rules, fresh(rules), Begun(NOW, (("v0.0.0",) * 3,) * len(rules.actions)))
+    for index in range(len(rules.actions)):
+        status = record(rules, status, Launched(NOW, index))
+    for outcome in outcomes:
+        status = record(rules, status, outcome)
+    return status
+
+
+FIRST, SECOND, LAST = Place(0, 0), Place(0, 1), Place(0, DEFER)
+
+
+def test_a_deferred_phase_runs_after_a_failure_and_its_own_failure_is_told_first() -> None:
+    rules = rules_of(2, deferred=True)
+    status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, BROKEN))
+    assert next_steps(rules, status, NOW) == [StartPhase(LAST, 1)]
+    status = record(rules, status, PhaseStarted(NOW, LAST, 1))
+    status = record(rules, status, PhaseFailed(NOW, LAST, PhaseError("worse", "Worse")))
+    assert status.state is State.FAILED
+    assert status.error is not None
+    assert (status.error.phase, status.error.reason) == ("tidy", "Worse")
+    assert "worse" in status.error.message
+    assert "it broke" in status.error.message
+
+
+def test_a_transient_failure_is_tried_again_after_a_growing_wait() -> None:
+    rules = rules_of(1, retry=RetryRule(limit=2, backoff_seconds=5, factor=3))
+    status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, FLAKY))
+    later = NOW + timedelta(seconds=5)
+    assert next_steps(rules, status, NOW) == [WaitForRetry(FIRST, later)]
+    assert next_steps(rules, status, later) == [StartPhase(FIRST, 2)]
+    status = record(rules, status, PhaseStarted(later, FIRST, 2))
+    status = record(rules, status, PhaseFailed(later, FIRST, FLAKY))
+    assert status.actions[0].phases[0].retry_time == later + timedelta(seconds=15)
+    status = record(rules, status, PhaseStarted(later, FIRST, 3))
+    status = record(rules, status, PhaseFailed(later, FIRST, FLAKY))
+    assert status.state is State.FAILED
+    assert status.error is not None
+    assert "attempt 3 of 3" in status.error.message
+
+
+def test_a_lasting_failure_is_tried_again_only_when_its_reason_is_named() -> None:
+    for on, want in ((None, State.FAILED), (frozenset({"Broken"}), State.PENDING)):
+        rules = rules_of(1, retry=RetryRule(limit=1, on=on))
+        status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, BROKEN))
+        assert status.actions[0].phases[0].state is want
+
+
+def test_a_cancel_stops_what_runs_refuses_what_waits_and_still_tidies_up() -> None:
+    rules = rules_of(2, deferred=True)
+    status = play(rules, PhaseStarted(NOW, FIRST, 1), CancelAsked(NOW))
+    assert next_steps(rules, status, NOW, working={FIRST}) == [StopPhase(FIRST)]
+    status = record(rules, status, PhaseCompleted(NOW, FIRST))
+    assert next_steps(rules, status, NOW) == [RefusePhase(SECOND)]
+    status = record(rules, status, PhaseFailed(NOW, SECOND, PhaseError("no", "Cancelled")))
+    assert next_steps(rules, status, NOW) == [StartPhase(LAST, 1)]
+    status = record(rules, status, PhaseStarted(NOW, LAST, 1))
+    status = record(rules, status, PhaseCompleted(NOW, LAST))
+    assert status.state is State.FAILED
+    assert status.error is not None
+    assert status.error.reason == "Cancelled"
+
+
+def test_nothing_starts_while_suspended() -> None:
+    rules = rules_of(2)
+    status = play(rules, Suspended(NOW))
+    assert next_steps(rules, status, NOW) == []
+    status = record(rules, status, Resumed(NOW))
+    assert next_steps(rules, status, NOW) == [StartPhase(FIRST, 1)]
+
+
+def test_actions_in_turn_stop_at_the_first_that_fails() -> None:
+    rules = rules_of(1, 2, mode=ExecutionMode.SEQUENTIAL)
+    status = record(rules, fresh(rules), Begun(NOW, (("v0.0.0",),) * 2))
+    assert next_steps(rules, status, NOW) == [Launch(0)]
+    status = record(rules, status, Launched(NOW, 0))
+    status = record(rules, status, PhaseStarted(NOW, FIRST, 1))
+    status = record(rules, status, PhaseFailed(NOW, FIRST, BROKEN))
+    assert status.state is State.FAILED
+    assert status.actions[1].phases[0].state is State.PENDING
+
+
+def test_outputs_beyond_what_a_status_can_hold_fail_the_phase() -> None:
+    rules = rules_of(2)
+    big = {"k": "x" * 300_000}
+    status = play(
+        rules,
+        PhaseStarted(NOW, FIRST, 1),
+        PhaseCompleted(NOW, FIRST, big),
+        PhaseStarted(NOW, SECOND, 1),
+        PhaseCompleted(NOW, SECOND, big),
+    )
+    assert status.error is not None
+    assert status.error.reason == "OutputTooLarge"
+
+
+def test_the_percentage_is_rounded_down_and_its_time_moves_only_with_it() -> None:
+    rules = rules_of(3)
+    status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseProgressed(NOW, FIRST, 1))
+    assert status.as_dict()["progress"] == {"runningPhase": "p0"}
+    later = NOW + timedelta(seconds=9)
+    status = record(rules, status, PhaseCompleted(later, FIRST))
+    assert status.as_dict()["progress"] == {
+        "percentCompleted": "33",
+        "lastTransitionTime": "2026-11-18T12:00:09Z",
+    }
+
+
+def test_a_retry_keeps_what_was_completed_before_the_phase() -> None:
+    rules = rules_of(3)
+    status = play(
+        rules,
+        PhaseStarted(NOW, FIRST, 1),
+        PhaseCompleted(NOW, FIRST, {"id": "1"}),
+        PhaseStarted(NOW, SECOND, 1),
+        PhaseFailed(NOW, SECOND, BROKEN),
+    )
+    began = status_for_retry(rules, status, fresh(rules), "p1")
+    assert began is not None
+    states = [phase.state for phase in began.actions[0].phases]
+    assert states == [State.COMPLETE, State.PENDING, State.PENDING]
+    assert status_for_retry(rules, status, fresh(rules), "p2") is None
+    assert status_for_retry(rules, status, fresh(rules), "unknown") is None
+
+
+def test_a_failure_may_be_kept_longer_than_a_success() -> None:
+    rules = rules_of(0)
+    done = play(rules)
+    assert expiry_of(done, 60, 600) == NOW + timedelta(seconds=60)
+    assert expiry_of(done, None, 600) is None
+    failed = record(rules, fresh(rules), LaunchFailed(NOW, 0, BROKEN))
+    assert expiry_of(failed, 60, 600) == NOW + timedelta(seconds=600)

@@ -1,0 +1,392 @@
+"""Runs as people meet them: what a blueprint says, carried out in the embedded cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from kanister_py import Args, Func, OnRestart, PhaseContext, run
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.core.errors import (
+    JournalUnwritable,
+    RunNotFound,
+    StateFolderInUse,
+    StateFolderUnreadable,
+    StreamLost,
+)
+from kanister_py.core.objects.resources import CONFIG_MAPS, PODS
+from kanister_py.executor.run_handle import Run
+from kanister_py.wiring import RunSettings, registry_of, resume_run, retry_run, run_blueprint
+
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "login", "namespace": "default"},
+    "stringData": {"password": "correct-horse"},
+}
+
+
+class Echo(Func):
+    """Gives back what it was told."""
+
+    name = "Echo"
+
+    class Args(Args):
+        say: str = ""
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
+        ctx.log(f"echo {args.say}")
+        return {"said": args.say}
+
+
+class Breaks(Func):
+    """Fails, and gives away a secret while it does."""
+
+    name = "Breaks"
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        ctx.log("logging in with correct-horse")
+        raise RuntimeError("cannot log in as correct-horse")
+
+
+class Flaky(Func):
+    """Fails in a way that may pass, but for its third attempt."""
+
+    name = "Flaky"
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        if ctx.run.attempt < 3:
+            raise StreamLost("the stream broke off")
+
+
+class WaitsForMap(Func):
+    """Waits until a ConfigMap says go."""
+
+    name = "WaitsForMap"
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
+        def gone() -> Any:
+            found = ctx.cluster.get(CONFIG_MAPS, "gate", namespace="default")
+            return found.get("data")
+
+        return {"seen": ctx.wait(gone, what="the gate to open")["go"]}
+
+
+class WaitsForPod(Func):
+    """Waits for a pod to end."""
+
+    name = "WaitsForPod"
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        made = ctx.cluster.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": ctx.run.key(), "namespace": "default"},
+                "spec": {"containers": [{"name": "c", "image": "busybox"}]},
+            }
+        )
+        name = made["metadata"]["name"]
+        ctx.wait(
+            lambda: (
+                (ctx.cluster.get(PODS, name, namespace="default").get("status") or {}).get("phase")
+                == "Succeeded"
+            )
+        )
+
+
+def blueprint(
+    *phases: Mapping[str, Any], deferred: Mapping[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    action: dict[str, Any] = {"phases": list(phases), **more}
+    if deferred is not None:
+        action["deferPhase"] = deferred
+    return {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "Blueprint",
+        "metadata": {"name": "made-up"},
+        "actions": {"act": action},
+    }
+
+
+def echo(name: str, say: str = "", **more: Any) -> dict[str, Any]:
+    return {"func": "Echo", "name": name, "args": {"say": say}, **more}
+
+
+TIDY = echo("tidy", "up")
+
+
+def test_outputs_travel_to_later_phases_the_deferred_one_and_the_artifacts() -> None:
+    made = run(
+        blueprint(
+            echo("first", "{{ .Options.word }}"),
+            echo("second", "{{ .Phases.first.Output.said }}!"),
+            deferred=echo("tidy", "after {{ .Phases.second.Output.said }}"),
+            outputArtifacts={"a": {"keyValue": {"k": "{{ .DeferPhase.Output.said }}"}}},
+        ),
+        "act",
+        options={"word": "hello"},
+        functions=[Echo],
+    ).wait()
+    assert made.is_complete, made.error
+    assert made.outputs["second"] == {"said": "hello!"}
+    assert made.artifacts == {"a": {"keyValue": {"k": "after hello!"}}}
+    assert made.status["progress"]["percentCompleted"] == "100"
+
+
+def test_a_phase_whose_if_says_no_is_skipped_with_an_empty_output() -> None:
+    made = run(
+        blueprint(echo("a", **{"if": "{{ eq 1 2 }}"}), echo("b", "ran")), "act", functions=[Echo]
+    ).wait()
+    phases = made.status["actions"][0]["phases"]
+    assert [phase.get("skipped", False) for phase in phases] == [True, False]
+    assert made.is_complete
+
+
+def test_an_error_says_where_and_why_and_hides_secrets() -> None:
+    phase = {
+        "func": "Breaks",
+        "name": "login",
+        "objects": {"s": {"kind": "Secret", "name": "login", "namespace": "default"}},
+    }
+    made = run(blueprint(phase, deferred=TIDY), "act", objects=[SECRET], functions=[Breaks, Echo])
+    status = made.wait().status
+    assert status["state"] == "failed"
+    assert "correct-horse" not in json.dumps(status)
+    error = status["error"]
+    assert (error["action"], error["phase"], error["attempt"]) == ("act", "login", 1)
+    assert error["logTail"] == ["logging in with ***"]
+    assert status["actions"][0]["deferPhase"]["state"] == "complete"
+
+
+def test_a_transient_failure_is_retried_until_it_passes() -> None:
+    phase = {"func": "Flaky", "name": "f", "retry": {"limit": 2, "backoff": "1ms"}}
+    made = run(blueprint(phase), "act", functions=[Flaky]).wait()
+    assert made.is_complete, made.error
+    assert made.status["actions"][0]["phases"][0]["attempt"] == 3
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason"),
+    [
+        pytest.param({"func": "Nope", "name": "x"}, "FunctionNotRegistered", id="unknown"),
+        pytest.param({"func": "BackupData", "name": "x"}, "FunctionNotYetHere", id="not yet here"),
+        pytest.param(
+            {"func": "Echo", "name": "x", "funcVersion": ">=9"},
+            "FunctionVersionNotFound",
+            id="range",
+        ),
+    ],
+)
+def test_what_cannot_run_is_refused_before_the_first_phase(
+    phase: dict[str, Any], reason: str
+) -> None:
+    made = run(blueprint(echo("first"), phase, deferred=TIDY), "act", functions=[Echo]).wait()
+    assert made.status["error"]["reason"] == reason
+    assert made.outputs == {}
+
+
+def test_a_wait_ends_when_the_object_it_reads_changes() -> None:
+    cluster = MemoryCluster()
+    cluster.load([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate"}}])
+    made = run(
+        blueprint({"func": "WaitsForMap", "name": "w"}),
+        "act",
+        cluster=cluster,
+        functions=[WaitsForMap],
+    )
+    gate = cluster.get(CONFIG_MAPS, "gate", namespace="default")
+    cluster.replace({**gate, "data": {"go": "now"}})
+    assert made.wait(20).outputs == {"w": {"seen": "now"}}
+
+
+def test_a_wait_for_a_pod_that_nobody_runs_fails_at_once() -> None:
+    made = run(blueprint({"func": "WaitsForPod", "name": "w"}), "act", functions=[WaitsForPod])
+    assert made.wait(20).status["error"]["reason"] == "PodsNotRun"
+
+
+def waiting(timeout: str = "", onlooker: Any = None) -> Run:
+    phase = {"func": "WaitsForMap", "name": "w"}
+    if timeout:
+        phase["timeout"] = timeout
+    cluster = MemoryCluster()
+    cluster.load([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate"}}])
+    return run_blueprint(
+        blueprint(phase, echo("never"), deferred=TIDY),
+        "act",
+        settings=RunSettings(
+            cluster=cluster, registry=registry_of(WaitsForMap, Echo), onlooker=onlooker
+        ),
+    )
+
+
+def test_a_phase_that_takes_longer_than_its_timeout_fails() -> None:
+    made = waiting("20ms").wait(20)
+    assert made.status["error"]["reason"] == "PhaseTimedOut"
+    assert made.status["actions"][0]["deferPhase"]["state"] == "complete"
+
+
+def test_a_cancel_ends_the_phase_at_work_and_runs_the_deferred_one() -> None:
+    made = waiting()
+    made.cancel()
+    status = made.wait(20).status
+    assert status["error"]["reason"] == "Cancelled"
+    assert [each["state"] for each in status["actions"][0]["phases"]] == ["failed", "pending"]
+
+
+# What a folder remembers
+
+
+class Kill(Exception):
+    """The process dies here."""
+
+
+_MET: list[str] = []
+_DIE = Event()
+
+
+class Dies(Func):
+    """Is under way when its process dies; a later process may adopt it."""
+
+    name = "Dies"
+    on_restart = OnRestart.ADOPT
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
+        _MET.append(ctx.run.key())
+        if not _DIE.is_set():
+            ctx.wait(_DIE.is_set, every_seconds=3600)
+        return {"key": ctx.run.key()}
+
+
+class DiesOnce(Dies):
+    """As the other, but cannot be taken up."""
+
+    name = "DiesOnce"
+    on_restart = OnRestart.FAIL
+
+
+class _Started:
+    """Says when a phase is under way."""
+
+    def __init__(self) -> None:
+        self.event = Event()
+
+    def on_outcome(self, outcome: Any, status: Any) -> None:
+        if status.totals.running:
+            self.event.set()
+
+    def on_log(self, action: str, phase: str, line: str) -> None:
+        pass
+
+
+def interrupted(folder: Path, func: type[Func]) -> RunSettings:
+    """Run until a phase is under way, then break off as a killed process does."""
+    _MET.clear()
+    _DIE.clear()
+    started = _Started()
+    settings = RunSettings(
+        state=folder, registry=registry_of(Dies, DiesOnce, Echo), name="r", onlooker=started
+    )
+    phases = (echo("before", "kept"), {"func": func.name, "name": "p"})
+    after = echo("after", "{{ .Phases.before.Output.said }}")
+    made = run_blueprint(blueprint(*phases, after, deferred=TIDY), "act", settings=settings)
+    while not _MET:
+        started.event.wait(0.01)
+    made.abort()
+    made.wait(20)
+    _DIE.set()
+    return settings
+
+
+def test_a_run_whose_process_died_is_taken_up_and_nothing_is_made_twice(tmp_path: Path) -> None:
+    settings = interrupted(tmp_path, Dies)
+    made = resume_run("", settings).wait(20)
+    assert made.is_complete, made.error
+    assert len(set(_MET)) == 1
+    assert made.outputs["after"] == {"said": "kept"}
+    assert made.status["actions"][0]["phases"][1]["attempt"] == 1
+
+
+def test_a_phase_that_cannot_be_taken_up_is_interrupted_and_tidied_up(tmp_path: Path) -> None:
+    settings = interrupted(tmp_path, DiesOnce)
+    status = resume_run("r", settings).wait(20).status
+    assert status["error"]["reason"] == "Interrupted"
+    assert status["actions"][0]["deferPhase"]["state"] == "complete"
+
+
+def test_a_failed_run_is_retried_from_a_phase_with_the_outputs_before_it(tmp_path: Path) -> None:
+    settings = interrupted(tmp_path, DiesOnce)
+    resume_run("r", settings).wait(20)
+    made = retry_run("r", "p", settings._replace(name="again")).wait(20)
+    assert made.is_complete, made.error
+    assert made.outputs["after"] == {"said": "kept"}
+
+
+def test_a_run_ends_the_same_wherever_its_process_was_killed(tmp_path: Path) -> None:
+    settings = RunSettings(state=tmp_path / "whole", registry=registry_of(Echo), name="r")
+    made = blueprint(echo("a", "1"), echo("b", "{{ .Phases.a.Output.said }}"), deferred=TIDY)
+    run_blueprint(made, "act", settings=settings).wait(20)
+    lines = (tmp_path / "whole" / "runs" / "r.jsonl").read_bytes().splitlines(keepends=True)
+
+    class Again(Echo):
+        name = "Echo"
+        on_restart = OnRestart.REPEAT
+
+    for cut in range(1, len(lines) + 1):
+        folder = tmp_path / str(cut)
+        (folder / "runs").mkdir(parents=True)
+        (folder / "state.json").write_text('{"format": 1}')
+        # The last line is torn, as by a process that died while writing it.
+        torn = b"" if cut == len(lines) else lines[cut][: len(lines[cut]) // 2]
+        (folder / "runs" / "r.jsonl").write_bytes(b"".join(lines[:cut]) + torn)
+        again = resume_run("r", settings._replace(state=folder, registry=registry_of(Again)))
+        assert again.wait(20).outputs == {
+            "a": {"said": "1"}, "b": {"said": "1"}, "tidy": {"said": "up"},
+        }  # fmt: skip
+        assert again.is_complete
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.adapters.journal_files import StateFolder
+
+    with StateFolder(tmp_path, SystemClock()), pytest.raises(StateFolderInUse):
+        run(blueprint(), "act", state=tmp_path, functions=[Echo])
+
+
+def test_a_folder_of_another_format_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text('{"format": 99}')
+    with pytest.raises(StateFolderUnreadable, match="format 99"):
+        run(blueprint(), "act", state=tmp_path, functions=[Echo])
+
+
+def test_a_run_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    settings = RunSettings(state=tmp_path, registry=registry_of(Echo), name="r")
+    run_blueprint(blueprint(), "act", settings=settings).wait(20)
+    with pytest.raises(RunNotFound, match="there are r"):
+        resume_run("other", settings)
+
+
+def test_a_full_disk_stops_the_run_and_loses_nothing() -> None:
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.adapters.journal_files import FileJournal
+
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("this machine has no /dev/full")
+    with pytest.raises(JournalUnwritable):
+        FileJournal(full, SystemClock()).write_line({"what": "Begun"}, must_last=True)
+
+
+def test_a_folder_is_nobody_elses_business(tmp_path: Path) -> None:
+    settings = RunSettings(
+        state=tmp_path / "s", registry=registry_of(Echo), name="r", objects=[SECRET]
+    )
+    run_blueprint(blueprint(echo("a")), "act", settings=settings).wait(20)
+    for path in (tmp_path / "s").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path
