@@ -100,7 +100,14 @@ def _data(texts: list[str]) -> dict[str, Any]:
         "Options": {"kanisterImage": "image"},
         "Profile": {
             "Location": {"type": "s3Compliant", "bucket": "b", "prefix": "p", "region": "r"},
-            "Credential": {"Type": "keyPair", "KeyPair": {"ID": "id", "Secret": "secret"}},
+            "Credential": {
+                "Type": "keyPair",
+                "KeyPair": {"ID": "id", "Secret": "secret"},
+                "Secret": {
+                    "metadata": {"name": "aws"},
+                    "data": {"aws_access_key_id": "aWQ=", "aws_secret_access_key": "a2V5"},
+                },
+            },
         },
         "Object": {
             "metadata": {
@@ -108,7 +115,12 @@ def _data(texts: list[str]) -> dict[str, Any]:
                 "namespace": "ns",
                 "labels": {"app": "db", "app.kubernetes.io/instance": "db"},
             },
-            "spec": {"template": {"spec": {"volumes": [{"name": "data"}]}}},
+            "data": {"postgres.instanceid": "db"},
+            "spec": {
+                "template": {
+                    "spec": {"volumes": [{"persistentVolumeClaim": {"claimName": "data"}}]}
+                }
+            },
         },
         "ArtifactsIn": {},
         "Phases": {},

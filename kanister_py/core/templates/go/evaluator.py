@@ -29,6 +29,7 @@ from kanister_py.core.templates.go.nodes import (
     Action,
     Block,
     Bool,
+    Branch,
     Break,
     Chain,
     Command,
@@ -170,7 +171,7 @@ class _Compiler:
         self.program = program
         self.tree = program.tree
         self.name = name
-        self.functions = program.functions
+        self.functions = program.functions.by_name
         self.is_strict = program.missing_key == "error"
         self.missing_key = program.missing_key
         # Names in scope, innermost last, with their slots.
@@ -240,11 +241,11 @@ class _Compiler:
             return _text_step(node.text)
         if type(node) is Action:
             return self.action(node)
-        if isinstance(node, If):
+        if type(node) is If:
             return self.condition(node)
-        if isinstance(node, Range):
+        if type(node) is Range:
             return self.range(node)
-        if isinstance(node, With):
+        if type(node) is With:
             return self.narrowing(node)
         if type(node) is Invocation:
             return self.invocation(node)
@@ -571,8 +572,10 @@ class _Compiler:
         first = command.args[0]
         if isinstance(first, Identifier):
             return self.fed_function_call(first, command, command.args[1:], before)
-        if isinstance(first, Field | Chain) or (
-            isinstance(first, Variable) and len(first.names) > 1
+        if (
+            type(first) is Field
+            or type(first) is Chain
+            or (type(first) is Variable and len(first.names) > 1)
         ):
             return self.fed_chain_call(first, command.args[1:], before)
 
@@ -896,7 +899,7 @@ class _Compiler:
             special = self.special_call(node, at, args)
             if special is not None:
                 return special
-            function = BUILTINS[name]
+            function = _BUILTINS[name]
         wrong = _wrong_number(name, function, len(args), len(args))
         if wrong:
             return self.failing(node, wrong)
@@ -965,7 +968,7 @@ class _Compiler:
             special = self.fed_special_call(node, at, args)
             if special is not None:
                 return special
-            function = BUILTINS[name]
+            function = _BUILTINS[name]
         given = len(args) + 1
         wrong = _wrong_number(name, function, given, len(args))
         if wrong:
@@ -1164,7 +1167,7 @@ class _Compiler:
 
     def argument(self, node: Node, wanted: GoType) -> Eval:
         """An argument for a parameter of a known type."""
-        if isinstance(node, String | Number | Bool):
+        if isinstance(node, _CONSTANTS):
             return self.constant_argument(node, wanted)
         if isinstance(node, Nil):
             if wanted.kind in NILABLE:
@@ -1243,7 +1246,11 @@ class _Compiler:
             start = self.variable(node)(frame)
             was_boxed = not frame.boxed.isdisjoint(self.slots(node.names[0]))
             return self.walk(node, node.names[1:], start, was_boxed, frame)[1]
-        return isinstance(node, Chain)
+        if isinstance(node, Chain):
+            if self.is_strict:
+                return True
+            return self.walk(node, node.names, self.operand(node.of)(frame), False, frame)[1]
+        return False
 
     def last_of(self, node: Node, frame: Frame) -> Node:
         """Which node did Go look at last while it evaluated this one?"""
@@ -1275,6 +1282,9 @@ class _Compiler:
                 return node
 
 
+_BUILTINS = BUILTINS.by_name
+_JUMPS = (Break, Continue)
+_CONSTANTS = (String, Number, Bool)
 _Setter = Callable[[Frame, Value, bool], None]
 _NO_VALUE = object()
 # The one Python class that always has this type: no need to look closer.
@@ -1294,12 +1304,13 @@ def _may_jump(block: Block) -> bool:
     waiting = [block]
     while waiting:
         for node in waiting.pop().nodes:
-            if isinstance(node, Break | Continue):
+            if isinstance(node, _JUMPS):
                 return True
-            if isinstance(node, If | With):
-                waiting.append(node.body)
-            if isinstance(node, If | With | Range) and node.otherwise is not None:
-                waiting.append(node.otherwise)
+            if isinstance(node, Branch):
+                if type(node) is not Range:
+                    waiting.append(node.body)
+                if node.otherwise is not None:
+                    waiting.append(node.otherwise)
     return False
 
 

@@ -35,14 +35,14 @@ class Template:
         self._name = name
         self._literal = "{{" not in text
         if not self._literal:
-            tree = parse(text, _Names(functions), name)
+            tree = parse(text, _names_of(functions), name)
             self._program = Program(tree, functions, missing_key)
 
     @property
     def tree(self) -> Tree:
         """What the text says, for whoever wants to read it and not carry it out."""
         if self._literal:
-            return parse(self._text, NO_FUNCTIONS, self._name)
+            return parse(self._text, frozenset(), self._name)
         return self._program.tree
 
     def execute(self, data: Value, effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT) -> str:
@@ -71,16 +71,10 @@ class Template:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
 
-class _Names:
+@lru_cache(maxsize=64)
+def _names_of(functions: FunctionTable) -> frozenset[str]:
     """Which functions may a template call?"""
-
-    __slots__ = ("_functions",)
-
-    def __init__(self, functions: FunctionTable) -> None:
-        self._functions = functions
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._functions or name in BUILTINS
+    return frozenset(functions) | frozenset(BUILTINS)
 
 
 def compile_template(

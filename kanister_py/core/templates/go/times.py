@@ -17,6 +17,7 @@ from kanister_py.core.templates.go.values import (
     Sized,
     named_type,
     pointer_to,
+    register_class,
     register_zero,
     struct_type,
 )
@@ -136,6 +137,10 @@ class Duration(Sized):
 
     def go_string(self) -> str:
         return format_duration(self)
+
+
+for _go_type, _python_class in ((MONTH, Month), (WEEKDAY, Weekday), (DURATION, Duration)):
+    register_class(_go_type, _python_class)
 
 
 class Time:

@@ -534,9 +534,21 @@ def is_nil(value: Value) -> bool:
     return value is None or getattr(value, "is_nil", False)
 
 
+# Named scalar types whose Python class somebody wrote.
+_CLASSES: dict[GoType, type] = {}
+
+
+def register_class(go_type: GoType, python_class: type) -> None:
+    """Say which Python class the values of a named scalar type have."""
+    _CLASSES[go_type] = python_class
+
+
 @cache
 def _class_of(go_type: GoType) -> type:
     """The Python class behind a named scalar type."""
+    known = _CLASSES.get(go_type)
+    if known is not None:
+        return known
     base = _SIZED[go_type.kind]
     if base is bool:
         raise TypeError(f"{go_type.name}: Python's bool cannot carry a name")
