@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 
@@ -775,13 +775,22 @@ class PhaseInterrupted(UsageError):
 
 
 class CommandFailed(UsageError):
-    """A command in a container ended with something else than zero."""
+    """A command in a container ended with something else than zero.
+
+    `outputs` are those that count all the same; of most functions, none do.
+    """
 
     reason = "CommandFailed"
 
-    def __init__(self, message: str, exit_code: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        exit_code: int | None = None,
+        outputs: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+        self.outputs = dict(outputs or {})
 
 
 class FunctionFailed(UsageError):
@@ -935,3 +944,27 @@ class AddressUnavailable(UsageError):
         self.host = host
         self.port = port
         self.why = why
+
+
+# Pods of functions
+
+
+class PodNotReady(UsageError):
+    """A pod did not come to run, or cannot."""
+
+    reason = "PodNotReady"
+
+
+class PodFailed(UsageError):
+    """A pod ended, and no command in it is to blame."""
+
+    reason = "PodFailed"
+
+
+class PodGone(UsageError):
+    """Somebody deleted a pod that a function was following."""
+
+    reason = "PodGone"
+
+    def __init__(self) -> None:
+        super().__init__("The pod was deleted before its command had ended")

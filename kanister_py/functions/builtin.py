@@ -4,4 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {}
+BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
+    "KubeTask": {
+        "v0.0.0": "kanister_py.functions.blueprint.kube_task.v0_0_0:KubeTask",
+        "v0.1.0": "kanister_py.functions.blueprint.kube_task.v0_1_0:KubeTaskV010",
+    },
+}

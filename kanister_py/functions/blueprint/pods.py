@@ -1,0 +1,538 @@
+"""How a function runs a pod: made once for each attempt, followed to its end, and cleaned up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from math import ceil
+from threading import Timer
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import AfterValidator, Field
+
+from kanister_py.core.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    CommandFailed,
+    InvalidDuration,
+    KanisterError,
+    NotFound,
+    PhaseInterrupted,
+    PodFailed,
+    PodGone,
+    PodNotReady,
+    TransientApiError,
+    WaitTimedOut,
+)
+from kanister_py.core.objects.durations import (
+    SECOND,
+    format_duration,
+    parse_duration,
+    parse_seconds,
+)
+from kanister_py.core.objects.merge_rules import pod_spec_rules
+from kanister_py.core.objects.patches import strategic_patched
+from kanister_py.core.objects.resources import (
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+)
+from kanister_py.core.templates.params import Params
+from kanister_py.ports.cluster import KubeObject, LogOptions
+from kanister_py.ports.function import Args, PhaseContext
+
+MAIN_CONTAINER: Final = "container"
+JOB_PREFIX: Final = "kanister-job-"
+CREATED_BY: Final = {"createdBy": "kanister"}
+RUN_LABEL: Final = "kanister-py.io/run"
+
+_READY_SECONDS: Final = 15 * 60.0
+_READY_MINUTES_VARIABLE: Final = "TIMEOUT_WORKER_POD_READY"
+_SECURE_VARIABLE: Final = "SECURE_DEFAULTS_FOR_JOB_PODS"
+_ENDED: Final = ("Succeeded", "Failed")
+_OUT_OF_ROOM: Final = ("OutOfmemory", "OutOfcpu")
+# After the last byte of a log it takes a kubelet a moment to say that the container ended.
+_END_SEEN_SECONDS: Final = 5.0
+_RECONNECT_SECONDS: Final = 1.0
+_MOST_RECONNECTS_AFTER_END: Final = 5
+_OVERLAP_SECONDS: Final = 2
+_LONGEST_HELD_BYTES: Final = 1024 * 1024
+# A kubelet keeps trying after these, but somebody has to change something first.
+_STUCK: Final = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "ErrImageNeverPull",
+        "ErrImagePull",
+        "ImageInspectError",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RegistryUnavailable",
+    }
+)
+
+T = TypeVar("T")
+
+
+def _readable_timeout(text: str) -> str:
+    if not text:
+        return text
+    try:
+        if parse_duration(text) > 0:
+            return text
+    except InvalidDuration as error:
+        raise ValueError(error.message) from error
+    raise ValueError(f"a timeout of {text} leaves no time")
+
+
+Timeout = Annotated[str, AfterValidator(_readable_timeout)]
+"""How long something may take, as `1h30m`; empty for as long as it needs."""
+
+
+class PodArgs(Args):
+    """What can be said about the pod of any function that makes one."""
+
+    pod_override: dict[str, Any] | None = Field(
+        default=None,
+        description="Part of a PodSpec that is laid over the pod's, lists of containers and "
+        "volumes merged by name. What the ActionSet overrides is laid over this in turn.",
+    )
+    pod_annotations: dict[str, str] | None = Field(
+        default=None,
+        description="Annotations of the pod, laid over those that the ActionSet gives.",
+    )
+    pod_labels: dict[str, str] | None = Field(
+        default=None, description="Labels of the pod, laid over those that the ActionSet gives."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A pod as a function wants it, before anybody's overrides.
+
+    `override` is the ActionSet's, and wins over the phase's.
+    """
+
+    prefix: str
+    namespace: str
+    spec: Mapping[str, Any]
+    args: PodArgs
+    override: Mapping[str, Any] | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+def container_of(name: str, image: str, command: Sequence[str], **rest: Any) -> dict[str, Any]:
+    """Say what one container of a job looks like; what is empty is left out."""
+    container = {"name": name, "image": image, "command": [*command], **rest}
+    return {key: value for key, value in container.items() if value not in ([], "", None)}
+
+
+def spec_of(image: str, command: Sequence[str], **rest: Any) -> dict[str, Any]:
+    """Say what the spec of a pod with the one usual container looks like."""
+    return {
+        "containers": [
+            container_of(MAIN_CONTAINER, image, command, imagePullPolicy="IfNotPresent", **rest)
+        ],
+        "restartPolicy": "Never",
+    }
+
+
+def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
+    """Say which pod a job becomes, with everybody's overrides, labels and annotations.
+
+    Its name is the same for the same attempt, in whichever process.
+    """
+    facts, args = params.facts, job.args
+    spec: dict[str, Any] = dict(job.spec)
+    if os.environ.get(_SECURE_VARIABLE) == "true":
+        spec |= {"automountServiceAccountToken": False, "serviceAccountName": "default"}
+    for override in (args.pod_override, job.override):
+        if override:
+            spec = strategic_patched(spec, override, pod_spec_rules())
+    namespace = job.namespace or ctx.cluster.default_namespace
+    metadata: dict[str, Any] = {
+        "name": job.prefix + ctx.run.key(),
+        "namespace": namespace,
+        "labels": {
+            **(facts.pod_labels or {}),
+            **(args.pod_labels or {}),
+            **CREATED_BY,
+            **ctx.labels(),
+        },
+    }
+    annotations = {
+        **(facts.pod_annotations or {}),
+        **(args.pod_annotations or {}),
+        **job.annotations,
+    }
+    if annotations:
+        metadata["annotations"] = annotations
+    if owners := ctx.owner_references(namespace):
+        metadata["ownerReferences"] = owners
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+@contextmanager
+def running(
+    ctx: PhaseContext, function: str, pod: KubeObject, *, timeout: str = ""
+) -> Iterator[RunningPod]:
+    """Have a pod for as long as the block lasts: made, or found as an earlier process left it.
+
+    Whatever ends the block, the pod is gone after it.
+    """
+    found = _create_or_adopt(ctx, function, pod)
+    try:
+        yield RunningPod(ctx, found, timeout)
+    finally:
+        _delete(ctx, found)
+
+
+def _create_or_adopt(ctx: PhaseContext, function: str, pod: KubeObject) -> KubeObject:
+    metadata = pod["metadata"]
+    try:
+        return ctx.cluster.create(pod)
+    except TransientApiError:
+        # It may have been made all the same, only the answer was lost.
+        _delete(ctx, pod)
+        raise
+    except AlreadyExists as error:
+        already = error
+    try:
+        found = ctx.cluster.get(PODS, metadata["name"], namespace=metadata["namespace"])
+    except NotFound as error:
+        raise PhaseInterrupted(function) from error
+    labels = found["metadata"].get("labels") or {}
+    if labels.get(RUN_LABEL) != metadata["labels"][RUN_LABEL]:
+        raise already
+    if found["metadata"].get("deletionTimestamp"):
+        # Whoever followed it had seen its end. Only they knew how it ended.
+        raise PhaseInterrupted(function)
+    return found
+
+
+def _delete(ctx: PhaseContext, pod: KubeObject) -> None:
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    try:
+        ctx.cluster.delete(PODS, name, namespace=namespace, grace_period_seconds=0)
+    except NotFound:
+        pass
+    except ApiError as error:
+        ctx.log(f"Pod {namespace}/{name} is left behind, delete it by hand: {error.message}")
+
+
+class RunningPod:
+    """A pod that a function follows. Every wait in here ends when the phase is told to stop."""
+
+    def __init__(self, ctx: PhaseContext, pod: KubeObject, timeout: str = "") -> None:
+        self._ctx = ctx
+        self._pod = pod
+        self._name: str = pod["metadata"]["name"]
+        self._namespace: str = pod["metadata"]["namespace"]
+        self._limit = TimeLimit(ctx, timeout, _created_at(pod, ctx))
+
+    @property
+    def main_container(self) -> str:
+        """Say which container runs the command: the usual one, unless it was overridden away."""
+        names = [each["name"] for each in self._pod["spec"]["containers"]]
+        return MAIN_CONTAINER if MAIN_CONTAINER in names else str(names[0])
+
+    # Until it runs
+
+    def wait_until_ready(self, *, fails_early: bool = False) -> None:
+        """Wait until the pod is no longer pending.
+
+        With `fails_early`, a pod that cannot start unless somebody changes something is
+        not waited for.
+        """
+        try:
+            self._wait(
+                lambda: self._is_ready(fails_early=fails_early), ready_seconds(), self._not_ready
+            )
+        except PodNotReady as error:
+            raise PodNotReady(f"Failed while waiting for Pod to be ready: {error}") from error
+
+    def _is_ready(self, *, fails_early: bool) -> bool:
+        pod = self._read()
+        status = pod.get("status") or {}
+        if status.get("phase", "Pending") != "Pending":
+            return True
+        if status.get("reason") in _OUT_OF_ROOM:
+            raise PodNotReady(f"Pod stuck in pending state, reason: {status['reason']}")
+        if fails_early:
+            if why := _why_stuck(status):
+                raise PodNotReady(why)
+        else:
+            self._check_node(pod)
+        self._check_volumes(pod)
+        return False
+
+    def _check_node(self, pod: KubeObject) -> None:
+        name = pod["spec"].get("nodeName", "")
+        node = self._look(lambda: self._ctx.cluster.get(NODES, name)) if name else None
+        if node is None:
+            return
+        if (node.get("spec") or {}).get("unschedulable"):
+            raise PodNotReady(f"Node {name} is unschedulable")
+        for condition in (node.get("status") or {}).get("conditions") or ():
+            if condition.get("type") == "Ready" and condition.get("status") != "True":
+                raise PodNotReady(f"Node {name} is not ready")
+
+    def _check_volumes(self, pod: KubeObject) -> None:
+        for volume in pod["spec"].get("volumes") or ():
+            claim = (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
+            if claim:
+                self._check_claim(claim)
+
+    def _check_claim(self, name: str) -> None:
+        cluster = self._ctx.cluster
+        claim = self._look(
+            lambda: cluster.get(PERSISTENT_VOLUME_CLAIMS, name, namespace=self._namespace)
+        )
+        if claim is None:
+            return
+        if (claim.get("status") or {}).get("phase") == "Lost":
+            raise PodNotReady(f"PVC {name} is lost: the volume it was bound to is gone")
+        bound_to = (claim.get("spec") or {}).get("volumeName", "")
+        volume = self._look(lambda: cluster.get(PERSISTENT_VOLUMES, bound_to)) if bound_to else None
+        if volume is not None and (volume.get("status") or {}).get("phase") == "Failed":
+            raise PodNotReady(f"PV {bound_to}, to which PVC {name} is bound, has failed")
+
+    def _look(self, get: Callable[[], T]) -> T | None:
+        # Whoever may not see nodes or volumes still may run pods.
+        try:
+            return get()
+        except ApiError:
+            return None
+
+    def _not_ready(self, seconds: float) -> KanisterError:
+        limit = format_duration(int(seconds * SECOND))
+        message = f"Pod did not transition into running state. Timeout: {limit}"
+        with suppress(KanisterError):
+            if why := _why_waiting(self._read().get("status") or {}):
+                message = f"{message}, {why}"
+        return PodNotReady(message)
+
+    # While it runs
+
+    def read_outputs(self, container: str = "") -> dict[str, str]:
+        """Log what a container prints, both streams, until it ends, and give its outputs."""
+        return self._ctx.read_outputs(self._follow_log(container or self.main_container))
+
+    def _follow_log(self, container: str) -> Iterator[bytes]:
+        """Give the log in whole lines, through as many streams as it takes.
+
+        After a stream that broke off, the last lines may come again: outputs are then
+        the same once more, and a line too many in a log is better than one too few.
+        """
+        held, since, tries_after_end = b"", None, 0
+        while self._wait_for_start(container):
+            seen_at = self._ctx.now()
+            is_lost = False
+            try:
+                for chunk in self._stream(container, since):
+                    seen_at = self._ctx.now()
+                    whole, held = _whole_lines(held + chunk)
+                    if whole:
+                        yield whole
+                    since = seen_at
+            except (TransientApiError, BadRequest):
+                is_lost = True
+                if self._has_ended(container):
+                    tries_after_end += 1
+                if tries_after_end >= _MOST_RECONNECTS_AFTER_END:
+                    raise
+            self._limit.check()
+            self._ctx.check_cancelled()
+            if is_lost:
+                self._ctx.sleep(_RECONNECT_SECONDS)
+            elif self._ends_soon(container):
+                break
+            held = b""
+        if held:
+            yield held
+
+    def _stream(self, container: str, since: datetime | None) -> Iterator[bytes]:
+        options = LogOptions(
+            container=container,
+            follow=True,
+            since_seconds=None
+            if since is None
+            else ceil((self._ctx.now() - since).total_seconds()) + _OVERLAP_SECONDS,
+        )
+        stream = self._ctx.cluster.read_log(self._name, namespace=self._namespace, options=options)
+        with stream, self._ctx.on_cancel(stream.close), self._limit.closing(stream.close):
+            yield from stream
+
+    def _wait_for_start(self, container: str) -> bool:
+        """Wait until a container has a log, and say whether it ever will."""
+
+        def has_begun() -> str:
+            status = self._read().get("status") or {}
+            state = _state_of(status, container)
+            if "running" in state or "terminated" in state:
+                return "yes"
+            return "no" if status.get("phase") in _ENDED else ""
+
+        return bool(self._wait(has_begun, ready_seconds(), self._not_ready) == "yes")
+
+    def _has_ended(self, container: str) -> bool:
+        status = self._read().get("status") or {}
+        return status.get("phase") in _ENDED or "terminated" in _state_of(status, container)
+
+    def _ends_soon(self, container: str) -> bool:
+        """Say whether the log ended because the container did."""
+        try:
+            return bool(
+                self._ctx.wait(
+                    lambda: self._has_ended(container), timeout_seconds=_END_SEEN_SECONDS
+                )
+            )
+        except WaitTimedOut:
+            return False
+
+    # Its end
+
+    def wait_for_end(self) -> None:
+        """Wait until the pod has ended, and raise if it has not succeeded."""
+        status = self._wait(self._end)
+        if status.get("phase") != "Succeeded":
+            raise _failure_of(status)
+
+    def _end(self) -> Mapping[str, Any] | None:
+        status: Mapping[str, Any] = self._read().get("status") or {}
+        return status if status.get("phase") in _ENDED else None
+
+    def _read(self) -> KubeObject:
+        try:
+            found = self._ctx.cluster.get(PODS, self._name, namespace=self._namespace)
+        except NotFound as error:
+            raise PodGone from error
+        if found["metadata"].get("uid") != self._pod["metadata"].get("uid"):
+            raise PodGone
+        return found
+
+    def _wait(
+        self,
+        until: Callable[[], Any],
+        timeout_seconds: float | None = None,
+        failure: Callable[[float], KanisterError] | None = None,
+    ) -> Any:
+        left = self._limit.left()
+        seconds = min((each for each in (timeout_seconds, left) if each is not None), default=None)
+        try:
+            return self._ctx.wait(until, timeout_seconds=seconds, what="the pod")
+        except WaitTimedOut as error:
+            self._limit.check()
+            if failure is None or timeout_seconds is None:
+                raise
+            raise failure(timeout_seconds) from error
+
+
+class TimeLimit:
+    """When must something be over? Never, if there is no `timeout`."""
+
+    def __init__(self, ctx: PhaseContext, timeout: str, since: datetime | None = None) -> None:
+        self._ctx = ctx
+        self._seconds = parse_seconds(timeout) if timeout else None
+        started = ctx.now() if since is None else since
+        self._due = None if self._seconds is None else started + timedelta(seconds=self._seconds)
+
+    def left(self) -> float | None:
+        """Say how many seconds are left."""
+        if self._due is None:
+            return None
+        return max(0.0, (self._due - self._ctx.now()).total_seconds())
+
+    def check(self) -> None:
+        """Raise if the time is over."""
+        if self._seconds is not None and self.left() == 0.0:
+            raise WaitTimedOut("the command to end", self._seconds)
+
+    @contextmanager
+    def closing(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Have `stop` called, from another thread, if the time is over inside the block."""
+        left = self.left()
+        if left is None:
+            yield
+            return
+        timer = Timer(left, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def ready_seconds() -> float:
+    """Say how long a pod may take until it runs."""
+    minutes = os.environ.get(_READY_MINUTES_VARIABLE, "")
+    return int(minutes) * 60.0 if minutes.isascii() and minutes.isdigit() else _READY_SECONDS
+
+
+def _created_at(pod: KubeObject, ctx: PhaseContext) -> datetime:
+    text = pod["metadata"].get("creationTimestamp") or ""
+    try:
+        created = datetime.fromisoformat(text)
+    except ValueError:
+        return ctx.now()
+    # A cluster's clock that goes fast gives no more time, and its seconds are whole ones.
+    now = ctx.now()
+    return now if abs(now - created) < timedelta(seconds=2) else min(created, now)
+
+
+def _whole_lines(data: bytes) -> tuple[bytes, bytes]:
+    end = data.rfind(b"\n") + 1
+    if len(data) - end > _LONGEST_HELD_BYTES:
+        return data, b""
+    return data[:end], data[end:]
+
+
+def _containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from status.get("initContainerStatuses") or ()
+    yield from status.get("containerStatuses") or ()
+
+
+def _state_of(status: Mapping[str, Any], container: str) -> Mapping[str, Any]:
+    states = (each.get("state") or {} for each in _containers(status) if each["name"] == container)
+    return next(states, {})
+
+
+def _why_stuck(status: Mapping[str, Any]) -> str:
+    for each in _containers(status):
+        waiting = (each.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") in _STUCK:
+            return f"Container {each['name']} cannot start: {_reason(waiting)}"
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            return f"No node takes the pod: {_reason(condition)}"
+    return ""
+
+
+def _why_waiting(status: Mapping[str, Any]) -> str:
+    if why := _why_stuck(status):
+        return why
+    for each in _containers(status):
+        waiting = (each.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason"):
+            return f"container {each['name']} waits: {_reason(waiting)}"
+    return ""
+
+
+def _reason(said: Mapping[str, Any]) -> str:
+    return ": ".join(said[key] for key in ("reason", "message") if said.get(key))
+
+
+def _failure_of(status: Mapping[str, Any]) -> KanisterError:
+    told, why = "Failed while waiting for Pod to complete: Pod failed", _reason(status)
+    for each in _containers(status):
+        ended = (each.get("state") or {}).get("terminated") or {}
+        if code := ended.get("exitCode"):
+            told = f"{told}: container {each['name']} ended with exit code {code}"
+            return CommandFailed(f"{told}: {why}" if why else told, code)
+    return PodFailed(f"{told}: {why}" if why else told)

@@ -1,0 +1,148 @@
+"""Calls functions as a run calls them, on an embedded cluster whose pods are real processes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.pods_processes.node import ProcessNode
+from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
+from kanister_py.core.actionsets.masking import Masker
+from kanister_py.core.actionsets.status import Place
+from kanister_py.core.errors import KanisterError, RunCancelled
+from kanister_py.core.objects.resources import PODS
+from kanister_py.core.objects.weak import decode_args
+from kanister_py.core.templates.facts import ActionFacts
+from kanister_py.core.templates.params import Params
+from kanister_py.executor.phase_context import RunIdentity, RunningPhase, StopSignal, Surroundings
+from kanister_py.executor.watching import SharedWatches
+from kanister_py.executor.working import Workers
+from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.function import Func
+
+DEADLINE_SECONDS = 30
+
+
+@dataclass
+class Called:
+    """A call that is under way in a thread of its own."""
+
+    thread: threading.Thread
+    stop: StopSignal
+    ended: list[Any] = field(default_factory=list)
+    failed: list[BaseException] = field(default_factory=list)
+
+    def cancel(self) -> None:
+        self.stop.set(RunCancelled())
+
+    def result(self) -> Any:
+        self.thread.join(DEADLINE_SECONDS)
+        assert not self.thread.is_alive(), "the function does not come back"
+        if self.failed:
+            raise self.failed[0]
+        return self.ended[0]
+
+
+class World:
+    """A cluster, and what a run would hand to the functions it calls there."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.log: list[str] = []
+        clock = SystemClock()
+        self._surroundings = Surroundings(cluster, clock, Workers(), SharedWatches(cluster, clock))
+
+    def context(
+        self, stop: StopSignal | None = None, *, uid: str = "uid-1", phase: int = 0
+    ) -> RunningPhase:
+        masker = Masker(())
+        return RunningPhase(
+            RunIdentity(uid, Place(0, phase), "backup", "dump", 1),
+            self._surroundings,
+            stop or StopSignal(),
+            masker=masker,
+            learn=lambda _: masker,
+            on_progress=lambda _: None,
+            on_log=self.log.append,
+        )
+
+    def start(
+        self,
+        function: type[Func],
+        args: Mapping[str, Any],
+        *,
+        facts: ActionFacts | None = None,
+        uid: str = "uid-1",
+        phase: int = 0,
+    ) -> Called:
+        """Call a function; the same `uid` and `phase` mean the same attempt."""
+        stop = StopSignal()
+        ctx = self.context(stop, uid=uid, phase=phase)
+        params = Params(facts or ActionFacts(time="2026-01-01T00:00:00Z"))
+        decoded = decode_args(function.Args, args, function.name)
+
+        def run() -> None:
+            try:
+                called.ended.append(function().exec(ctx, params, decoded))
+            except BaseException as error:  # noqa: BLE001 # told to whoever asks for the result
+                called.failed.append(error)
+
+        called = Called(threading.Thread(target=run, daemon=True), stop)
+        called.thread.start()
+        return called
+
+    def call(self, function: type[Func], args: Mapping[str, Any], **options: Any) -> Any:
+        return self.start(function, args, **options).result()
+
+    def pods(self) -> list[KubeObject]:
+        return self.cluster.list(PODS).items
+
+    def seen_pod(self, until: Callable[[KubeObject], bool] = lambda _: True) -> KubeObject:
+        """Wait for a pod that holds to something, and give it as it was then."""
+        with self.cluster.watch(PODS, timeout_seconds=DEADLINE_SECONDS) as watch:
+            for event in watch:
+                if event.object.get("kind") == "Pod" and until(event.object):
+                    return event.object
+        pytest.fail("no such pod was seen")
+
+
+def is_running(pod: KubeObject) -> bool:
+    return bool((pod.get("status") or {}).get("phase") == "Running")
+
+
+def has_ended(pod: KubeObject) -> bool:
+    return (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
+
+
+def failure(called: Callable[[], Any]) -> KanisterError:
+    """Call something that fails, and give its error."""
+    with pytest.raises(KanisterError) as caught:
+        called()
+    return caught.value
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    runner = ProcessPodRunner(SystemClock(), state=tmp_path)
+    if runner.why_no_mounts:
+        runner.close()
+        pytest.skip(f"this machine gives no namespaces: {runner.why_no_mounts}")
+    node = ProcessNode(runner, SystemClock())
+    cluster = MemoryCluster()
+    cluster.attach_pods(node)
+    node.start(cluster)
+    yield World(cluster)
+    node.close()
+
+
+@pytest.fixture
+def paper() -> World:
+    """A world in which pods are written down, but run nowhere."""
+    return World(MemoryCluster())
