@@ -1,0 +1,129 @@
+"""What does a phase cost, and what does it cost to wait?"""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from kanister_py import Func, PhaseContext
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.core.actionsets.course import course_of
+from kanister_py.core.actionsets.model import ActionSet
+from kanister_py.core.blueprints.model import only_blueprint
+from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.objects.resources import CONFIG_MAPS
+from kanister_py.executor.loading import load_function
+from kanister_py.executor.phase_context import Surroundings
+from kanister_py.executor.run_actionset import ActionSetRun, FunctionSource
+from kanister_py.executor.watching import SharedWatches
+from kanister_py.executor.working import Workers
+from kanister_py.wiring import RunSettings, registry_of, run_blueprint
+from tests.bench.measure import Row
+
+TITLE = "Runs: a thousand phases, with a journal, and a thousand that wait"
+_MANY = 1000
+
+
+class Nothing(Func):
+    """Does nothing."""
+
+    name = "Nothing"
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
+        return {"done": "1"}
+
+
+class Waits(Func):
+    """Waits for a ConfigMap to say something."""
+
+    name = "Waits"
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        ctx.wait(lambda: ctx.cluster.get(CONFIG_MAPS, "gate", namespace="default").get("data"))
+
+
+def _blueprint(func: str, phases: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "Blueprint",
+        "metadata": {"name": "many"},
+        "actions": {"go": {"phases": [{"func": func, "name": f"p{at}"} for at in range(phases)]}},
+    }
+
+
+def _seconds_a_phase(phases: int) -> float:
+    """Run so many phases one after the other, and give the time of each in the best of three."""
+    best = float("inf")
+    for _ in range(3):
+        folder = Path(tempfile.mkdtemp(dir="build" if Path("build").is_dir() else None))
+        settings = RunSettings(state=folder, registry=registry_of(Nothing), name="bench")
+        start = time.perf_counter()
+        done = run_blueprint(_blueprint("Nothing", phases), "go", settings=settings).wait()
+        best = min(best, (time.perf_counter() - start) / phases)
+        shutil.rmtree(folder)
+        assert done.is_complete, done.error
+    return best
+
+
+def rows() -> list[Row]:
+    few, many = _seconds_a_phase(100), _seconds_a_phase(_MANY)
+    memory, share = _waiting()
+    return [
+        Row("phases a second, of 1,000", f"{1 / many:.0f}", ">= 500", 1 / many >= 500),
+        Row("a phase of 1,000 to one of 100", f"{many / few:.2f}", "<= 1.5", many <= 1.5 * few),
+        Row("1,000 waiting: memory", f"{memory:.0f} MB", "< 120 MB", memory < 120),
+        Row("1,000 waiting: of a core", f"{share:.2%}", "< 2 %", share < 0.02),
+    ]
+
+
+def _waiting() -> tuple[float, float]:
+    """Have a process of its own wait a thousand times over, and see what that takes."""
+    out = subprocess.run(
+        [sys.executable, "-c", "from tests.bench.bench_runs import wait; wait()"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    return float(out[0]), float(out[1])
+
+
+def wait() -> None:
+    """Wait in a thousand runs at once; print megabytes, and the share of a core."""
+    cluster = MemoryCluster()
+    gate = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate"}}
+    cluster.load([gate])
+    runs = _thousand_actions(cluster)
+    while len(runs.status.totals.running) < _MANY:
+        time.sleep(0.05)
+    time.sleep(1)
+    used, start = time.process_time(), time.perf_counter()
+    time.sleep(5)
+    share = (time.process_time() - used) / (time.perf_counter() - start)
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(megabytes, share)
+    runs.abort()
+
+
+def _thousand_actions(cluster: MemoryCluster) -> ActionSetRun:
+    clock = SystemClock()
+    found = only_blueprint(parse_documents(json.dumps(_blueprint("Waits", 1))), "many")
+    target = {"kind": "Namespace", "name": "default", "namespace": "default"}
+    action = {"name": "go", "blueprint": "many", "object": target}
+    actionset = ActionSet.model_validate({"spec": {"actions": [action] * _MANY}})
+    run = ActionSetRun(
+        course_of(actionset, {"many": found.blueprint}),
+        FunctionSource(registry_of(Waits), load_function),
+        Surroundings(cluster, clock, Workers(), SharedWatches(cluster, clock)),
+    )
+    Thread(target=run.run, daemon=True).start()
+    return run
