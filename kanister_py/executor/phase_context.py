@@ -17,6 +17,7 @@ from kanister_py.core.errors import KanisterError, PodsNotRun, WaitTimedOut
 from kanister_py.core.objects.names import run_key
 from kanister_py.core.objects.resources import PODS
 from kanister_py.core.templates.go import NO_EFFECTS, Effects
+from kanister_py.core.templates.render import Renderer
 from kanister_py.executor.watching import Read, SharedWatches, Subscription, TracedCluster
 from kanister_py.executor.working import Workers
 from kanister_py.ports.clock import Clock
@@ -139,6 +140,8 @@ class RunningPhase:
         self._on_progress = on_progress
         self._on_log = on_log
         self._owner = owner
+        self._renderer = Renderer(effects=surroundings.effects)
+        self._is_taken_up = False
         self._tail = _Tail()
 
     @property
@@ -146,8 +149,21 @@ class RunningPhase:
         return self._run
 
     @property
+    def is_taken_up(self) -> bool:
+        return self._is_taken_up
+
+    @property
     def cluster(self) -> Cluster:
         return self._cluster.as_cluster()
+
+    @property
+    def renderer(self) -> Renderer:
+        return self._renderer
+
+    def begin(self, renderer: Renderer, *, is_taken_up: bool) -> None:
+        """Learn how the blueprint's templates are rendered, and who began this attempt."""
+        self._renderer = renderer
+        self._is_taken_up = is_taken_up
 
     @property
     def cancelled(self) -> bool:

@@ -79,6 +79,7 @@ def run_phase(
 
     `is_taken_up` says that another process has begun this very attempt and died.
     """
+    context.begin(work.renderer, is_taken_up=is_taken_up)
     try:
         context.check_cancelled()
         if is_taken_up and work.function.on_restart is OnRestart.FAIL:

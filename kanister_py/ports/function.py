@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 if TYPE_CHECKING:
+    from kanister_py.core.templates.render import Renderer
     from kanister_py.ports.cluster import Cluster
 
 
@@ -62,8 +63,16 @@ class PhaseContext(Protocol):
         """Which run, action, phase and attempt this is."""
 
     @property
+    def is_taken_up(self) -> bool:
+        """Whether a process that died has begun this very attempt."""
+
+    @property
     def cluster(self) -> Cluster:
         """The cluster that the blueprint acts on."""
+
+    @property
+    def renderer(self) -> Renderer:
+        """What renders the templates of the blueprint; for a function that gets its args raw."""
 
     @property
     def cancelled(self) -> bool:
