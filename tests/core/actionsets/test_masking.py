@@ -1,0 +1,37 @@
+"""Which texts give a secret away, and which do not?"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kanister_py.core.actionsets.masking import Masker
+
+
+@pytest.mark.parametrize(
+    ("secret", "text", "want"),
+    [
+        pytest.param("hunter22", "login hunter22 ok", "login *** ok", id="in the middle"),
+        pytest.param("short", "a short word", "a short word", id="too short to hide"),
+        pytest.param("sixsix", "sixsix", "***", id="six characters are enough"),
+        pytest.param("hunter22\n", "hunter22", "***", id="without its newline"),
+        pytest.param("first-line\nsecond-line", "second-line", "***", id="a line of many"),
+        pytest.param("hunter22", b64encode(b"hunter22").decode(), "***", id="as base64 has it"),
+    ],
+)
+def test_a_known_secret_never_shows(secret: str, text: str, want: str) -> None:
+    assert Masker([secret]).mask(text) == want
+
+
+def test_a_secret_that_begins_with_another_leaves_no_end_behind() -> None:
+    assert Masker(["hunter", "hunter22"]).mask("hunter22") == "***"
+
+
+@given(st.text(min_size=6).filter(lambda each: len(each.strip()) >= 6), st.text(), st.text())
+def test_no_text_around_a_secret_lets_it_through(secret: str, before: str, after: str) -> None:
+    core = secret.strip()
+    masked = Masker([secret]).mask(f"{before}\0{core}\0{after}")
+    assert f"\0{core}\0" not in masked

@@ -1,0 +1,129 @@
+"""ActionSets and Profiles as people have them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.actionsets.model import (
+    parse_actionset,
+    parse_profile,
+    reference_as_dict,
+)
+from kanister_py.core.actionsets.references import parse_named_reference, parse_object_reference
+from kanister_py.core.actionsets.transitions import ExecutionMode
+from kanister_py.core.blueprints.model import ObjectReference
+from kanister_py.core.errors import InvalidDocument, InvalidReference
+from kanister_py.core.objects.documents import parse_document
+
+FULL = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: ActionSet
+metadata: {name: s3backup, namespace: kanister, uid: abc}
+spec:
+  executionMode: Sequential
+  cancel: null
+  unheardOf: 1
+  actions:
+  - name: backup
+    blueprint: db
+    object: {kind: StatefulSet, name: db, namespace: shop}
+    artifacts: {dump: {keyValue: {path: /x}}}
+    secrets: {login: {kind: Secret, name: l, namespace: shop}}
+    profile: {name: p, namespace: kanister}
+    podOverride: {containers: [{name: container}]}
+    options: {level: "9"}
+    preferredVersion: v0.1.0
+    podLabels: {a: b}
+    podAnnotations: null
+"""
+
+
+def test_an_actionset_is_read_with_all_it_may_say() -> None:
+    read = parse_actionset(parse_document(FULL, "set.yaml"))
+    (action,) = read.spec.actions
+    assert read.spec.execution_mode is ExecutionMode.SEQUENTIAL
+    assert read.spec.cancel is False
+    assert action.artifacts["dump"].key_value == {"path": "/x"}
+    assert (action.options, action.pod_annotations) == ({"level": "9"}, None)
+    assert reference_as_dict(action.object) == {
+        "apiVersion": "",
+        "group": "",
+        "resource": "",
+        "kind": "StatefulSet",
+        "name": "db",
+        "namespace": "shop",
+    }
+
+
+def test_what_is_wrong_is_told_with_its_line_and_path() -> None:
+    text = FULL.replace('"9"', "9").replace("Sequential", "Sometimes")
+    with pytest.raises(InvalidDocument) as caught:
+        parse_actionset(parse_document(text, "set.yaml"))
+    told = [(each.file, each.line, each.path) for each in caught.value.problems]
+    assert told == [
+        ("set.yaml", 5, "spec.executionMode"),
+        ("set.yaml", 16, "spec.actions[0].options.level"),
+    ]
+
+
+def test_a_profile_is_read_with_its_location_and_credential() -> None:
+    read = parse_profile(
+        parse_document(
+            "apiVersion: cr.kanister.io/v1alpha1\nkind: Profile\nmetadata: {name: p}\n"
+            "location: {type: s3Compliant, bucket: b, more: 1}\nskipSSLVerify: true\n"
+            "credential:\n  type: keyPair\n"
+            "  keyPair: {idField: id, secretField: key, secret: {name: s, namespace: ns1}}\n"
+        )
+    )
+    assert read.location.bucket == "b"
+    assert read.skip_ssl_verify
+    assert read.credential.key_pair is not None
+    assert read.credential.key_pair.secret.name == "s"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            "Deployment/shop/db",
+            ObjectReference(kind="Deployment", name="db", namespace="shop"),
+            id="a workload",
+        ),
+        pytest.param(
+            "sts/db",
+            ObjectReference(kind="StatefulSet", name="db", namespace="default"),
+            id="a short name, in the default namespace",
+        ),
+        pytest.param(
+            "ns/shop",
+            ObjectReference(kind="Namespace", name="shop", namespace="shop"),
+            id="a namespace, which stands in both fields",
+        ),
+        pytest.param(
+            "configmap/shop/c",
+            ObjectReference("v1", "", "configmaps", "", "c", "shop"),
+            id="a kind that needs its resource",
+        ),
+        pytest.param(
+            "apps/v1/deployments/shop/db",
+            ObjectReference("v1", "apps", "deployments", "", "db", "shop"),
+            id="a resource of a group",
+        ),
+        pytest.param(
+            "v1/pods/shop/p", ObjectReference("v1", "", "pods", "", "p", "shop"), id="a core one"
+        ),
+    ],
+)
+def test_an_object_is_named_as_people_type_it(text: str, want: ObjectReference) -> None:
+    assert parse_object_reference(text) == want
+
+
+@pytest.mark.parametrize("text", ["db", "Thing/db", "a//b", "a/b/c/d/e/f", ""])
+def test_a_word_that_names_no_object_is_refused(text: str) -> None:
+    with pytest.raises(InvalidReference):
+        parse_object_reference(text)
+
+
+def test_a_secret_is_named_with_what_the_blueprint_calls_it() -> None:
+    name, reference = parse_named_reference("login=shop/l")
+    assert (name, reference.name, reference.namespace) == ("login", "l", "shop")
