@@ -1,0 +1,105 @@
+"""The run command, as a person and as a script meet it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kanister_py.cli.main import main
+
+BLUEPRINT = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata: {name: greet}
+actions:
+  nothing: {phases: []}
+  skipped:
+    phases: [{func: KubeTask, name: hello, if: "false", args: {image: i, command: [x]}}]
+  pod:
+    phases: [{func: KubeTask, name: hello, args: {image: i, command: [x]}}]
+  slow:
+    phases:
+    - func: KubeTask
+      name: sleep
+      args: {namespace: default, image: i, command: [sleep, "600"]}
+    deferPhase:
+      func: KubeTask
+      name: tidy
+      args: {namespace: default, image: i, command: [sh, -c, kando output tidied yes]}
+  unknown:
+    phases: [{func: Nope, name: a}]
+"""
+
+
+@pytest.fixture
+def blueprint(tmp_path: Path) -> str:
+    path = tmp_path / "greet.yaml"
+    path.write_text(BLUEPRINT)
+    return str(path)
+
+
+def test_a_run_prints_its_final_status_as_data(
+    blueprint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", blueprint, "skipped", "-o", "json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["actions"][0]["phases"][0]["skipped"] is True
+    assert "skipped/hello" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["unknown"], "Nope", id="a function nobody brought"),
+        pytest.param(["other"], "Action other", id="an action that is not there"),
+        pytest.param(["pod"], "--pods=processes", id="a pod that nobody would run"),
+        pytest.param(["nothing", "--object", "Thing/x"], "Thing", id="an object of no kind"),
+        pytest.param(["nothing", "--option", "x"], "KEY=VALUE", id="an option without a value"),
+    ],
+)
+def test_what_goes_wrong_is_said_and_ends_with_one(
+    blueprint: str, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", blueprint, *words]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+
+
+@pytest.mark.parametrize("words", [[], ["x.yaml"], ["--resume"], ["x.yaml", "a", "--retry-from=p"]])
+def test_a_command_line_that_says_too_little_ends_with_64(words: list[str]) -> None:
+    assert main(["run", *words]) == 64
+
+
+def test_a_run_in_a_folder_is_found_again(
+    blueprint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = str(tmp_path / "state")
+    assert main(["run", blueprint, "skipped", "--state", state, "--name", "one"]) == 0
+    assert main(["run", "--state", state, "--resume", "one"]) == 0
+    assert main(["run", "--state", state, "--resume", "two"]) == 1
+    assert "there are one" in capsys.readouterr().err
+
+
+def test_control_c_cancels_tidies_up_and_ends_with_130(blueprint: str) -> None:
+    command = [sys.executable, "-m", "kanister_py", "run", blueprint, "slow"]
+    with subprocess.Popen(
+        [*command, "--pods=processes", "-o", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        while "slow/sleep" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    status = json.loads(out)
+    assert status["error"]["reason"] == "Cancelled"
+    assert status["actions"][0]["deferPhase"]["output"] == {"tidied": "yes"}
