@@ -253,6 +253,17 @@ def run(
     return run_blueprint(blueprint, action, settings=settings, **more)
 
 
+def run_actionset(
+    actionset: Mapping[str, Any],
+    blueprints: Sequence[Mapping[str, Any]],
+    settings: RunSettings | None = None,
+) -> Run:
+    """Run an ActionSet as its manifest states it, with the blueprints it names."""
+    metadata = {"uid": _new_uid(), **actionset["metadata"]}
+    header = {"actionSet": {**actionset, "metadata": metadata}, "blueprints": list(blueprints)}
+    return _start(str(metadata["name"]), header, settings or RunSettings())
+
+
 def resume_run(name: str, settings: RunSettings) -> Run:
     """Take up a run where its process left it; the last one, if no name is given."""
     return _start(name, None, settings)
