@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kanister_py.core.actionsets.status import Status
     from kanister_py.core.blueprints.model import LocatedBlueprint
     from kanister_py.core.templates.go import Effects
+    from kanister_py.executor.plan_action import Plan
     from kanister_py.executor.run_actionset import Onlooker
     from kanister_py.executor.run_handle import Run
     from kanister_py.ports.clock import Clock
@@ -195,26 +196,10 @@ def run_blueprint(
     that an ActionSet's action may say goes into `more`, in its words in Python
     (`preferred_version`, `pod_labels`); where and how it runs, into `settings`.
     """
-    from kanister_py.core.actionsets.references import parse_object_reference
-    from kanister_py.core.blueprints.model import ObjectReference
-
     settings = settings or RunSettings()
-    if object is None:
-        where = settings.namespace
-        target = ObjectReference(kind="Namespace", name=where, namespace=where)
-    elif isinstance(object, str):
-        target = parse_object_reference(object, settings.namespace)
-    else:
-        target = None
     located = _located(blueprint)
     name = settings.name or _new_name(action)
-    spec = {
-        **{_camel(key): value for key, value in more.items()},
-        "name": action,
-        "blueprint": located.blueprint.name,
-        "object": target.as_dict() if target is not None else dict(object or {}),  # type: ignore[arg-type]  # no text any more
-        "options": dict(options) if options else None,
-    }
+    spec = _action_spec(located, action, object, options, settings, more)
     actionset = {
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "ActionSet",
@@ -222,6 +207,63 @@ def run_blueprint(
         "spec": {"actions": [spec]},
     }
     return _start(name, {"actionSet": actionset, "blueprints": [located.found.value]}, settings)
+
+
+def plan_blueprint(
+    blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
+    action: str,
+    *,
+    object: str | Mapping[str, Any] | None = None,  # noqa: A002 # as an ActionSet calls it
+    options: Mapping[str, str] | None = None,
+    at: Mapping[str, Version] | None = None,
+    settings: RunSettings | None = None,
+    **more: Any,
+) -> Plan:
+    """Say what `run_blueprint` would do, without doing it; `at` names other releases."""
+    from contextlib import ExitStack
+
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.core.actionsets.model import ActionSpec
+    from kanister_py.executor.plan_action import Circumstances, plan_action
+
+    settings = settings or RunSettings()
+    located = _located(blueprint)
+    spec = _action_spec(located, action, object, options, settings, more)
+    clock = settings.clock or SystemClock()
+    registry = settings.registry or read_functions().registry
+    given = Circumstances(registry, clock.now(), _effects(clock), at or {}, settings.is_strict)
+    with ExitStack() as stack:
+        cluster, _own = _cluster(settings, clock, None, stack)
+        wanted = ActionSpec.model_validate(spec)
+        return plan_action(located.blueprint, wanted, cluster, given)
+
+
+def _action_spec(
+    located: LocatedBlueprint,
+    action: str,
+    target: str | Mapping[str, Any] | None,
+    options: Mapping[str, str] | None,
+    settings: RunSettings,
+    more: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Write what an ActionSet would say of the action; without a target, its namespace is it."""
+    from kanister_py.core.actionsets.references import parse_object_reference
+    from kanister_py.core.blueprints.model import ObjectReference
+
+    where = settings.namespace
+    if target is None:
+        reference = ObjectReference(kind="Namespace", name=where, namespace=where).as_dict()
+    elif isinstance(target, str):
+        reference = parse_object_reference(target, where).as_dict()
+    else:
+        reference = dict(target)
+    return {
+        **{_camel(key): value for key, value in more.items()},
+        "name": action,
+        "blueprint": located.blueprint.name,
+        "object": reference,
+        "options": dict(options) if options else None,
+    }
 
 
 def run(

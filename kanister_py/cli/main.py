@@ -20,6 +20,9 @@ COMMANDS = {
     "functions": "See which functions and versions there are",
     "lint": "Find deprecated, removed and unknown versions, and mistakes",
     "upgrade": "Rewrite blueprints to the versions that replace old ones",
+    "plan": "Say what an action would do, without doing it",
+    "graph": "Draw phases and the data that flow between them",
+    "rbac": "Print the smallest roles that a blueprint needs",
     "serve": "Publish the versions over HTTP",
     "completion": "Print a completion script for a shell",
 }

@@ -15,15 +15,14 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Lock
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
-from kanister_py.cli.files import find_inputs, read_input
+from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in, options_of
 from kanister_py.cli.output import has_colours, paint, say
-from kanister_py.core.errors import InvalidDocument, InvalidReference
 from kanister_py.core.objects.durations import parse_seconds
 
 if TYPE_CHECKING:
@@ -40,33 +39,9 @@ _LOOK_SECONDS = 0.1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("blueprint", nargs="?", help="the file of the blueprint")
     parser.add_argument("action", nargs="?", help="which of its actions")
-    what = parser.add_argument_group("what it works with")
-    what.add_argument(
-        "--object", metavar="KIND/NAMESPACE/NAME", help="what to act on; default: the namespace"
-    )
-    what.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
-    what.add_argument(
-        "-f",
-        "--file",
-        dest="files",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="manifests that are in the cluster from the start",
-    )
-    for flag, form, text in (
-        ("--option", "KEY=VALUE", "an option of the action"),
-        ("--secret", "REF=NAMESPACE/NAME", "a Secret, under the name the blueprint gives it"),
-        ("--config-map", "REF=NAMESPACE/NAME", "a ConfigMap, likewise"),
-    ):
-        what.add_argument(flag, action="append", default=[], metavar=form, help=text)
-    what.add_argument("--profile", metavar="NAMESPACE/NAME", help="the Profile to use")
-    what.add_argument(
+    add_inputs(parser)
+    parser.add_argument(
         "--artifacts-from", metavar="RUN", help="take the artifacts of an earlier run"
-    )
-    what.add_argument("--preferred-version", default="", help="for phases that name no version")
-    what.add_argument(
-        "--strict-versions", action="store_true", help="refuse versions that are not known"
     )
     how = parser.add_argument_group("how it runs")
     how.add_argument(
@@ -123,7 +98,7 @@ def _start(args: argparse.Namespace, view: View) -> Run:
     from kanister_py import wiring
 
     settings = wiring.RunSettings(
-        objects=tuple(_objects_in(args.files)),
+        objects=tuple(objects_in(args.files)),
         state=args.state,
         pods=args.pods or "",
         name=args.name,
@@ -140,47 +115,18 @@ def _start(args: argparse.Namespace, view: View) -> Run:
 
 def _start_new(args: argparse.Namespace, settings: RunSettings) -> Run:
     from kanister_py import wiring
-    from kanister_py.core.actionsets.references import parse_named_reference, parse_place
 
-    more: dict[str, Any] = {}
-    for key, pairs in (("secrets", args.secret), ("config_maps", args.config_map)):
-        if pairs:
-            read = [parse_named_reference(each, args.namespace) for each in pairs]
-            more[key] = {name: reference.as_dict() for name, reference in read}
-    if args.profile:
-        more["profile"] = parse_place(args.profile, args.namespace).as_dict()
-    if args.preferred_version:
-        more["preferred_version"] = args.preferred_version
+    more = inputs_of(args)
     if args.artifacts_from:
         more["artifacts"] = wiring.read_artifacts(args.artifacts_from, settings)
     return wiring.run_blueprint(
         args.blueprint,
         args.action,
         object=args.object,
-        options=dict(_option(each) for each in args.option),
+        options=options_of(args),
         settings=settings,
         **more,
     )
-
-
-def _option(text: str) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not key or not sign:
-        raise InvalidReference(text, "it is no option", "KEY=VALUE")
-    return key, value
-
-
-def _objects_in(paths: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    from kanister_py.core.objects.documents import parse_documents
-
-    inputs, problems = find_inputs(paths)
-    if problems:
-        raise InvalidDocument(problems)
-    for given in inputs:
-        for document in parse_documents(read_input(given), given.name):
-            if not isinstance(document.value, dict):
-                raise InvalidDocument([document.problem((), "Must be an object of Kubernetes")])
-            yield document.value
 
 
 class _Interrupts:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 if TYPE_CHECKING:
+    from kanister_py.core.objects.access import Access
     from kanister_py.core.templates.render import Renderer
     from kanister_py.ports.cluster import Cluster
 
@@ -178,9 +179,17 @@ class Func(ABC):
         super().__init_subclass__(**rest)
         if parent is None:
             return
-        for attribute in ("name", "Args", "Outputs", "on_restart", "renders_own_args"):
+        for attribute in ("name", "Args", "Outputs", "on_restart", "renders_own_args", "access"):
             if attribute not in vars(cls):
                 setattr(cls, attribute, getattr(parent, attribute))
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:  # noqa: ARG003 - for others
+        """Say what a call with these args does to a cluster; None where that is not told.
+
+        Args come as the blueprint has them: a name may still be a template.
+        """
+        return None
 
     @abstractmethod
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any] | None:

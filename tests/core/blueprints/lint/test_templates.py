@@ -39,13 +39,15 @@ class Measure(Func):
         return {"size": "1"}
 
 
+class ShellArgs(Args):
+    command: list[str] = Field(default_factory=list)
+
+
 class Shell(Func):
     """Runs something, with outputs that only the blueprint knows."""
 
     name = "Shell"
-
-    class Args(Args):
-        command: list[str] = Field(default_factory=list)
+    Args = ShellArgs
 
     def exec(self, ctx: Any, params: Any, args: Any) -> None:
         return None

@@ -1,0 +1,89 @@
+"""Draw the actions and phases of a Blueprint or an ActionSet, and the data that flow between them.
+
+An ActionSet is drawn with the Blueprint it names: give both files, or a folder
+with both. Dashed lines are data, cylinders are artifacts.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kanister_py.cli.output import say, write_data
+from kanister_py.core.errors import InvalidDocument, Problem
+
+if TYPE_CHECKING:
+    from kanister_py.core.blueprints.graph import Graph
+    from kanister_py.core.objects.documents import Document
+
+SUMMARY = "Draw phases and the data that flow between them"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a file, a folder, or - for stdin")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("mermaid", "dot", "json", "yaml"),
+        default="mermaid",
+        help="the language of the drawing, or its data (default: mermaid)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw what the files hold: ActionSets if there are any, Blueprints otherwise."""
+    from kanister_py.core.blueprints.graph import dot_of, mermaid_of
+
+    graphs = _graphs_in(_documents_in(args.paths), args.paths[0])
+    if args.output in ("json", "yaml"):
+        write_data({"graphs": [each.as_dict() for each in graphs]}, args.output, list)
+        return 0
+    draw = mermaid_of if args.output == "mermaid" else dot_of
+    if len(graphs) > 1:
+        say(f"note: {len(graphs)} drawings, one after the other")
+    write_data(None, "lines", lambda: (line for graph in graphs for line in draw(graph)))
+    return 0
+
+
+def _documents_in(paths: Sequence[str]) -> list[Document]:
+    from kanister_py.cli.files import find_inputs, read_input
+    from kanister_py.core.objects.documents import parse_documents
+
+    inputs, problems = find_inputs(paths)
+    documents: list[Document] = []
+    for each in inputs:
+        try:
+            documents += parse_documents(read_input(each), each.name)
+        except InvalidDocument as error:
+            problems += error.problems
+    if problems:
+        raise InvalidDocument(problems)
+    return documents
+
+
+def _graphs_in(documents: Sequence[Document], path: str) -> list[Graph]:
+    from kanister_py.core.blueprints.graph import graph_of_action_set, graph_of_blueprint
+    from kanister_py.core.blueprints.model import blueprints_in, objects_in
+
+    blueprints = [located.blueprint for located in blueprints_in(documents)]
+    by_name = {each.name: each for each in blueprints}
+    graphs: list[Graph] = []
+    missing: list[Problem] = []
+    for found in objects_in(documents):
+        if found.kind != "ActionSet":
+            continue
+        graph = graph_of_action_set(found, by_name)
+        if graph is not None:
+            graphs.append(graph)
+        else:
+            said = "Its Blueprint or action is not in the files; give the Blueprint's file too"
+            missing.append(found.problem(("spec",), said))
+    if missing and not blueprints:
+        raise InvalidDocument(missing)
+    for problem in missing:
+        say(f"note: {problem}")
+    if not (graphs or blueprints):
+        said = "Neither a Blueprint nor an ActionSet in it"
+        raise InvalidDocument([Problem(path, 0, 0, "", said)])
+    return graphs or [graph_of_blueprint(each) for each in blueprints]

@@ -1,0 +1,81 @@
+"""What does the user give an action to work with?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kanister_py.cli.files import find_inputs, read_input
+from kanister_py.core.errors import InvalidDocument, InvalidReference
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Take what an ActionSet would say of an action, and the objects that are there."""
+    what = parser.add_argument_group("what it works with")
+    what.add_argument(
+        "--object", metavar="KIND/NAMESPACE/NAME", help="what to act on; default: the namespace"
+    )
+    what.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
+    what.add_argument(
+        "-f",
+        "--file",
+        dest="files",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="manifests that are in the cluster from the start",
+    )
+    for flag, form, text in (
+        ("--option", "KEY=VALUE", "an option of the action"),
+        ("--secret", "REF=NAMESPACE/NAME", "a Secret, under the name the blueprint gives it"),
+        ("--config-map", "REF=NAMESPACE/NAME", "a ConfigMap, likewise"),
+    ):
+        what.add_argument(flag, action="append", default=[], metavar=form, help=text)
+    what.add_argument("--profile", metavar="NAMESPACE/NAME", help="the Profile to use")
+    what.add_argument("--preferred-version", default="", help="for phases that name no version")
+    what.add_argument(
+        "--strict-versions", action="store_true", help="refuse versions that are not known"
+    )
+
+
+def inputs_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Say what was given, in the words of an ActionSet's action."""
+    from kanister_py.core.actionsets.references import parse_named_reference, parse_place
+
+    more: dict[str, Any] = {}
+    for key, pairs in (("secrets", args.secret), ("config_maps", args.config_map)):
+        if pairs:
+            read = [parse_named_reference(each, args.namespace) for each in pairs]
+            more[key] = {name: reference.as_dict() for name, reference in read}
+    if args.profile:
+        more["profile"] = parse_place(args.profile, args.namespace).as_dict()
+    if args.preferred_version:
+        more["preferred_version"] = args.preferred_version
+    return more
+
+
+def options_of(args: argparse.Namespace) -> dict[str, str]:
+    """Read the options of the action."""
+    return dict(_option(each) for each in args.option)
+
+
+def _option(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not key or not sign:
+        raise InvalidReference(text, "it is no option", "KEY=VALUE")
+    return key, value
+
+
+def objects_in(paths: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """Read every object of the manifests that stand in the cluster from the start."""
+    from kanister_py.core.objects.documents import parse_documents
+
+    inputs, problems = find_inputs(paths)
+    if problems:
+        raise InvalidDocument(problems)
+    for given in inputs:
+        for document in parse_documents(read_input(given), given.name):
+            if not isinstance(document.value, dict):
+                raise InvalidDocument([document.problem((), "Must be an object of Kubernetes")])
+            yield document.value

@@ -1,0 +1,106 @@
+"""Say what an action of a blueprint would do, without doing any of it.
+
+Shows the phases in their order, the version that each gets and why, its arguments
+as far as they can be known, and the objects it would touch. What depends on the
+output of an earlier phase stays the template it is, with the phase it waits for.
+Known secrets are masked. Ends with 1 where a phase could not run at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in, options_of
+from kanister_py.cli.output import paint, say, say_notices, write_data
+from kanister_py.cli.releases import add_target_release, releases_at
+from kanister_py.core.errors import InvalidDocument
+
+if TYPE_CHECKING:
+    from kanister_py.core.blueprints.plan import PlannedPhase
+    from kanister_py.executor.plan_action import Plan
+
+SUMMARY = "Say what an action would do, without doing it"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("blueprint", metavar="BLUEPRINT", help="a file, or - for stdin")
+    parser.add_argument("action", metavar="ACTION", help="which of its actions")
+    parser.add_argument("--blueprint-name", default="", help="which one, if the file has several")
+    add_inputs(parser)
+    add_target_release(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "json", "yaml"),
+        default="text",
+        help="text for people, or data (default: text)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan one action and print the plan."""
+    from kanister_py.cli.files import find_inputs, read_input
+    from kanister_py.core.blueprints.model import only_blueprint
+    from kanister_py.core.objects.documents import parse_documents
+    from kanister_py.wiring import RunSettings, plan_blueprint, read_functions
+
+    inputs, problems = find_inputs([args.blueprint])
+    if problems:
+        raise InvalidDocument(problems)
+    documents = parse_documents(read_input(inputs[0]), inputs[0].name)
+    located = only_blueprint(documents, inputs[0].name, args.blueprint_name)
+    settings = RunSettings(
+        objects=tuple(objects_in(args.files)),
+        namespace=args.namespace,
+        is_strict=args.strict_versions,
+    )
+    plan = plan_blueprint(
+        located,
+        args.action,
+        object=args.object,
+        options=options_of(args),
+        at=releases_at(args.target_release, read_functions().registry),
+        settings=settings,
+        **inputs_of(args),
+    )
+    for line in plan.unread:
+        say(f"note: {line}: what it would say is not known")
+    say_notices(notice for phase in plan.phases for notice in phase.notices)
+    write_data(plan.as_dict(), args.output, lambda: _lines(plan))
+    return 1 if plan.has_errors else 0
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    yield paint(f"{plan.blueprint or 'Blueprint'}: {plan.action}", "bold")
+    for number, phase in enumerate(plan.phases, 1):
+        yield ""
+        yield from _phase_lines(number, phase)
+
+
+def _phase_lines(number: int, phase: PlannedPhase) -> Iterator[str]:
+    from kanister_py.core.objects.documents import dump_yaml
+
+    called = f"{phase.name} " if phase.name else ""
+    version = f" {phase.version}" if phase.version else ""
+    yield f"{number}. {called}({phase.function}{version}){', always' if phase.is_deferred else ''}"
+    if phase.error:
+        yield f"   {paint('error:', 'red')} {phase.error}"
+    elif phase.why:
+        yield f"   {phase.why}"
+    if phase.condition:
+        yield f"   if: {phase.condition}"
+    if phase.args:
+        yield "   args:"
+        yield from (f"     {line}" for line in dump_yaml(_plain(phase.args)).splitlines())
+    if phase.unknown:
+        yield "   not known yet:"
+        yield from (f"     {each}" for each in phase.unknown)
+    if phase.accesses:
+        yield "   touches:"
+        yield from (f"     {each}" for each in phase.accesses)
+
+
+def _plain(args: Any) -> dict[str, Any]:
+    return dict(args)

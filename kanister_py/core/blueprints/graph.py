@@ -1,0 +1,272 @@
+"""How do data flow through a Blueprint, or through what an ActionSet runs of it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from kanister_py.core.blueprints.model import Action, Blueprint, Found
+from kanister_py.core.blueprints.reads import Read, reads_of
+from kanister_py.core.blueprints.texts import DEFER, templates_of, texts_of
+from kanister_py.core.errors import TemplateError
+from kanister_py.core.templates.engines import Engine, choose_engine
+
+
+class PhaseNode(NamedTuple):
+    """A phase of the drawing."""
+
+    id: str
+    name: str
+    function: str
+    is_deferred: bool = False
+
+
+class ArtifactNode(NamedTuple):
+    """Something that an action leaves for another."""
+
+    id: str
+    name: str
+
+
+class ActionNode(NamedTuple):
+    """An action with its phases in order."""
+
+    id: str
+    title: str
+    phases: tuple[PhaseNode, ...]
+
+
+class Edge(NamedTuple):
+    """From one node to another. Without a label, it says only what comes next."""
+
+    source: str
+    target: str
+    label: str = ""
+    is_data: bool = False
+
+
+class Graph(NamedTuple):
+    """A drawing, before anybody draws it."""
+
+    title: str
+    actions: tuple[ActionNode, ...]
+    artifacts: tuple[ArtifactNode, ...]
+    edges: tuple[Edge, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "title": self.title,
+            "actions": [
+                {
+                    "id": action.id,
+                    "title": action.title,
+                    "phases": [
+                        {
+                            "id": each.id,
+                            "name": each.name,
+                            "function": each.function,
+                            "deferred": each.is_deferred,
+                        }
+                        for each in action.phases
+                    ],
+                }
+                for action in self.actions
+            ],
+            "artifacts": [{"id": each.id, "name": each.name} for each in self.artifacts],
+            "edges": [
+                {"from": each.source, "to": each.target, "label": each.label, "data": each.is_data}
+                for each in self.edges
+            ],
+        }
+
+
+class _Drawn(NamedTuple):
+    """One action to draw, under a title that tells it from the others."""
+
+    id: str
+    title: str
+    action: Action
+
+
+def graph_of_blueprint(blueprint: Blueprint) -> Graph:
+    """Draw every action of a Blueprint."""
+    drawn = [
+        _Drawn(f"a{index}", name, action)
+        for index, (name, action) in enumerate(blueprint.actions.items())
+    ]
+    return _graph(blueprint.name or "Blueprint", drawn, _engine_of(blueprint))
+
+
+def graph_of_action_set(found: Found, blueprints: Mapping[str, Blueprint]) -> Graph | None:
+    """Draw the actions that an ActionSet runs; None if their Blueprint is not at hand."""
+    drawn: list[_Drawn] = []
+    engine = Engine.GO
+    spec = found.value.get("spec")
+    given = spec.get("actions") if isinstance(spec, dict) else None
+    for index, each in enumerate(given if isinstance(given, list) else ()):
+        if not isinstance(each, dict):
+            continue
+        name = str(each.get("name"))
+        blueprint = blueprints.get(str(each.get("blueprint")))
+        if blueprint is None or name not in blueprint.actions:
+            return None
+        engine = _engine_of(blueprint)
+        target = _title_of_object(each.get("object"))
+        title = f"{name} of {target}" if target else name
+        drawn.append(_Drawn(f"a{index}", title, blueprint.actions[name]))
+    metadata = found.value.get("metadata")
+    called = metadata.get("name") if isinstance(metadata, dict) else None
+    return _graph(str(called or "ActionSet"), drawn, engine)
+
+
+def _title_of_object(reference: object) -> str:
+    if not isinstance(reference, dict):
+        return ""
+    kind, name = reference.get("kind"), reference.get("name")
+    return " ".join(str(each) for each in (kind, name) if each)
+
+
+def _engine_of(blueprint: Blueprint) -> Engine:
+    return choose_engine(blueprint.metadata.annotations, templates_of(blueprint)).engine
+
+
+def _graph(title: str, drawn: Sequence[_Drawn], engine: Engine) -> Graph:
+    actions = tuple(_action_node(each) for each in drawn)
+    order: list[Edge] = []
+    labels: dict[tuple[str, str], dict[str, None]] = {}
+    names: dict[str, None] = {}
+    for each, node in zip(drawn, actions, strict=True):
+        running = [phase for phase in node.phases if not phase.is_deferred]
+        order += [Edge(before.id, after.id) for before, after in pairwise(running)]
+        if running and len(running) < len(node.phases):
+            order.append(Edge(running[-1].id, node.phases[-1].id, "always"))
+        for source, target, label in _data_edges(each, node, engine, names):
+            labels.setdefault((source, target), {})[label] = None
+    data = [
+        Edge(source, target, ", ".join(filter(None, found)), is_data=True)
+        for (source, target), found in labels.items()
+    ]
+    artifacts = tuple(ArtifactNode(_artifact_id(names, name), name) for name in names)
+    return Graph(title, actions, artifacts, (*order, *data))
+
+
+def _action_node(drawn: _Drawn) -> ActionNode:
+    phases = tuple(
+        PhaseNode(
+            f"{drawn.id}p{_number(path)}", phase.name or phase.func, phase.func, path[0] != "phases"
+        )
+        for path, phase in drawn.action.every_phase()
+    )
+    return ActionNode(drawn.id, drawn.title, phases)
+
+
+def _number(path: tuple[str | int, ...]) -> str:
+    return str(path[-1]) if isinstance(path[-1], int) else "d"
+
+
+def _artifact_id(names: Mapping[str, None], name: str) -> str:
+    return f"x{list(names).index(name)}"
+
+
+def _data_edges(
+    drawn: _Drawn, node: ActionNode, engine: Engine, names: dict[str, None]
+) -> Iterator[tuple[str, str, str]]:
+    """Find what flows: from which node to which, and under what name."""
+    by_name = {phase.name: phase.id for phase in node.phases if not phase.is_deferred}
+    deferred = next((phase.id for phase in node.phases if phase.is_deferred), "")
+    for text in texts_of(drawn.action):
+        if text.role == "artifacts":
+            name = str(text.path[1])
+            names.setdefault(name)
+            target = _artifact_id(names, name)
+        else:
+            target = deferred if text.phase == DEFER else f"{drawn.id}p{text.phase}"
+        for read in _reads(text.text, engine):
+            if read.names[0] == "ArtifactsIn" and len(read.names) > 1:
+                names.setdefault(read.names[1])
+                yield _artifact_id(names, read.names[1]), target, ""
+                continue
+            source, label = _source(read, by_name, deferred)
+            if source and source != target:
+                yield source, target, label
+
+
+def _source(read: Read, by_name: Mapping[str, str], deferred: str) -> tuple[str, str]:
+    names = read.names
+    if names[0] == "Phases" and len(names) > 2 and names[2] == "Output":
+        return by_name.get(names[1], ""), ".".join(names[3:4])
+    if names[0] == "DeferPhase" and names[1:2] == ("Output",):
+        return deferred, ".".join(names[2:3])
+    return "", ""
+
+
+def _reads(text: str, engine: Engine) -> list[Read]:
+    try:
+        return reads_of(text, engine)
+    except TemplateError:
+        return []  # lint says what is wrong with it; the rest can be drawn
+
+
+# Drawing
+
+
+def mermaid_of(graph: Graph) -> Iterator[str]:
+    """Write a drawing in Mermaid's language."""
+    yield "---"
+    yield f"title: {_quoted_yaml(graph.title)}"
+    yield "---"
+    yield "flowchart TD"
+    for action in graph.actions:
+        yield f'  subgraph {action.id}["{_mermaid(action.title)}"]'
+        for phase in action.phases:
+            text = _label(phase, "<br>", _mermaid)
+            shape = f'(["{text}"])' if phase.is_deferred else f'["{text}"]'
+            yield f"    {phase.id}{shape}"
+        yield "  end"
+    for artifact in graph.artifacts:
+        yield f'  {artifact.id}[("{_mermaid(artifact.name)}")]'
+    for edge in graph.edges:
+        line = "-.->" if edge.is_data else "-->"
+        label = f'|"{_mermaid(edge.label)}"|' if edge.label else ""
+        yield f"  {edge.source} {line}{label} {edge.target}"
+
+
+def _label(phase: PhaseNode, line_break: str, escape: Any) -> str:
+    if phase.name == phase.function:
+        return str(escape(phase.name))
+    return f"{escape(phase.name)}{line_break}{escape(phase.function)}"
+
+
+def _mermaid(text: str) -> str:
+    escaped = text.replace("&", "&amp;").replace('"', "&quot;")
+    return " ".join(escaped.replace("<", "&lt;").replace(">", "&gt;").split())
+
+
+def _quoted_yaml(text: str) -> str:
+    return "'" + " ".join(text.split()).replace("'", "''") + "'"
+
+
+def dot_of(graph: Graph) -> Iterator[str]:
+    """Write a drawing in the language of Graphviz."""
+    yield f'digraph "{_dot(graph.title)}" {{'
+    yield "  node [shape=box];"
+    for action in graph.actions:
+        yield f"  subgraph cluster_{action.id} {{"
+        yield f'    label="{_dot(action.title)}";'
+        for phase in action.phases:
+            style = ", style=rounded" if phase.is_deferred else ""
+            yield f'    {phase.id} [label="{_label(phase, chr(92) + "n", _dot)}"{style}];'
+        yield "  }"
+    for artifact in graph.artifacts:
+        yield f'  {artifact.id} [label="{_dot(artifact.name)}", shape=cylinder];'
+    for edge in graph.edges:
+        style = "style=dashed" if edge.is_data else ""
+        label = f'label="{_dot(edge.label)}"' if edge.label else ""
+        attributes = ", ".join(filter(None, (label, style)))
+        yield f"  {edge.source} -> {edge.target}{f' [{attributes}]' if attributes else ''};"
+    yield "}"
+
+
+def _dot(text: str) -> str:
+    return " ".join(text.replace("\\", "\\\\").replace('"', '\\"').split())

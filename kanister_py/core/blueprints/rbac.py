@@ -1,0 +1,156 @@
+"""Which rights does a Blueprint need at the least?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.blueprints.model import Action, Blueprint
+from kanister_py.core.blueprints.reads import reads_of
+from kanister_py.core.blueprints.texts import templates_of, texts_of
+from kanister_py.core.errors import TemplateError
+from kanister_py.core.objects.access import Access, merged
+from kanister_py.core.templates.engines import choose_engine, is_template
+
+# What is fetched so that a template can see it, by the name it is seen under.
+_SEEN: Final[Mapping[str, tuple[Access, ...]]] = {
+    "StatefulSet": (
+        Access("apps", "statefulsets", ("get",)),
+        Access("", "pods", ("get", "list")),
+    ),
+    "Deployment": (
+        Access("apps", "deployments", ("get",)),
+        Access("apps", "replicasets", ("list",)),
+        Access("", "pods", ("get", "list")),
+    ),
+    "DeploymentConfig": (
+        Access("apps.openshift.io", "deploymentconfigs", ("get",)),
+        Access("", "replicationcontrollers", ("list",)),
+        Access("", "pods", ("get", "list")),
+    ),
+    "PVC": (Access("", "persistentvolumeclaims", ("get",)),),
+    "Namespace": (Access("", "namespaces", ("get",), is_cluster_wide=True),),
+    "ConfigMaps": (Access("", "configmaps", ("get",)),),
+    "Secrets": (Access("", "secrets", ("get",)),),
+    "Profile": (
+        Access("cr.kanister.io", "profiles", ("get",)),
+        Access("", "secrets", ("get",)),
+    ),
+}
+_BY_KIND: Final = {name.lower(): name for name in ("StatefulSet", "Deployment", "DeploymentConfig")}
+_OBJECT_KINDS: Final = {"secret": "secrets", "configmap": "configmaps"}
+
+
+class Needs(NamedTuple):
+    """What a Blueprint does to a cluster, and the functions that do not say what they do."""
+
+    accesses: tuple[Access, ...]
+    silent_functions: tuple[str, ...]
+
+
+AccessOf = Callable[[str, str, Mapping[str, Any]], Iterable[Access] | None]
+"""Says what a function does, by its name, the version asked for, and its args; None if unknown."""
+
+
+def needs_of_blueprint(
+    blueprint: Blueprint, access_of: AccessOf, only: Sequence[str] = ()
+) -> Needs:
+    """Gather what the actions of a Blueprint do: all of them, or `only` some."""
+    found: list[Access] = []
+    silent: dict[str, None] = {}
+    engine = choose_engine(blueprint.metadata.annotations, templates_of(blueprint)).engine
+    for name, action in blueprint.actions.items():
+        if only and name not in only:
+            continue
+        found += _seen_by(action, engine)
+        for _path, phase in action.every_phase():
+            for reference in phase.objects.values():
+                resource = _OBJECT_KINDS.get(reference.kind.lower())
+                if resource:
+                    found.append(
+                        Access("", resource, ("get",), reference.namespace, reference.name)
+                    )
+            told = access_of(phase.func, phase.func_version, phase.args)
+            if told is None:
+                silent.setdefault(phase.func)
+            else:
+                found += told
+    return Needs(tuple(merged(map(_known_part, found))), tuple(silent))
+
+
+def _seen_by(action: Action, engine: Any) -> Iterator[Access]:
+    roots = {_BY_KIND[action.kind.lower()]} if action.kind.lower() in _BY_KIND else set()
+    for text in texts_of(action):
+        try:
+            roots |= {read.names[0] for read in reads_of(text.text, engine)}
+        except TemplateError:
+            continue
+    for root in sorted(roots):
+        yield from _SEEN.get(root, ())
+
+
+def _known_part(access: Access) -> Access:
+    """Leave out names that only a run knows: any object of the run's namespace, then."""
+    return access._replace(
+        namespace="" if is_template(access.namespace) else access.namespace,
+        name="" if is_template(access.name) else access.name,
+    )
+
+
+def roles_of(needs: Needs, name: str, namespace: str = "") -> list[dict[str, Any]]:
+    """Write the smallest roles that allow it: one for each namespace, one for the cluster."""
+    by_place: dict[tuple[bool, str], list[Access]] = {}
+    for access in needs.accesses:
+        place = (access.is_cluster_wide, "" if access.is_cluster_wide else access.namespace)
+        by_place.setdefault(place, []).append(access)
+    return [
+        _role(name, is_cluster_wide, where or namespace, accesses)
+        for (is_cluster_wide, where), accesses in sorted(by_place.items())
+    ]
+
+
+def _role(
+    name: str, is_cluster_wide: bool, namespace: str, accesses: Sequence[Access]
+) -> dict[str, Any]:
+    metadata = {"name": name}
+    if namespace and not is_cluster_wide:
+        metadata["namespace"] = namespace
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole" if is_cluster_wide else "Role",
+        "metadata": metadata,
+        "rules": [*_rules(accesses)],
+    }
+
+
+def _rules(accesses: Sequence[Access]) -> Iterator[dict[str, Any]]:
+    """Put resources with the same group, verbs and names into one rule."""
+    grouped: dict[tuple[str, tuple[str, ...], str], list[str]] = {}
+    for each in accesses:
+        for verbs, name in _by_nameability(each):
+            grouped.setdefault((each.group, verbs, name), []).append(each.resource)
+    for (group, verbs, name), resources in grouped.items():
+        rule: dict[str, Any] = {
+            "apiGroups": [group],
+            "resources": sorted(dict.fromkeys(resources)),
+            "verbs": list(verbs),
+        }
+        if name:
+            rule["resourceNames"] = [name]
+        yield rule
+
+
+# A rule with names does not allow these: the name is not part of such a request.
+_NAMELESS = frozenset({"create", "list", "watch", "deletecollection"})
+
+
+def _by_nameability(access: Access) -> Iterator[tuple[tuple[str, ...], str]]:
+    if not access.name:
+        yield access.verbs, ""
+        return
+    nameless = tuple(verb for verb in access.verbs if verb in _NAMELESS)
+    named = tuple(verb for verb in access.verbs if verb not in _NAMELESS)
+    if nameless:
+        yield nameless, ""
+    if named:
+        yield named, access.name

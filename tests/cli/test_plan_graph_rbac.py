@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+import yaml
+
+
+class Finished(Protocol):
+    code: int
+    out: str
+    err: str
+
+
+class CommandLine(Protocol):
+    def __call__(self, *words: str, **options: Any) -> Finished: ...
+
+
+BLUEPRINT = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata: {name: tell}
+actions:
+  tell:
+    phases:
+    - name: hello
+      func: Greet
+      args: {name: "{{ .Options.who }}"}
+    - name: tell
+      func: Notify
+      funcVersion: v0.1.0
+      args: {to: "{{ .Object.data.to }}", text: "{{ .Phases.hello.Output.text }}"}
+"""
+CONFIG = (
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\ndata: {to: me}\n"
+)
+PLAN = ("plan", "-", "tell", "--option", "who=you")
+
+
+class TestPlan:
+    def test_says_what_would_be_done(self, kanister: CommandLine, tmp_path: Path) -> None:
+        (tmp_path / "c.yaml").write_text(CONFIG)
+        words = (*PLAN, "-f", str(tmp_path), "--object", "ConfigMap/c")
+        done = kanister(*words, stdin=BLUEPRINT)
+        assert done.code == 0
+        assert "1. hello (Greet v0.0.0)" in done.out
+        assert "name: you" in done.out
+        assert "args.text: known after hello" in done.out
+        assert "Notify v0.1.0 is deprecated" in done.err
+        data = json.loads(kanister(*words, "-o", "json", stdin=BLUEPRINT).out)
+        assert data["phases"][1]["args"]["to"] == "me"
+        assert yaml.safe_load(kanister(*words, "-o", "yaml", stdin=BLUEPRINT).out) == data
+
+    def test_for_a_release_to_come_says_what_could_not_run(self, kanister: CommandLine) -> None:
+        described = json.loads(kanister("functions", "describe", "Notify", "-o", "json").out)
+        release = f"{described['source']}=1.3.0"
+        done = kanister(*PLAN, "--target-release", release, stdin=BLUEPRINT)
+        assert done.code == 1
+        assert "Notify v0.1.0 was removed in release 1.3.0" in done.out
+
+    def test_of_an_action_that_is_not_there_fails(self, kanister: CommandLine) -> None:
+        done = kanister("plan", "-", "sing", stdin=BLUEPRINT)
+        assert (done.code, done.out) == (1, "")
+        assert "sing" in done.err
+
+
+class TestGraph:
+    @pytest.mark.parametrize(
+        ("form", "start"), [("mermaid", "---\ntitle:"), ("dot", "digraph"), ("json", "{")]
+    )
+    def test_draws_a_blueprint(self, kanister: CommandLine, form: str, start: str) -> None:
+        done = kanister("graph", "-", "-o", form, stdin=BLUEPRINT)
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith(start)
+
+    def test_draws_an_action_set_that_comes_with_its_blueprint(self, kanister: CommandLine) -> None:
+        action_set = (
+            "---\napiVersion: cr.kanister.io/v1alpha1\nkind: ActionSet\nmetadata: {name: s}\n"
+            "spec: {actions: [{name: tell, blueprint: tell, object: {kind: Pod, name: p}}]}\n"
+        )
+        assert 'a0["tell of Pod p"]' in kanister("graph", "-", stdin=BLUEPRINT + action_set).out
+        alone = kanister("graph", "-", stdin=action_set)
+        assert alone.code == 1
+        assert "give the Blueprint's file too" in alone.err
+
+    def test_has_nothing_to_draw_in_other_files(self, kanister: CommandLine) -> None:
+        done = kanister("graph", "-", stdin="a: 1\n")
+        assert (done.code, done.out) == (1, "")
+
+
+class TestRbac:
+    def test_prints_roles_that_kubectl_takes(self, kanister: CommandLine) -> None:
+        text = BLUEPRINT.replace(
+            "{{ .Options.who }}", "{{ .Deployment.Name }}{{ .Namespace.Name }}"
+        )
+        done = kanister("rbac", "-", "-n", "shop", stdin=text)
+        assert done.code == 0
+        role, cluster_role = yaml.safe_load_all(done.out)
+        assert role["metadata"] == {"name": "run-tell", "namespace": "shop"}
+        assert ["deployments"] in [each["resources"] for each in role["rules"]]
+        assert cluster_role["kind"] == "ClusterRole"
+        assert "Greet does not say what it does to a cluster" in done.err
+
+    def test_of_an_action_that_is_not_there_fails(self, kanister: CommandLine) -> None:
+        done = kanister("rbac", "-", "--action", "tel", stdin=BLUEPRINT)
+        assert done.code == 1
+        assert "No action is called tel: there is tell" in done.err

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.core.actionsets.model import ActionSpec
+from kanister_py.core.blueprints.model import blueprints_in
+from kanister_py.core.errors import ActionNotFound
+from kanister_py.core.objects.access import Access
+from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.templates.go import NO_EFFECTS
+from kanister_py.executor.plan_action import Circumstances, Plan, plan_action
+from kanister_py.ports.function import Args, Func
+from kanister_py.wiring import registry_of
+
+
+class ShellArgs(Args):
+    command: list[str]
+    namespace: str = ""
+
+
+class Shell(Func):
+    """Runs something."""
+
+    name = "Shell"
+    Args = ShellArgs
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [Access("", "pods", ("create", "delete"), args.get("namespace", ""))]
+
+    def exec(self, ctx: Any, params: Any, args: Any) -> None:
+        raise AssertionError("a plan runs nothing")
+
+
+TEXT = """\
+kind: Blueprint
+metadata: {name: b}
+actions:
+  go:
+    phases:
+    - func: Shell
+      name: first
+      if: "{{ .Options.really }}"
+      objects: {keys: {kind: Secret, name: keys, namespace: shop}}
+      args:
+        namespace: "{{ .Deployment.Namespace }}"
+        command:
+        - "{{ .Deployment.Name }}"
+        - "{{ index .Phases.first.Secrets.keys.Data \\"password\\" | toString }}"
+        - "{{ .Options.absent }}"
+    - func: Shell
+      name: second
+      funcVersion: v7.0.0
+      args: {command: ["{{ .Phases.first.Output.path }}", fixed]}
+    - {func: BackupData, name: third, args: {pod: p}}
+    - {func: Shel, name: fourth}
+    deferPhase: {func: Shell, name: last, args: {command: ["{{ .Bad"]}}
+"""
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "keys", "namespace": "shop"},
+    "data": {"password": b64encode(b"open sesame").decode()},
+}
+
+
+def plan(action: str = "go", objects: Iterable[Mapping[str, Any]] = (SECRET,)) -> Plan:
+    cluster = MemoryCluster()
+    cluster.load(list(objects))
+    reference = {"kind": "Deployment", "name": "db", "namespace": "shop"}
+    spec = ActionSpec.model_validate(
+        {"name": action, "object": reference, "options": {"really": "yes"}}
+    )
+    blueprint = blueprints_in(parse_documents(TEXT))[0].blueprint
+    moment = datetime(2026, 11, 18, tzinfo=UTC)
+    given = Circumstances(registry_of(Shell), moment, NO_EFFECTS)
+    return plan_action(blueprint, spec, cluster, given)
+
+
+class TestAPlan:
+    def test_shows_every_phase_in_its_order_with_its_version_and_why(self) -> None:
+        found = plan().phases
+        assert [each.name for each in found] == ["first", "second", "third", "fourth", "last"]
+        assert (found[0].version, found[0].why) == ("v0.0.0", "the stable version")
+        assert found[1].why == "v7.0.0 is not known"
+        assert [each.reason for each in found[1].notices] == ["FunctionVersionFallback"]
+
+    def test_renders_what_can_be_known(self) -> None:
+        first = plan().phases[0]
+        assert first.condition == "yes"
+        assert first.args["namespace"] == "shop"
+        assert first.args["command"][0] == "db"
+
+    def test_masks_secrets(self) -> None:
+        first = plan().phases[0]
+        assert "sesame" not in str(plan().as_dict())
+        assert first.args["command"][1] == "***"
+
+    def test_leaves_what_depends_on_an_earlier_output_as_it_is(self) -> None:
+        second = plan().phases[1]
+        assert second.args["command"] == ["{{ .Phases.first.Output.path }}", "fixed"]
+        assert [str(each) for each in second.unknown] == ["args.command[0]: known after first"]
+
+    def test_says_what_was_not_given(self) -> None:
+        first = plan().phases[0]
+        assert [(each.path, each.after) for each in first.unknown] == [("args.command[2]", ())]
+        assert '"absent" not found' in first.unknown[0].why
+
+    def test_says_what_it_would_touch(self) -> None:
+        assert plan().phases[0].accesses == (Access("", "pods", ("create", "delete"), "shop"),)
+
+    def test_shows_a_function_that_is_not_here_yet_as_such(self) -> None:
+        third = plan().phases[2]
+        assert (third.is_not_yet_here, third.error) == (True, "")
+        assert third.args == {"pod": "p"}
+
+    def test_says_what_could_not_run(self) -> None:
+        found = plan()
+        assert found.has_errors
+        assert "Shel is not registered; did you mean Shell?" in found.phases[3].error
+        assert "unclosed action" in found.phases[4].error
+
+    def test_goes_on_without_what_is_not_in_the_cluster(self) -> None:
+        found = plan(objects=())
+        assert len(found.unread) == 2
+        assert found.phases[0].args["command"][0] == "db"
+        assert found.phases[0].args["command"][1].startswith("{{ index .Phases")
+
+    def test_is_there_for_actions_that_are(self) -> None:
+        with pytest.raises(ActionNotFound):
+            plan("come")

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kanister_py.core.blueprints.graph import dot_of, graph_of_blueprint, mermaid_of
+from kanister_py.core.blueprints.lint.check import exit_code_of, lint_sources
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import Severity
+from kanister_py.core.blueprints.lint.reading import Source
+from kanister_py.core.blueprints.model import LocatedBlueprint, blueprints_in
+from kanister_py.core.blueprints.upgrade import upgrade_sources
+from kanister_py.core.objects.documents import parse_documents
+from kanister_py.executor.loading import load_function
+from kanister_py.wiring import plan_blueprint, read_functions
+
+CORPUS = Path(os.environ.get("KANISTER_PY_RECORDED", ".")).parent / "corpus" / "blueprints"
+FILES = sorted(CORPUS.rglob("*.yaml"))
+
+# What people know of their blueprints and are glad to be told: none of it is an error.
+TRUE_FINDINGS = {
+    "dependency-not-declared",
+    "duplicate-phase-name-across-actions",
+    "function-not-yet-here",
+    "template-engine",
+}
+
+
+def blueprints() -> list[LocatedBlueprint]:
+    return [
+        located for file in FILES for located in blueprints_in(parse_documents(file.read_bytes()))
+    ]
+
+
+def context() -> Context:
+    return Context(read_functions().registry, load=load_function)
+
+
+def test_there_are_blueprints_to_look_at() -> None:
+    assert len(blueprints()) >= 20
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(CORPUS)))
+def test_a_blueprint_that_people_run_lints_without_a_false_finding(file: Path) -> None:
+    report = lint_sources([Source(str(file), file.read_bytes())], context())
+    assert exit_code_of(report.findings) == 0, report.findings
+    assert {each.rule for each in report.findings} <= TRUE_FINDINGS
+    assert {each.severity for each in report.findings} <= {Severity.INFO}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(CORPUS)))
+def test_an_upgrade_leaves_it_as_it_is(file: Path) -> None:
+    (result,) = upgrade_sources([Source(str(file), file.read_bytes())], context())
+    assert (result.changes, result.left) == ((), ())
+    assert result.after.encode() == file.read_bytes()
+
+
+@pytest.mark.parametrize("located", blueprints(), ids=lambda located: located.blueprint.name)
+def test_every_action_of_it_can_be_planned_and_drawn(located: LocatedBlueprint) -> None:
+    for action in located.blueprint.actions:
+        plan = plan_blueprint(located, action)
+        assert not plan.has_errors, plan
+    graph = graph_of_blueprint(located.blueprint)
+    assert len(list(mermaid_of(graph))) > 4
+    assert len(list(dot_of(graph))) > 3
