@@ -1,1 +1,55 @@
-"""For authors of blueprints and functions: the pytest plugin."""
+"""For authors of blueprints and functions: try a blueprint without a cluster, in a few lines.
+
+With kanister_py installed, pytest knows the fixture `blueprint_stage`. It is a cluster
+of its own for each test, in which a script says what the commands of pods print and how
+they end:
+
+    def test_the_dump_is_kept_under_the_name_of_its_database(blueprint_stage):
+        blueprint_stage.given("manifests/")
+        blueprint_stage.script("pg_dump", outputs={"path": "shop/dump.gz"})
+
+        ran = blueprint_stage.run("blueprint.yaml", "backup", object="StatefulSet/shop/db")
+
+        assert ran.is_complete, ran.error
+        assert ran.outputs["dump"] == {"path": "shop/dump.gz"}
+        assert ran.artifacts["dump"]["keyValue"]["path"] == "shop/dump.gz"
+        assert "--clean" in ran.command("pg_dump").text
+        assert ran.pods == ()  # nothing is left behind
+
+A command that no script knows fails with the exit code 127 and says so: nothing passes
+because nobody looked. With `blueprint_stage.use_processes()` the commands run as
+processes of this machine instead. `ran.check_golden(file)` compares the whole course of
+a run with a file, which `KANISTER_PY_GOLDEN=write pytest` writes anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kanister_py.testing.golden import check_golden
+    from kanister_py.testing.scripts import Answer, Command
+    from kanister_py.testing.stage import Ran, Stage
+
+__all__ = ["Answer", "Command", "Ran", "Stage", "check_golden"]
+
+_HOMES = {
+    "Answer": "kanister_py.testing.scripts",
+    "Command": "kanister_py.testing.scripts",
+    "Ran": "kanister_py.testing.stage",
+    "Stage": "kanister_py.testing.stage",
+    "check_golden": "kanister_py.testing.golden",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,428 @@
+"""Pods whose commands are played from a script instead of being run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Condition, Lock, Thread
+from typing import Any, Final, Self, TypeAlias
+
+from kanister_py.core.errors import BadRequest
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Channel, ExecChunk, ExecSession, LogOptions, LogStream
+from kanister_py.ports.pods import PodRunner, PodSources, PodStatus, ReportStatus
+
+_NOT_SCRIPTED: Final = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that a pod was told to run: by its spec, or by an exec into it."""
+
+    pod: str
+    """`namespace/name`"""
+    container: str
+    image: str
+    words: tuple[str, ...]
+    is_exec: bool = False
+
+    @property
+    def text(self) -> str:
+        """All words in one, as scripts look at them."""
+        return " ".join(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command prints, and how it ends. One that `stays` runs until its pod is deleted."""
+
+    prints: str = ""
+    complains: str = ""
+    """What it writes to stderr."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    """What it hands over with `kando output`."""
+    exit_code: int = 0
+    stays: bool = False
+
+    @property
+    def stdout(self) -> bytes:
+        text = self.prints if self.prints.endswith("\n") or not self.prints else f"{self.prints}\n"
+        for key, value in self.outputs.items():
+            said = json.dumps({"key": key, "value": value}, separators=(",", ":"))
+            text += f"###Phase-output###: {said}\n"
+        return text.encode()
+
+    @property
+    def stderr(self) -> bytes:
+        text = self.complains
+        return (text if text.endswith("\n") or not text else f"{text}\n").encode()
+
+
+Reply: TypeAlias = Answer | Callable[[Command], Answer]
+
+
+@dataclass(slots=True)
+class _Line:
+    """One line of a script: which commands it is about, and what becomes of them."""
+
+    pattern: re.Pattern[str]
+    reply: Reply
+    left: int | None
+    """How many more times it counts; None for always."""
+
+
+class Script:
+    """What commands answer. The first line that fits a command and is not used up counts."""
+
+    def __init__(self) -> None:
+        self._lines: list[_Line] = []
+        self._lock = Lock()
+        self.otherwise: Reply = _not_scripted
+
+    def add(self, pattern: str, reply: Reply, times: int | None = None) -> None:
+        """Say what commands answer in whose text the regular expression is found."""
+        self._lines.append(_Line(re.compile(pattern, re.DOTALL), reply, times))
+
+    def answer(self, command: Command) -> Answer:
+        """Say what a command answers, and use up the line that says so."""
+        with self._lock:
+            reply = self._find(command)
+        return reply if isinstance(reply, Answer) else reply(command)
+
+    def _find(self, command: Command) -> Reply:
+        for line in self._lines:
+            if line.left != 0 and line.pattern.search(command.text):
+                if line.left is not None:
+                    line.left -= 1
+                return line.reply
+        return self.otherwise
+
+
+def _not_scripted(command: Command) -> Answer:
+    said = f"No script says what this command does: {command.text}"
+    return Answer(complains=said, exit_code=_NOT_SCRIPTED)
+
+
+class ScriptedPods:
+    """Runs pods by asking a script what their commands do.
+
+    Init containers come first, in order; the others play at once. Containers of a pod
+    that is always restarted stay, like the servers they are, unless a script ends them.
+    """
+
+    def __init__(self, script: Script, clock: Clock) -> None:
+        self._script = script
+        self._clock = clock
+        self._lock = Lock()
+        self._pods: dict[str, _ScriptedPod] = {}
+        self._is_closed = False
+
+    def start(self, pod: Mapping[str, Any], sources: PodSources, report: ReportStatus) -> None:  # noqa: ARG002 # no script looks into volumes
+        uid = str(pod["metadata"]["uid"])
+        with self._lock:
+            if self._is_closed or uid in self._pods:
+                return
+            played = self._pods[uid] = _ScriptedPod(pod, self._script, self._clock, report)
+        Thread(target=played.play, name=f"pod-{pod['metadata']['name']}", daemon=True).start()
+
+    def stop(self, uid: str, grace_seconds: float, done: Callable[[], None]) -> None:  # noqa: ARG002 # what is not there ends at once
+        with self._lock:
+            played = self._pods.pop(uid, None)
+        if played is not None:
+            played.end()
+        done()
+
+    def is_known(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def read_log(self, uid: str, options: LogOptions) -> LogStream:
+        return self._pod(uid).read_log(options)
+
+    def exec(
+        self,
+        uid: str,
+        command: Sequence[str],
+        *,
+        container: str,
+        has_stdin: bool,  # noqa: ARG002 # no script reads what it is told
+    ) -> ExecSession:
+        asked = self._pod(uid).command(container, command, is_exec=True)
+        return _ScriptedSession(self._script.answer(asked))
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            pods = list(self._pods.values())
+            self._pods.clear()
+        for played in pods:
+            played.end()
+
+    def _pod(self, uid: str) -> _ScriptedPod:
+        played = self._pods.get(uid)
+        if played is None:
+            raise BadRequest("the pod does not run here")
+        return played
+
+
+class _ScriptedPod:
+    """One pod, from its start to the last status it reports."""
+
+    def __init__(
+        self, pod: Mapping[str, Any], script: Script, clock: Clock, report: ReportStatus
+    ) -> None:
+        self._pod = pod
+        self._script = script
+        self._clock = clock
+        self._report = report
+        self._changed = Condition()
+        self._logs: dict[str, bytes] = {}
+        self._codes: dict[str, int | None] = {}
+        """How containers ended; None for those that run."""
+        self._is_over = False
+
+    def play(self) -> None:
+        spec = self._pod["spec"]
+        for container in spec.get("initContainers") or ():
+            self._start(container)
+            if self._codes[container["name"]]:
+                self._tell()
+                return
+        for container in spec["containers"]:
+            self._start(container)
+        self._tell()
+
+    def _start(self, container: Mapping[str, Any]) -> None:
+        words = [*(container.get("command") or ()), *(container.get("args") or ())]
+        is_server = self._pod["spec"].get("restartPolicy", "Always") == "Always"
+        if is_server or not words:
+            # The image's own command: a server stays, anything else has nothing to say.
+            answer = Answer(stays=is_server)
+        else:
+            answer = self._script.answer(self.command(container["name"], words))
+        with self._changed:
+            self._logs[container["name"]] = answer.stdout + answer.stderr
+            self._codes[container["name"]] = None if answer.stays else answer.exit_code
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+
+    def command(self, container: str, words: Sequence[str], *, is_exec: bool = False) -> Command:
+        """Say which command that is; without the name of a container, the only one is meant."""
+        metadata, spec = self._pod["metadata"], self._pod["spec"]
+        every = [*(spec.get("initContainers") or ()), *spec["containers"]]
+        name = self._container(container)
+        image = next((str(each.get("image", "")) for each in every if each["name"] == name), "")
+        place = f"{metadata['namespace']}/{metadata['name']}"
+        return Command(place, name, image, tuple(map(str, words)), is_exec)
+
+    def read_log(self, options: LogOptions) -> LogStream:
+        name = self._container(options.container)
+        with self._changed:
+            if name not in self._logs:
+                raise BadRequest(f"container {name} has not started")
+        return _ScriptedLog(self, name, options)
+
+    def log_of(self, container: str, tail_lines: int | None) -> bytes:
+        text = self._logs[container]
+        if tail_lines is None:
+            return text
+        return b"".join(text.splitlines(keepends=True)[-tail_lines:] if tail_lines else [])
+
+    def wait_for_end_of(self, container: str, is_closed: Callable[[], bool]) -> None:
+        """Wait until a container has ended, its pod is gone, or nobody listens any more."""
+        with self._changed:
+            while not (self._is_over or is_closed() or self._codes[container] is not None):
+                self._changed.wait()
+
+    def wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _container(self, asked: str) -> str:
+        spec = self._pod["spec"]
+        names = [str(each["name"]) for each in spec["containers"]]
+        inits = [str(each["name"]) for each in spec.get("initContainers") or ()]
+        if not asked:
+            return names[0]
+        if asked not in names + inits:
+            name = self._pod["metadata"]["name"]
+            raise BadRequest(f"container {asked} is not valid for pod {name}")
+        return asked
+
+    def _tell(self) -> None:
+        if not self._is_over:
+            self._report(self._status())
+
+    def _status(self) -> PodStatus:
+        now = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
+        spec = self._pod["spec"]
+        mains = [each["name"] for each in spec["containers"]]
+        codes = [self._codes.get(name) for name in mains if name in self._codes]
+        has_failed = any(self._codes.get(name) for name in self._codes)
+        if len(codes) == len(mains) and None in codes:
+            phase = "Running"
+        else:
+            phase = "Failed" if has_failed else "Succeeded"
+        is_ready = "True" if phase == "Running" else "False"
+        status: PodStatus = {
+            "phase": phase,
+            "startTime": now,
+            "podIP": "127.0.0.1",
+            "conditions": [
+                {"type": name, "status": is_ready, "lastTransitionTime": now}
+                for name in ("Ready", "ContainersReady")
+            ],
+            "containerStatuses": [self._container_status(each, now) for each in spec["containers"]],
+        }
+        if inits := spec.get("initContainers"):
+            status["initContainerStatuses"] = [self._container_status(each, now) for each in inits]
+        return status
+
+    def _container_status(self, container: Mapping[str, Any], now: str) -> dict[str, Any]:
+        name = container["name"]
+        state: dict[str, Any]
+        if name not in self._codes:
+            state = {"waiting": {"reason": "PodInitializing"}}
+        elif (code := self._codes[name]) is None:
+            state = {"running": {"startedAt": now}}
+        else:
+            reason = "Error" if code else "Completed"
+            ended = {"exitCode": code, "reason": reason, "startedAt": now, "finishedAt": now}
+            state = {"terminated": ended}
+        return {
+            "name": name,
+            "image": str(container.get("image", "")),
+            "imageID": "",
+            "ready": "running" in state,
+            "started": "running" in state,
+            "restartCount": 0,
+            "state": state,
+        }
+
+
+class _ScriptedLog:
+    """What a container has printed; a reader who follows it stays until the container ends."""
+
+    def __init__(self, pod: _ScriptedPod, container: str, options: LogOptions) -> None:
+        self._pod = pod
+        self._container = container
+        self._options = options
+        self._is_closed = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        said = self._pod.log_of(self._container, self._options.tail_lines)
+        if said:
+            yield said
+        if self._options.follow:
+            self._pod.wait_for_end_of(self._container, lambda: self._is_closed)
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._pod.wake()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class _ScriptedSession:
+    """A command inside a container: all it writes, then how it ended."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self.exit_code: int | None = None
+
+    def __iter__(self) -> Iterator[ExecChunk]:
+        for channel, said in (
+            (Channel.STDOUT, self._answer.stdout),
+            (Channel.STDERR, self._answer.stderr),
+        ):
+            if said:
+                yield ExecChunk(channel, said)
+        self.exit_code = self._answer.exit_code
+
+    def write_stdin(self, data: bytes) -> None:
+        """Take what nobody reads."""
+
+    def close_stdin(self) -> None:
+        """Take the end of what nobody reads."""
+
+    def close(self) -> None:
+        """End; there is nothing left to end."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class RecordedPods:
+    """Runs pods with another runner, and remembers which there were and what they ran."""
+
+    def __init__(self, runner: PodRunner) -> None:
+        self._runner = runner
+        self._lock = Lock()
+        self._places: dict[str, Mapping[str, Any]] = {}
+        self.pods: list[Mapping[str, Any]] = []
+        self.commands: list[Command] = []
+
+    def start(self, pod: Mapping[str, Any], sources: PodSources, report: ReportStatus) -> None:
+        uid = str(pod["metadata"]["uid"])
+        with self._lock:
+            is_new = uid not in self._places
+            self._places[uid] = pod
+            if is_new and not _is_of_a_workload(pod):
+                self.pods.append(pod)
+                self.commands.extend(commands_of(pod))
+        self._runner.start(pod, sources, report)
+
+    def stop(self, uid: str, grace_seconds: float, done: Callable[[], None]) -> None:
+        self._runner.stop(uid, grace_seconds, done)
+
+    def is_known(self, uid: str) -> bool:
+        return self._runner.is_known(uid)
+
+    def read_log(self, uid: str, options: LogOptions) -> LogStream:
+        return self._runner.read_log(uid, options)
+
+    def exec(
+        self, uid: str, command: Sequence[str], *, container: str, has_stdin: bool
+    ) -> ExecSession:
+        pod = self._places.get(uid)
+        if pod is not None:
+            metadata = pod["metadata"]
+            containers = pod["spec"]["containers"]
+            name = container or str(containers[0]["name"])
+            image = next((str(each.get("image", "")) for each in containers), "")
+            place = f"{metadata['namespace']}/{metadata['name']}"
+            with self._lock:
+                self.commands.append(Command(place, name, image, tuple(command), is_exec=True))
+        return self._runner.exec(uid, command, container=container, has_stdin=has_stdin)
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+def commands_of(pod: Mapping[str, Any]) -> Iterator[Command]:
+    """Say which commands the containers of a pod are started with."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
+        words = (*(container.get("command") or ()), *(container.get("args") or ()))
+        yield Command(
+            f"{metadata['namespace']}/{metadata['name']}",
+            str(container["name"]),
+            str(container.get("image", "")),
+            tuple(map(str, words)),
+        )
+
+
+def _is_of_a_workload(pod: Mapping[str, Any]) -> bool:
+    return any(each.get("controller") for each in pod["metadata"].get("ownerReferences") or ())

@@ -1,0 +1,427 @@
+"""Where a blueprint is tried: a cluster, its pods, and what came of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self, TypeAlias
+
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.pods_processes.following import Follower
+from kanister_py.adapters.pods_processes.node import ProcessNode
+from kanister_py.adapters.pods_processes.workloads import Workloads
+from kanister_py.core.actionsets.outcomes import Outcome, outcome_as_dict
+from kanister_py.core.actionsets.references import parse_place
+from kanister_py.core.actionsets.status import Status, Warned
+from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.objects.patches import merge_patched
+from kanister_py.core.objects.resources import (
+    DEPLOYMENTS,
+    PODS,
+    STATEFUL_SETS,
+    GroupVersionResource,
+)
+from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.executor.run_handle import Run
+from kanister_py.ports.cluster import KubeObject, Watch
+from kanister_py.ports.pods import PodRunner
+from kanister_py.testing.golden import check_golden
+from kanister_py.testing.pace import StageClock
+from kanister_py.testing.scripts import (
+    Answer,
+    Command,
+    RecordedPods,
+    Reply,
+    Script,
+    ScriptedPods,
+)
+from kanister_py.wiring import RunSettings, run_blueprint
+
+SPEED: Final = 20.0
+"""How many seconds pass in one, where pods are played from a script."""
+
+_RUN_SECONDS: Final = 60.0
+_STANDING_SECONDS: Final = 60.0
+_RUN_LABEL: Final = "kanister-py.io/run"
+
+Given: TypeAlias = Mapping[str, Any] | str | Path
+StatusOf: TypeAlias = Mapping[str, Any] | Callable[[KubeObject], Mapping[str, Any]]
+
+
+class Stage:
+    """A cluster in memory, its pods played from a script, and blueprints that run on it.
+
+    One stage may see several runs, one after the other: a backup, then its restore.
+    """
+
+    def __init__(self, *, folders: Sequence[Path] = (), state: Path | None = None) -> None:
+        self._folders = folders or (Path.cwd(),)
+        self._state = state
+        self._script = Script()
+        self._clock = StageClock(speed=SPEED)
+        self._uids = iter(range(1, 10**12))
+        self.cluster = MemoryCluster(clock=self._clock, new_uid=self._new_uid, seed=1)
+        """The cluster itself, for whatever has no shorter way here."""
+        self.registry: Registry[FunctionEntry] | None = None
+        """The functions there are; None for what is installed. See `wiring.registry_of`."""
+        self._stack = ExitStack()
+        self._pods: RecordedPods | None = None
+        self._runner: PodRunner | None = None
+        self._controllers: list[tuple[str, str, StatusOf]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every pod, and everything else that moves."""
+        self._stack.close()
+
+    # What there is before a run
+
+    def given(self, *what: Given) -> Self:
+        """Put objects into the cluster: as they are, from files, or from folders of files."""
+        for each in what:
+            self.cluster.load([dict(each)] if isinstance(each, Mapping) else self._read(each))
+        return self
+
+    def script(
+        self,
+        pattern: str,
+        reply: Reply | None = None,
+        *,
+        prints: str = "",
+        complains: str = "",
+        outputs: Mapping[str, str] | None = None,
+        exit_code: int = 0,
+        stays: bool = False,
+        times: int | None = None,
+    ) -> Self:
+        """Say what a command does in whose words the regular expression `pattern` is found.
+
+        It prints, complains (on stderr), hands over `outputs` as `kando output` does, and
+        ends with the exit code; or `reply` says all that, as an `Answer`, or a function
+        that gives one. With `times`, it does so that often, and the next line of the
+        script that fits counts after that: a command that fails first, and then does not.
+        """
+        said = Answer(prints, complains, dict(outputs or {}), exit_code, stays)
+        self._script.add(pattern, reply or said, times)
+        return self
+
+    def otherwise(self, reply: Reply) -> Self:
+        """Say what the commands do that no line of the script fits."""
+        self._script.otherwise = reply
+        return self
+
+    def controlled(self, api_version: str, kind: str, status: StatusOf) -> Self:
+        """Give every object of a kind that appears a status, as its controller would.
+
+        What a function of the object gives may touch all of it, such as its spec.
+        """
+        self._controllers.append((api_version, kind, status))
+        return self
+
+    def use_processes(self, runner: PodRunner | None = None) -> Self:
+        """Run the commands of pods as processes of this machine, with its programs.
+
+        Before the first run. It executes what the blueprint says, here.
+        """
+        from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
+
+        assert self._pods is None, "the pods of this stage run already"
+        self._clock.speed = 1.0
+        self._runner = runner or ProcessPodRunner(self._clock, state=self._state)
+        return self
+
+    # A run
+
+    def run(
+        self,
+        blueprint: Given,
+        action: str,
+        *,
+        object: str | Mapping[str, Any] | None = None,  # noqa: A002 # as an ActionSet calls it
+        options: Mapping[str, str] | None = None,
+        profile: str | Mapping[str, Any] = "",
+        artifacts: Mapping[str, Any] | None = None,
+        timeout_seconds: float = _RUN_SECONDS,
+        **more: Any,
+    ) -> Ran:
+        """Run an action to its end, and give what came of it.
+
+        `object` and the rest are what an ActionSet says, in its words (`secrets`,
+        `config_maps`, `preferred_version`, `pod_labels` …); a Profile, Secrets and
+        ConfigMaps may be given as `namespace/name`, artifacts as an earlier run left them.
+        A run that takes longer than `timeout_seconds` is cancelled.
+        """
+        pods = self._standing()
+        seen = _Seen()
+        began_with = (len(pods.pods), len(pods.commands))
+        spec: dict[str, Any] = {**more}
+        if profile:
+            spec["profile"] = _place(profile)
+        for key in ("secrets", "config_maps"):
+            if key in more:
+                spec[key] = {name: _place(each) for name, each in more[key].items()}
+        if artifacts:
+            spec["artifacts"] = dict(artifacts)
+        run = run_blueprint(
+            blueprint if isinstance(blueprint, Mapping) else self._find(blueprint),
+            action,
+            object=object,
+            options=options,
+            settings=RunSettings(
+                cluster=self.cluster,
+                clock=self._clock,
+                name=action.lower(),
+                onlooker=seen,
+                registry=self.registry,
+            ),
+            **spec,
+        )
+        if not run.wait(timeout_seconds).is_over:
+            run.cancel("RunTimedOut")
+            run.wait()
+        made, asked = pods.pods[began_with[0] :], pods.commands[began_with[1] :]
+        return Ran(self, run, tuple(made), tuple(asked), tuple(seen.journal), tuple(seen.log))
+
+    # What there is afterwards
+
+    def object(self, kind: str, place: str, api_version: str = "") -> KubeObject | None:
+        """Give an object by its kind and `namespace/name`, or None if it is not there.
+
+        The `api_version` is needed for kinds that the cluster knows from nobody else.
+        """
+        at = parse_place(place)
+        known = self.cluster.resource_for(api_version or self._api_version_of(kind), kind)
+        namespace = at.namespace if known.is_namespaced else ""
+        try:
+            return self.cluster.get(known.gvr, at.name, namespace=namespace)
+        except NotFound:
+            return None
+
+    def objects(self, kind: str) -> list[KubeObject]:
+        """Give all objects of a kind, by namespace and name."""
+        return [each for each in self.cluster.objects() if each["kind"] == kind]
+
+    # Inside
+
+    def _api_version_of(self, kind: str) -> str:
+        from kanister_py.core.objects.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS
+
+        for each in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS):
+            if each.kind == kind:
+                return each.gvr.api_version
+        return next((str(each["apiVersion"]) for each in self.objects(kind)), "v1")
+
+    def _new_uid(self) -> str:
+        return f"00000000-0000-4000-8000-{next(self._uids):012d}"
+
+    def _find(self, file: str | Path) -> Path:
+        found = next((f / file for f in self._folders if (f / file).exists()), None)
+        if found is None:
+            places = ", ".join(map(str, self._folders))
+            raise FileNotFoundError(f"{file} is in none of {places}")
+        return found
+
+    def _read(self, what: str | Path) -> Iterator[KubeObject]:
+        path = self._find(what)
+        files = sorted(path.rglob("*.y*ml")) if path.is_dir() else [path]
+        for file in files:
+            for document in parse_documents(file.read_bytes(), str(file)):
+                yield document.value
+
+    def _standing(self) -> RecordedPods:
+        """Have pods run, and all workloads stand as they were asked for."""
+        if self._pods is None:
+            runner = self._runner or ScriptedPods(self._script, self._clock)
+            self._pods = RecordedPods(runner)
+            node = ProcessNode(self._pods, self._clock)
+            self.cluster.attach_pods(node)
+            node.start(self.cluster)
+            self._stack.callback(node.close)
+            workloads = Workloads(self.cluster, self._clock)
+            workloads.start()
+            self._stack.callback(workloads.close)
+        for api_version, kind, status in self._controllers:
+            self._control(api_version, kind, status)
+        self._controllers.clear()
+        for resource in (DEPLOYMENTS, STATEFUL_SETS):
+            for each in self.cluster.list(resource):
+                self._wait_until_it_stands(resource, each)
+        return self._pods
+
+    def _wait_until_it_stands(self, resource: GroupVersionResource, workload: KubeObject) -> None:
+        metadata = workload["metadata"]
+        watch = self.cluster.watch(
+            resource,
+            namespace=metadata["namespace"],
+            field_selector=f"metadata.name={metadata['name']}",
+            timeout_seconds=_STANDING_SECONDS,
+        )
+        if not _until(watch, _stands):
+            raise AssertionError(f"{metadata['namespace']}/{metadata['name']} never stood up")
+
+    def _control(self, api_version: str, kind: str, status: StatusOf) -> None:
+        """Answer for the controller of a kind, from now on."""
+        resource = self.cluster.resource_for(api_version, kind).gvr
+
+        def answer(obj: KubeObject) -> None:
+            if obj.get("status") or obj["metadata"].get("deletionTimestamp"):
+                return
+            said = status(obj) if callable(status) else status
+            changed = merge_patched(obj, {"status": said})
+            self.cluster.load([changed])
+
+        follower = Follower(self.cluster, resource, answer, lambda _: None, self._clock)
+        follower.start()
+        self._stack.callback(follower.close)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What came of a run: everything a test may want to look at."""
+
+    stage: Stage
+    run: Run
+    made_pods: tuple[Mapping[str, Any], ...]
+    """Every pod that the run made, as it was made; those of workloads are not among them."""
+    commands: tuple[Command, ...]
+    """Every command of those pods, and every one that was executed in any pod, in order."""
+    journal: tuple[Mapping[str, Any], ...]
+    """What happened, step by step."""
+    log: tuple[str, ...]
+    """What the phases logged, each line as `action/phase | line`."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.run.is_complete
+
+    @property
+    def state(self) -> str:
+        """One of pending, running, failed, complete."""
+        return self.run.state
+
+    @property
+    def error(self) -> str:
+        """Why it failed; empty if it did not."""
+        return self.run.error
+
+    @property
+    def reason(self) -> str:
+        """Why it failed, in a word; empty if it did not."""
+        return str((self.status.get("error") or {}).get("reason", ""))
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        """The `status` that the ActionSet would have."""
+        return self.run.status
+
+    @property
+    def outputs(self) -> Mapping[str, Mapping[str, Any]]:
+        """What each phase gave, by its name."""
+        return self.run.outputs
+
+    @property
+    def artifacts(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the run left for another one."""
+        return self.run.artifacts
+
+    @property
+    def notices(self) -> tuple[Warned, ...]:
+        """What should be heard about it, such as versions that are on their way out."""
+        return self.run.notices
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Which version of its function each phase had, by its name."""
+        return {
+            phase.name: phase.func_version
+            for action in self.run.progress.actions
+            for phase in (*action.phases, *([action.deferred] if action.deferred else ()))
+        }
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """Which of the pods that the run made are still there, as `namespace/name`."""
+        there = {each["metadata"]["uid"] for each in self.stage.cluster.list(PODS)}
+        return tuple(
+            f"{each['metadata']['namespace']}/{each['metadata']['name']}"
+            for each in self.made_pods
+            if each["metadata"]["uid"] in there
+        )
+
+    def command(self, words: str) -> Command:
+        """Give the only command in whose text `words` are found."""
+        found = [each for each in self.commands if words in each.text]
+        if len(found) != 1:
+            every = "\n".join(f"  {each.text}" for each in self.commands)
+            raise AssertionError(f"{len(found)} commands say {words!r}, of these:\n{every}")
+        return found[0]
+
+    def as_golden(self) -> dict[str, Any]:
+        """Give the course of the run, without what differs from one run to the next."""
+        course = {
+            "journal": [_without_time(each) for each in self.journal],
+            "commands": [
+                {
+                    "exec" if each.is_exec else "pod": f"{each.pod} {each.container}",
+                    "image": each.image,
+                    "command": list(each.words),
+                }
+                for each in self.commands
+            ],
+            "status": self.status,
+        }
+        text = json.dumps(course)
+        for number, pod in enumerate(self.made_pods):
+            key = (pod["metadata"].get("labels") or {}).get(_RUN_LABEL)
+            if key:
+                text = text.replace(key, f"run-{number + 1}")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def check_golden(self, file: str | Path) -> None:
+        """Compare the course of the run with a file; see `check_golden`."""
+        __tracebackhide__ = True
+        check_golden(self.as_golden(), file)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What somebody who looks on sees of a run."""
+
+    journal: list[Mapping[str, Any]] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+
+    def on_outcome(self, outcome: Outcome, status: Status) -> None:  # noqa: ARG002 # the last status is kept elsewhere
+        self.journal.append(outcome_as_dict(outcome))
+
+    def on_log(self, action: str, phase: str, line: str) -> None:
+        self.log.append(f"{action}/{phase} | {line}")
+
+
+def _without_time(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in outcome.items() if key != "time"}
+
+
+def _place(given: str | Mapping[str, Any]) -> dict[str, Any]:
+    return dict(parse_place(given).as_dict()) if isinstance(given, str) else dict(given)
+
+
+def _until(watch: Watch, holds: Callable[[KubeObject], bool]) -> bool:
+    with watch:
+        return any(holds(event.object) for event in watch)
+
+
+def _stands(workload: KubeObject) -> bool:
+    wanted = workload["spec"].get("replicas", 1)
+    status = workload.get("status") or {}
+    is_seen = status.get("observedGeneration") == workload["metadata"]["generation"]
+    return bool(is_seen and status.get("readyReplicas", 0) == wanted)
