@@ -968,3 +968,50 @@ class PodGone(UsageError):
 
     def __init__(self) -> None:
         super().__init__("The pod was deleted before its command had ended")
+
+
+class VolumesNotFound(UsageError):
+    """A function needs volumes, and neither its args nor the object of the action name any."""
+
+    reason = "VolumesNotFound"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}; name them in `volumes`")
+
+
+class CommandLost(UsageError):
+    """The connection to a command broke off; nobody knows whether it ended, and how."""
+
+    reason = "StreamLost"
+
+    def __init__(self, container: str) -> None:
+        super().__init__(
+            f"Failed to exec command in pod: the connection to {container} broke before the "
+            "command ended; retry with `on: [StreamLost]` if it is safe to do twice"
+        )
+        self.container = container
+
+
+# Functions that act on the API
+
+
+class InvalidOperation(UsageError):
+    """A function is asked for an operation that it does not know."""
+
+    reason = "InvalidOperation"
+
+    def __init__(self, operation: str, known: Sequence[str]) -> None:
+        super().__init__(f"Invalid operation '{operation}'; use {', '.join(known)}")
+        self.operation = operation
+        self.known = tuple(known)
+
+
+class IncompleteOperation(UsageError):
+    """A function is told too little for what it is asked to do."""
+
+    reason = "IncompleteOperation"
+
+    def __init__(self, operation: str, missing: Sequence[str]) -> None:
+        super().__init__(f"Operation {operation} needs {', '.join(missing)}")
+        self.operation = operation
+        self.missing = tuple(missing)

@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
+    "KubeExec": {
+        "v0.0.0": "kanister_py.functions.blueprint.kube_exec.v0_0_0:KubeExec",
+        "v0.1.0": "kanister_py.functions.blueprint.kube_exec.v0_1_0:KubeExecV010",
+    },
+    "KubeExecAll": {
+        "v0.0.0": "kanister_py.functions.blueprint.kube_exec_all.v0_0_0:KubeExecAll",
+    },
     "KubeTask": {
         "v0.0.0": "kanister_py.functions.blueprint.kube_task.v0_0_0:KubeTask",
         "v0.1.0": "kanister_py.functions.blueprint.kube_task.v0_1_0:KubeTaskV010",
+    },
+    "MultiContainerRun": {
+        "v0.0.0": "kanister_py.functions.blueprint.multi_container_run.v0_0_0:MultiContainerRun",
+    },
+    "PrepareData": {
+        "v0.0.0": "kanister_py.functions.blueprint.prepare_data.v0_0_0:PrepareData",
+        "v0.1.0": "kanister_py.functions.blueprint.prepare_data.v0_1_0:PrepareDataV010",
     },
 }

@@ -56,6 +56,7 @@ class World:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.log: list[str] = []
+        self._logged = threading.Condition()
         clock = SystemClock()
         self._surroundings = Surroundings(cluster, clock, Workers(), SharedWatches(cluster, clock))
 
@@ -70,7 +71,7 @@ class World:
             masker=masker,
             learn=lambda _: masker,
             on_progress=lambda _: None,
-            on_log=self.log.append,
+            on_log=self._note,
         )
 
     def start(
@@ -100,6 +101,29 @@ class World:
 
     def call(self, function: type[Func], args: Mapping[str, Any], **options: Any) -> Any:
         return self.start(function, args, **options).result()
+
+    def pod_to_go_into(self, name: str, *containers: str) -> None:
+        """Have a pod that idles, for commands to run in."""
+        idle = {"image": "busybox", "command": ["sleep", "600"]}
+        self.cluster.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {"containers": [{"name": each, **idle} for each in containers]},
+            }
+        )
+        self.seen_pod(lambda pod: pod["metadata"]["name"] == name and is_running(pod))
+
+    def _note(self, line: str) -> None:
+        with self._logged:
+            self.log.append(line)
+            self._logged.notify_all()
+
+    def wait_for_line(self, line: str, times: int = 1) -> None:
+        """Wait until a line was logged so many times."""
+        with self._logged:
+            assert self._logged.wait_for(lambda: self.log.count(line) >= times, DEADLINE_SECONDS)
 
     def pods(self) -> list[KubeObject]:
         return self.cluster.list(PODS).items

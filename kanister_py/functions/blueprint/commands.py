@@ -1,0 +1,95 @@
+"""How a function runs a command in a container that is already there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from kanister_py.core.actionsets.outputs import LogTail
+from kanister_py.core.errors import CommandFailed, CommandLost, StreamLost
+from kanister_py.functions.blueprint.pods import TimeLimit
+from kanister_py.ports.cluster import Channel, ExecSession
+from kanister_py.ports.function import PhaseContext
+
+_LONGEST_LINE = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The container a command runs in; without a name, the pod's default or only one."""
+
+    namespace: str
+    pod: str
+    container: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.pod}/{self.container}" if self.container else self.pod
+
+
+def run_in_container(
+    ctx: PhaseContext, target: Target, command: Sequence[str], *, timeout: str = ""
+) -> dict[str, str]:
+    """Run a command to its end, log what it prints, and give the outputs among its stdout."""
+    limit = TimeLimit(ctx, timeout)
+    said, complained = LogTail(), LogTail()
+    stderr = _Lines(ctx.log)
+
+    def stdout(session: ExecSession) -> Iterator[bytes]:
+        for chunk in session:
+            if chunk.channel is Channel.STDOUT:
+                said.feed(chunk.data)
+                yield chunk.data
+            else:
+                complained.feed(chunk.data)
+                stderr.feed(chunk.data)
+        stderr.finish()
+
+    with ExitStack() as stack:
+        session = stack.enter_context(
+            ctx.cluster.exec(
+                target.pod,
+                command,
+                namespace=target.namespace or ctx.cluster.default_namespace,
+                container=target.container,
+            )
+        )
+        stack.enter_context(ctx.on_cancel(session.close))
+        stack.enter_context(limit.closing(session.close))
+        try:
+            outputs = ctx.read_outputs(stdout(session))
+        except StreamLost as error:
+            raise CommandLost(str(target)) from error
+        exit_code = session.exit_code
+    if exit_code is None:
+        limit.check()
+        raise CommandLost(str(target))
+    if exit_code != 0:
+        raise CommandFailed(
+            f"Failed to exec command in pod: command terminated with exit code {exit_code}.\n"
+            f"stdout: {said.text()}\nstderr: {complained.text()}",
+            exit_code,
+        )
+    return outputs
+
+
+class _Lines:
+    """Cuts what a command complains about into lines for the log."""
+
+    def __init__(self, take: Callable[[str], None]) -> None:
+        self._take = take
+        self._held = b""
+
+    def feed(self, data: bytes) -> None:
+        *lines, held = (self._held + data).split(b"\n")
+        while len(held) > _LONGEST_LINE:
+            lines.append(held[:_LONGEST_LINE])
+            held = held[_LONGEST_LINE:]
+        self._held = held
+        for line in lines:
+            self._take(line.decode("utf-8", "replace").rstrip("\r"))
+
+    def finish(self) -> None:
+        if self._held:
+            self._take(self._held.decode("utf-8", "replace"))
+        self._held = b""

@@ -1,0 +1,1 @@
+"""Runs a command in a container that is there."""

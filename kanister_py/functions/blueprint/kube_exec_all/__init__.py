@@ -1,0 +1,1 @@
+"""Runs a command in many containers at once."""

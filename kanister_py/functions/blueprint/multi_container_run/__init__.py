@@ -1,0 +1,1 @@
+"""Runs two commands side by side in one pod."""

@@ -1,0 +1,147 @@
+"""What does MultiContainerRun v0.0.0 do?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from pydantic import Field
+
+from kanister_py.core.objects.quantities import parse_quantity
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.pods import (
+    JOB_PREFIX,
+    MAIN_CONTAINER,
+    Job,
+    PodArgs,
+    container_of,
+    pod_of,
+    running,
+)
+from kanister_py.ports.cluster import KubeObject
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
+
+INIT: Final = "init"
+BACKGROUND: Final = "background"
+OUTPUT: Final = "output"
+_SHARED: Final = "shared"
+_DEFAULT_CONTAINER: Final = {"kubectl.kubernetes.io/default-container": OUTPUT}
+
+
+class MultiContainerRunArgs(PodArgs):
+    """What MultiContainerRun takes."""
+
+    background_image: str = Field(description="The image of the container `background`.")
+    background_command: list[str] = Field(description="The command of the container `background`.")
+    output_image: str = Field(description="The image of the container `output`.")
+    output_command: list[str] = Field(
+        description="The command of the container `output`, whose output lines count."
+    )
+    init_image: str = Field(
+        default="",
+        description="The image of the container `init`, which ends before the others start; "
+        "left out, there is none.",
+    )
+    init_command: list[str] = Field(
+        default_factory=list, description="The command of the container `init`."
+    )
+    namespace: str = Field(
+        default="", description="Where the pod runs; left out, where the controller does."
+    )
+    shared_volume_medium: str = Field(
+        default="",
+        description="What the shared volume is made of: `Memory`, or left out, the node's disk.",
+    )
+    shared_volume_size_limit: str = Field(
+        default="", description="How large the shared volume may become, such as `1Gi`."
+    )
+    shared_volume_dir: str = Field(
+        default="/tmp/",  # noqa: S108 # a path in the pod, as users have always had it
+        description="Where the shared volume is mounted, in every container.",
+    )
+
+
+class MultiContainerRun(Func):
+    """Runs two commands side by side in a new pod with a volume they share.
+
+    The containers are named `output` and `background`, and `init` for one that prepares
+    the volume. What `kando output KEY VALUE` prints in `output` becomes an output; what
+    the others print is their own. The phase fails unless every container ends with 0.
+    What the ActionSet's podOverride says of a container named `container` is said of all
+    three, but for those it names themselves. For the rest it is a KubeTask.
+    """
+
+    name = "MultiContainerRun"
+    version: ClassVar = "v0.0.0"
+    Args = MultiContainerRunArgs
+    on_restart = OnRestart.ADOPT
+
+    def exec(
+        self, ctx: PhaseContext, params: Params, args: MultiContainerRunArgs
+    ) -> Mapping[str, Any]:
+        job = Job(
+            JOB_PREFIX,
+            args.namespace,
+            _spec_of(args),
+            args,
+            override_of(params.facts.pod_override, has_init=bool(args.init_image)),
+            _DEFAULT_CONTAINER,
+        )
+        with running(ctx, self.name, _output_first(pod_of(ctx, params, job))) as pod:
+            pod.wait_until_ready()
+            outputs = pod.read_outputs(OUTPUT)
+            pod.wait_for_end()
+        return outputs
+
+
+def _spec_of(args: MultiContainerRunArgs) -> dict[str, Any]:
+    volume: dict[str, str] = {}
+    if args.shared_volume_medium:
+        volume["medium"] = args.shared_volume_medium
+    if args.shared_volume_size_limit:
+        parse_quantity(args.shared_volume_size_limit)
+        volume["sizeLimit"] = args.shared_volume_size_limit
+    mounts = [{"name": _SHARED, "mountPath": args.shared_volume_dir}]
+
+    def container(name: str, image: str, command: Sequence[str]) -> dict[str, Any]:
+        return container_of(name, image, command, volumeMounts=mounts)
+
+    spec: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "volumes": [{"name": _SHARED, "emptyDir": volume}],
+        "containers": [
+            container(OUTPUT, args.output_image, args.output_command),
+            container(BACKGROUND, args.background_image, args.background_command),
+        ],
+    }
+    if args.init_image:
+        spec["initContainers"] = [container(INIT, args.init_image, args.init_command)]
+    return spec
+
+
+def override_of(override: Mapping[str, Any] | None, *, has_init: bool) -> Mapping[str, Any] | None:
+    """Say what an ActionSet's override means for a pod that has no container `container`."""
+    said = list((override or {}).get("containers") or ())
+    meant = next((each for each in said if each.get("name") == MAIN_CONTAINER), None)
+    if override is None or meant is None:
+        return override
+    inits = list(override.get("initContainers") or ())
+    rest = [each for each in said if each is not meant]
+    spread = {**override, "containers": [*rest, *_spread(meant, rest, (OUTPUT, BACKGROUND))]}
+    if has_init:
+        spread["initContainers"] = [*inits, *_spread(meant, inits, (INIT,))]
+    return spread
+
+
+def _spread(
+    meant: Mapping[str, Any], said: Sequence[Mapping[str, Any]], names: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    named = {each.get("name") for each in said}
+    for name in names:
+        if name not in named:
+            yield {**meant, "name": name}
+
+
+def _output_first(pod: KubeObject) -> KubeObject:
+    containers = sorted(pod["spec"]["containers"], key=lambda each: each["name"] != OUTPUT)
+    return {**pod, "spec": {**pod["spec"], "containers": containers}}

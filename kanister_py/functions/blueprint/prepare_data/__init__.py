@@ -1,0 +1,1 @@
+"""Runs a command in a pod that has volumes mounted."""

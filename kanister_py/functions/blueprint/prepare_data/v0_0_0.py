@@ -1,0 +1,103 @@
+"""What does PrepareData v0.0.0 do?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from pydantic import Field
+
+from kanister_py.core.errors import CommandFailed, NotFound, ObjectNotFetched, VolumesNotFound
+from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.pods import Job, PodArgs, pod_of, running, spec_of
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
+
+_PREFIX: Final = "prepare-data-job-"
+_MOUNT_FOLDER: Final = "/mnt/prepare_data"
+
+
+class PrepareDataArgs(PodArgs):
+    """What PrepareData takes."""
+
+    namespace: str = Field(description="Where the pod runs, and where the volumes are.")
+    image: str = Field(description="The image of the pod's container.")
+    command: list[str] = Field(
+        description="The command and its arguments. It is no shell unless it names one: "
+        "`[sh, -c, …]`."
+    )
+    volumes: dict[str, str] = Field(
+        default_factory=dict,
+        description="PersistentVolumeClaims and where each is mounted; left out, all of the "
+        "Deployment or StatefulSet that the action is about, at `/mnt/prepare_data/<claim>`.",
+    )
+    serviceaccount: str = Field(default="", description="The service account of the pod.")
+    fail_on_error: bool = Field(
+        default=False, description="Whether the phase fails when the command does."
+    )
+
+
+class PrepareData(Func):
+    """Runs a command in a new pod that has volumes mounted.
+
+    A volume is mounted read-only if it can be mounted by many nodes only so. Mind
+    `failOnError`: unless it is true, a command that fails does not fail the phase. For
+    the rest it is a KubeTask.
+    """
+
+    name = "PrepareData"
+    version: ClassVar = "v0.0.0"
+    Args = PrepareDataArgs
+    on_restart = OnRestart.ADOPT
+
+    def exec(self, ctx: PhaseContext, params: Params, args: PrepareDataArgs) -> Mapping[str, Any]:
+        job = Job(
+            _PREFIX, args.namespace, _spec_of(ctx, params, args), args, params.facts.pod_override
+        )
+        with running(ctx, self.name, pod_of(ctx, params, job)) as pod:
+            pod.wait_until_ready()
+            outputs = pod.read_outputs()
+            try:
+                pod.wait_for_end()
+            except CommandFailed as error:
+                if args.fail_on_error:
+                    raise
+                ctx.log(f"{error.message}; the phase goes on, since failOnError is false")
+        return outputs
+
+
+def _spec_of(ctx: PhaseContext, params: Params, args: PrepareDataArgs) -> dict[str, Any]:
+    volumes, mounts = [], []
+    for claim, path in (args.volumes or _volumes_of(params)).items():
+        name = f"vol-{ctx.run.key(claim)}"
+        is_read_only = "ReadOnlyMany" in _access_modes(ctx, args.namespace, claim)
+        mode = {"readOnly": True} if is_read_only else {}
+        volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim, **mode}})
+        mounts.append({"name": name, "mountPath": path, **mode})
+    spec = spec_of(args.image, args.command, volumeMounts=mounts)
+    if args.serviceaccount:
+        spec["serviceAccountName"] = args.serviceaccount
+    return {**spec, "volumes": volumes}
+
+
+def _volumes_of(params: Params) -> dict[str, str]:
+    workload = params.facts.deployment or params.facts.stateful_set
+    if workload is None:
+        raise VolumesNotFound("Failed to get volumes: the action is about no workload")
+    claims = {
+        claim: f"{_MOUNT_FOLDER}/{claim}"
+        for mounted in workload.persistent_volume_claims.values()
+        for claim in mounted
+    }
+    if not claims:
+        raise VolumesNotFound(f"No volumes found: the pods of {workload.name} mount none")
+    return claims
+
+
+def _access_modes(ctx: PhaseContext, namespace: str, claim: str) -> list[str]:
+    try:
+        found = ctx.cluster.get(PERSISTENT_VOLUME_CLAIMS, claim, namespace=namespace)
+    except NotFound as error:
+        told = f"Failed to retrieve PVC. Namespace {namespace}, Name {claim}: {error.message}"
+        raise ObjectNotFetched(told) from error
+    return list(found["spec"].get("accessModes") or ())

@@ -1,0 +1,111 @@
+"""A command in a pod that has volumes mounted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kanister_py.core.errors import CommandFailed, ObjectNotFetched, VolumesNotFound
+from kanister_py.core.templates.facts import ActionFacts, Workload
+from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData
+from kanister_py.functions.blueprint.prepare_data.v0_1_0 import PrepareDataV010
+from kanister_py.ports.function import Func
+from tests.functions.blueprint.conftest import World, failure
+
+BOTH = pytest.mark.parametrize("function", [PrepareData, PrepareDataV010])
+
+
+def claim(world: World, name: str, mode: str = "ReadWriteOnce") -> None:
+    world.cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"accessModes": [mode], "resources": {"requests": {"storage": "1Mi"}}},
+        }
+    )
+
+
+def prepare(text: str, **rest: Any) -> dict[str, Any]:
+    return {"namespace": "default", "image": "busybox", "command": ["sh", "-c", text], **rest}
+
+
+def about(**claims: str) -> ActionFacts:
+    workload = Workload("db", "default", ("db-0",), (("server",),), {"db-0": claims})
+    return ActionFacts(time="2026-01-01T00:00:00Z", stateful_set=workload)
+
+
+@BOTH
+def test_the_command_finds_the_volumes_where_it_wants_them(
+    world: World, function: type[Func]
+) -> None:
+    claim(world, "data")
+    world.call(function, prepare("echo kept > /v/file", volumes={"data": "/v"}))
+    args = prepare("kando output read $(cat /w/file)", volumes={"data": "/w"})
+    assert world.call(function, args, phase=1) == {"read": "kept"}
+    assert world.pods() == []
+
+
+def test_without_volumes_those_of_the_workload_are_mounted(world: World) -> None:
+    claim(world, "data")
+    args = prepare("test -d /mnt/prepare_data/data && kando output is there")
+    assert world.call(PrepareData, args, facts=about(data="/var/lib/db")) == {"is": "there"}
+
+
+def test_a_command_that_fails_is_overlooked_unless_somebody_minds(world: World) -> None:
+    claim(world, "data")
+    args = prepare("kando output half yes; exit 3", volumes={"data": "/v"})
+    assert world.call(PrepareData, args, uid="a") == {"half": "yes"}
+    assert "exit code 3" in world.log[-1]
+    minded = {**args, "failOnError": "true"}
+    error = failure(lambda: world.call(PrepareData, minded, uid="b"))
+    assert isinstance(error, CommandFailed)
+    assert error.exit_code == 3
+    assert isinstance(failure(lambda: world.call(PrepareDataV010, args, uid="c")), CommandFailed)
+    overlooked = {**args, "failOnError": False}
+    assert world.call(PrepareDataV010, overlooked, uid="d") == {"half": "yes"}
+    assert world.pods() == []
+
+
+@BOTH
+def test_a_volume_that_is_not_there_is_named(paper: World, function: type[Func]) -> None:
+    args = prepare("true", volumes={"nothing": "/v"})
+    error = failure(lambda: paper.call(function, args))
+    assert isinstance(error, ObjectNotFetched)
+    assert error.message.startswith("Failed to retrieve PVC. Namespace default, Name nothing")
+    assert paper.pods() == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        pytest.param(
+            ActionFacts(time="2026-01-01T00:00:00Z"), "Failed to get volumes", id="no workload"
+        ),
+        pytest.param(about(), "No volumes found", id="a workload without volumes"),
+    ],
+)
+def test_without_any_volume_it_says_so(paper: World, facts: ActionFacts, told: str) -> None:
+    error = failure(lambda: paper.call(PrepareData, prepare("true"), facts=facts))
+    assert isinstance(error, VolumesNotFound)
+    assert error.message.startswith(told)
+
+
+def test_the_pod_is_made_as_users_know_it(world: World) -> None:
+    claim(world, "data")
+    claim(world, "shared", "ReadOnlyMany")
+    args = prepare("sleep 600", serviceaccount="mover", volumes={"data": "/v", "shared": "/s"})
+    called = world.start(PrepareData, args)
+    pod = world.seen_pod()
+    called.cancel()
+    failure(called.result)
+    assert pod["metadata"]["name"].startswith("prepare-data-job-")
+    spec = pod["spec"]
+    assert spec["serviceAccountName"] == "mover"
+    mounts = {each["mountPath"]: each for each in spec["containers"][0]["volumeMounts"]}
+    assert "readOnly" not in mounts["/v"]
+    assert mounts["/s"]["readOnly"] is True
+    volumes = {each["name"]: each.get("persistentVolumeClaim") for each in spec["volumes"]}
+    assert volumes[mounts["/s"]["name"]] == {"claimName": "shared", "readOnly": True}
+    assert all(name.startswith("vol-") for name in (mounts["/v"]["name"], mounts["/s"]["name"]))
