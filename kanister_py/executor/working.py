@@ -52,6 +52,12 @@ class Workers:
         """The ticket of the job that the calling thread carries out."""
         return getattr(self._local, "ticket", None)
 
+    @property
+    def waking(self) -> int:
+        """Say how many have woken up and stand in line for a slot."""
+        with self._lock:
+            return len(self._waking)
+
     @contextmanager
     def idle(self) -> Iterator[None]:
         """Let somebody else work for as long as the block lasts."""

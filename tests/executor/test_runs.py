@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 
 from kanister_py import Args, Func, OnRestart, PhaseContext, run
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.core.actionsets.course import course_of
+from kanister_py.core.actionsets.model import ActionSet
+from kanister_py.core.actionsets.status import State
+from kanister_py.core.blueprints.model import blueprints_in
 from kanister_py.core.errors import (
     JournalUnwritable,
     RunNotFound,
@@ -19,8 +24,14 @@ from kanister_py.core.errors import (
     StateFolderUnreadable,
     StreamLost,
 )
+from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.objects.resources import CONFIG_MAPS, PODS
+from kanister_py.executor.loading import load_function
+from kanister_py.executor.phase_context import Surroundings
+from kanister_py.executor.run_actionset import ActionSetRun, FunctionSource
 from kanister_py.executor.run_handle import Run
+from kanister_py.executor.watching import SharedWatches
+from kanister_py.executor.working import Workers
 from kanister_py.wiring import RunSettings, registry_of, resume_run, retry_run, run_blueprint
 
 SECRET = {
@@ -239,6 +250,38 @@ def test_a_cancel_ends_the_phase_at_work_and_runs_the_deferred_one() -> None:
     assert [each["state"] for each in status["actions"][0]["phases"]] == ["failed", "pending"]
 
 
+class Deaf(Func):
+    """Listens to nobody."""
+
+    name = "Deaf"
+    ends = Event()
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
+        self.ends.wait(20)
+        return {"too": "late"}
+
+
+def test_a_function_that_listens_to_nobody_does_not_keep_the_run_from_its_end() -> None:
+    made = blueprint({"func": "Deaf", "name": "d", "timeout": "10ms"}, deferred=TIDY)
+    (found,) = blueprints_in([parse_document(json.dumps(made))])
+    target = {"kind": "Namespace", "name": "default", "namespace": "default"}
+    action = {"name": "act", "blueprint": "made-up", "object": target}
+    actionset = ActionSet.model_validate({"spec": {"actions": [action]}})
+    clock, cluster = SystemClock(), MemoryCluster()
+    status = ActionSetRun(
+        course_of(actionset, {"made-up": found.blueprint}),
+        FunctionSource(registry_of(Deaf, Echo), load_function),
+        Surroundings(cluster, clock, Workers(1), SharedWatches(cluster, clock)),
+        grace_seconds=0.01,
+    ).run()
+    Deaf.ends.set()
+    assert status.error is not None
+    assert status.error.reason == "PhaseTimedOut"
+    assert status.actions[0].deferred is not None
+    assert status.actions[0].deferred.state is State.COMPLETE
+    assert status.actions[0].phases[0].output is None
+
+
 # What a folder remembers
 
 
@@ -352,7 +395,6 @@ def test_a_run_ends_the_same_wherever_its_process_was_killed(tmp_path: Path) -> 
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
-    from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.adapters.journal_files import StateFolder
 
     with StateFolder(tmp_path, SystemClock()), pytest.raises(StateFolderInUse):
@@ -373,7 +415,6 @@ def test_a_run_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) 
 
 
 def test_a_full_disk_stops_the_run_and_loses_nothing() -> None:
-    from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.adapters.journal_files import FileJournal
 
     full = Path("/dev/full")
