@@ -12,6 +12,10 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     "KubeExecAll": {
         "v0.0.0": "kanister_py.functions.blueprint.kube_exec_all.v0_0_0:KubeExecAll",
     },
+    "KubeOps": {
+        "v0.0.0": "kanister_py.functions.blueprint.kube_ops.v0_0_0:KubeOps",
+        "v0.1.0": "kanister_py.functions.blueprint.kube_ops.v0_1_0:KubeOpsV010",
+    },
     "KubeTask": {
         "v0.0.0": "kanister_py.functions.blueprint.kube_task.v0_0_0:KubeTask",
         "v0.1.0": "kanister_py.functions.blueprint.kube_task.v0_1_0:KubeTaskV010",

@@ -1,0 +1,1 @@
+"""Creates, deletes and patches objects of the cluster."""

@@ -1,0 +1,221 @@
+"""What does KubeOps v0.0.0 do?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.errors import (
+    AlreadyExists,
+    IncompleteOperation,
+    InvalidDocument,
+    InvalidOperation,
+    NotFound,
+)
+from kanister_py.core.objects.documents import Document, kind_of, parse_documents
+from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.functions.blueprint.references import (
+    RUN_LABEL,
+    ObjectReference,
+    as_output,
+    check_scope,
+    is_made_by,
+    wait_until_gone,
+)
+from kanister_py.ports.cluster import KubeObject, PatchType
+from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+
+OPERATIONS = ("create", "delete", "patch")
+_FIELD_MANAGER = "kanister-create"
+
+
+class KubeOpsArgs(Args):
+    """What KubeOps takes."""
+
+    operation: str = Field(description="What is done: `create`, `delete` or `patch`.")
+    spec: str = Field(
+        default="",
+        description="What is created, as YAML or JSON, several documents if need be; or the patch.",
+    )
+    namespace: str = Field(
+        default="default", description="Where objects are that name no namespace themselves."
+    )
+    object_reference: ObjectReference | None = Field(
+        default=None, description="The object that is deleted or patched."
+    )
+
+
+class KubeOpsOutputs(Outputs):
+    """Where the object is; of several, the last one."""
+
+    api_version: str = Field(description="The version of its API, without the group.")
+    group: str = Field(description="The group of its API; empty for core resources.")
+    resource: str = Field(description="The plural of its kind.")
+    kind: str = Field(description="Always empty.")
+    name: str = Field(description="Its name.")
+    namespace: str = Field(description="Its namespace; empty if it has none.")
+
+
+class KubeOps(Func):
+    """Creates, deletes or patches objects of the cluster.
+
+    `create` makes every document of `spec` in their order; one that exists already fails
+    the phase, and what was made before it stays. A namespace that a document names holds
+    for it and for those after it. `delete` waits, as long as it takes, until the object of
+    `objectReference` is gone; what is not there fails the phase, and so does an object
+    that belongs to no namespace. `patch` is a strategic merge patch of one object, which
+    custom resources do not take; its namespace is that of `objectReference` alone. What
+    is created stays when the ActionSet is deleted. A phase that is taken up again after a
+    restart knows what it made and deleted before.
+    """
+
+    name = "KubeOps"
+    version: ClassVar = "v0.0.0"
+    Args = KubeOpsArgs
+    Outputs = KubeOpsOutputs
+    on_restart = OnRestart.REPEAT
+
+    def exec(self, ctx: PhaseContext, params: Any, args: KubeOpsArgs) -> Mapping[str, Any]:
+        reference = args.object_reference or ObjectReference()
+        if args.operation == "create":
+            return self._create(ctx, args.spec, args.namespace)
+        if args.operation == "delete":
+            check_reference(reference, args.operation)
+            namespace = reference.namespace or args.namespace or "default"
+            return self._delete(ctx, reference, namespace)
+        if args.operation == "patch":
+            check_reference(reference, args.operation)
+            return self._patch(ctx, reference, args.spec)
+        raise InvalidOperation(args.operation, OPERATIONS)
+
+    def _create(self, ctx: PhaseContext, spec: str, namespace: str) -> Mapping[str, Any]:
+        made: Mapping[str, Any] = {}
+        for index, manifest in enumerate(manifests_in(read_spec(spec), "create")):
+            kind = ctx.cluster.resource_for(
+                str(manifest.get("apiVersion", "")), str(manifest.get("kind", ""))
+            )
+            own = str(metadata_of(manifest).get("namespace") or "")
+            namespace = own or namespace
+            created = create_once(
+                ctx, kind.gvr, manifest, namespace if kind.is_namespaced else "", str(index)
+            )
+            metadata = created["metadata"]
+            made = as_output(kind.gvr, metadata["name"], metadata.get("namespace", ""))
+        return made
+
+    def _delete(
+        self, ctx: PhaseContext, reference: ObjectReference, namespace: str
+    ) -> Mapping[str, Any]:
+        check_scope(ctx.cluster, reference.gvr, namespace)
+        delete_and_wait(ctx, reference.gvr, reference.name, namespace)
+        return as_output(reference.gvr, reference.name, namespace)
+
+    def _patch(self, ctx: PhaseContext, reference: ObjectReference, spec: str) -> Mapping[str, Any]:
+        patch = next(iter(manifests_in(read_spec(spec), "patch")))
+        check_scope(ctx.cluster, reference.gvr, reference.namespace)
+        patched = ctx.cluster.patch(
+            reference.gvr,
+            reference.name,
+            patch,
+            namespace=reference.namespace,
+            patch_type=PatchType.STRATEGIC,
+        )
+        return as_output(reference.gvr, patched["metadata"]["name"], reference.namespace)
+
+
+def check_reference(reference: ObjectReference, operation: str) -> None:
+    """Refuse a reference that says too little for an operation."""
+    missing = [
+        key
+        for key, value in (
+            ("name", reference.name),
+            ("apiVersion", reference.api_version),
+            ("resource", reference.resource),
+        )
+        if not value
+    ]
+    if missing:
+        raise IncompleteOperation(operation, [f"objectReference.{each}" for each in missing])
+
+
+def read_spec(text: str) -> list[Document]:
+    """Read a spec as Kubernetes' tools do: of a key that stands twice, the last one counts."""
+    return parse_documents(text, "spec", repeated_keys_win=True)
+
+
+def manifests_in(documents: Iterable[Document], operation: str) -> list[KubeObject]:
+    """Give every object of a spec, and what stands in a list as if it stood alone."""
+    found = [each for document in documents for each in _flat(document, document.root.value)]
+    if not found:
+        raise IncompleteOperation(operation, ["spec"])
+    return found
+
+
+def _flat(document: Document, value: Any) -> Iterator[KubeObject]:
+    if not isinstance(value, dict):
+        raise InvalidDocument([document.problem((), f"Wants an object, found {kind_of(value)}")])
+    items = value.get("items")
+    if str(value.get("kind", "")).endswith("List") and isinstance(items, list):
+        for item in items:
+            yield from _flat(document, item)
+    else:
+        yield value
+
+
+def metadata_of(manifest: KubeObject) -> Mapping[str, Any]:
+    metadata = manifest.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def labelled(ctx: PhaseContext, manifest: KubeObject, namespace: str, part: str) -> KubeObject:
+    """Put an object into a namespace, and note which attempt makes it."""
+    metadata = {**metadata_of(manifest)}
+    metadata["labels"] = {**(metadata.get("labels") or {}), **ctx.labels(part)}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {**manifest, "metadata": metadata}
+
+
+def create_once(
+    ctx: PhaseContext,
+    resource: GroupVersionResource,
+    manifest: KubeObject,
+    namespace: str,
+    part: str,
+    field_manager: str = _FIELD_MANAGER,
+) -> KubeObject:
+    """Make an object, or find the one that this attempt made before its process died."""
+    metadata = metadata_of(manifest)
+    name = str(metadata.get("name") or "")
+    if not name and ctx.is_taken_up:
+        selector = f"{RUN_LABEL}={ctx.run.key(part)}"
+        there = ctx.cluster.list(resource, namespace=namespace, label_selector=selector).items
+        if there:
+            return there[0]
+    wanted = labelled(ctx, manifest, namespace, part)
+    try:
+        return ctx.cluster.create(wanted, field_manager=field_manager)
+    except AlreadyExists:
+        found = ctx.cluster.get(resource, name, namespace=namespace)
+        if not is_made_by(ctx, found, part):
+            raise
+        return found
+
+
+def delete_and_wait(
+    ctx: PhaseContext, resource: GroupVersionResource, name: str, namespace: str
+) -> None:
+    """Delete an object and wait for its end.
+
+    That it is not there is an error, unless this attempt has deleted it before its
+    process died.
+    """
+    try:
+        deleted = ctx.cluster.delete(resource, name, namespace=namespace)
+    except NotFound:
+        if ctx.is_taken_up:
+            return
+        raise
+    wait_until_gone(ctx, resource, name, namespace, deleted["metadata"].get("uid", ""))

@@ -1,0 +1,161 @@
+"""What does KubeOps v0.1.0 do otherwise?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.errors import IncompleteOperation, InvalidOperation, UnsupportedMediaType
+from kanister_py.core.objects.documents import Document
+from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
+    OPERATIONS,
+    KubeOps,
+    create_once,
+    delete_and_wait,
+    labelled,
+    manifests_in,
+    metadata_of,
+    read_spec,
+)
+from kanister_py.functions.blueprint.references import ObjectReference, as_output, resource_meant
+from kanister_py.ports.cluster import KubeObject, PatchType
+from kanister_py.ports.function import Args, Func, PhaseContext
+
+_FIELD_MANAGER = "kanister-py"
+
+
+class ObjectReferenceV010(ObjectReference):
+    """Where an object is: by the plural of its kind or by the kind itself."""
+
+    api_version: str = Field(
+        default="", description="The version of its API, with or without the group: `apps/v1`."
+    )
+    kind: str = Field(default="", description="Its kind, if `resource` is not given.")
+
+
+class KubeOpsArgsV010(Args):
+    """What KubeOps takes from v0.1.0 on."""
+
+    operation: str = Field(description="What is done: `create`, `delete` or `patch`.")
+    spec: str | dict[str, Any] | list[dict[str, Any]] = Field(
+        default="",
+        description="What is created, or the patch: as text in YAML or JSON, as a map, "
+        "or as a list of maps.",
+    )
+    namespace: str = Field(
+        default="default", description="Where objects are that name no namespace themselves."
+    )
+    object_reference: ObjectReferenceV010 | None = Field(
+        default=None, description="The object that is deleted or patched."
+    )
+    force: bool = Field(
+        default=False,
+        description="Whether `create` takes over fields that somebody else manages.",
+    )
+
+
+class KubeOpsV010(Func, parent=KubeOps):
+    """Creates, deletes or patches objects of the cluster.
+
+    As v0.0.0, and: `create` is a server-side apply of the field manager `kanister-py`, so
+    an object that exists is brought up to date, and a field that somebody else manages
+    fails the phase unless `force` is set; a document with `generateName` makes a new
+    object. A namespace that a document names holds for that document alone. `patch` is a
+    merge patch where the resource takes no strategic one. `delete` and `patch` reach
+    objects that belong to no namespace, find the resource by its `kind` too, and look in
+    `namespace` if the reference names none. `spec` may be a map.
+    """
+
+    version: ClassVar = "v0.1.0"
+    Args = KubeOpsArgsV010
+
+    def exec(self, ctx: PhaseContext, params: Any, args: KubeOpsArgsV010) -> Mapping[str, Any]:
+        if args.operation not in OPERATIONS:
+            raise InvalidOperation(args.operation, OPERATIONS)
+        if args.operation == "create":
+            return self._create(ctx, args)
+        reference = args.object_reference or ObjectReference()
+        check_reference(reference, args.operation)
+        resource = resource_meant(ctx.cluster, reference)
+        namespace = ""
+        if ctx.cluster.describe(resource).is_namespaced:
+            namespace = reference.namespace or args.namespace
+        if args.operation == "delete":
+            delete_and_wait(ctx, resource, reference.name, namespace)
+        else:
+            [patch, *_] = _manifests_of(args)
+            self._patch(ctx, resource, reference.name, namespace, patch)
+        return as_output(resource, reference.name, namespace)
+
+    def _create(self, ctx: PhaseContext, args: KubeOpsArgsV010) -> Mapping[str, Any]:
+        made: Mapping[str, Any] = {}
+        for index, manifest in enumerate(_manifests_of(args)):
+            kind = ctx.cluster.resource_for(
+                str(manifest.get("apiVersion", "")), str(manifest.get("kind", ""))
+            )
+            metadata = metadata_of(manifest)
+            own = str(metadata.get("namespace") or args.namespace)
+            namespace = own if kind.is_namespaced else ""
+            if metadata.get("name"):
+                created = ctx.cluster.apply(
+                    labelled(ctx, manifest, namespace, str(index)),
+                    field_manager=_FIELD_MANAGER,
+                    force=args.force,
+                )
+            else:
+                created = create_once(
+                    ctx, kind.gvr, manifest, namespace, str(index), _FIELD_MANAGER
+                )
+            found = created["metadata"]
+            made = as_output(kind.gvr, found["name"], found.get("namespace", ""))
+        return made
+
+    def _patch(
+        self,
+        ctx: PhaseContext,
+        resource: GroupVersionResource,
+        name: str,
+        namespace: str,
+        patch: KubeObject,
+    ) -> None:
+        for patch_type in (PatchType.STRATEGIC, PatchType.MERGE):
+            try:
+                ctx.cluster.patch(
+                    resource,
+                    name,
+                    patch,
+                    namespace=namespace,
+                    patch_type=patch_type,
+                    field_manager=_FIELD_MANAGER,
+                )
+            except UnsupportedMediaType:
+                if patch_type is PatchType.MERGE:
+                    raise
+            else:
+                return
+
+
+def check_reference(reference: ObjectReference, operation: str) -> None:
+    """Refuse a reference that says too little for an operation."""
+    missing = [
+        told
+        for told, is_there in (
+            ("objectReference.name", reference.name),
+            ("objectReference.apiVersion", reference.api_version),
+            ("objectReference.resource or kind", reference.resource or reference.kind),
+        )
+        if not is_there
+    ]
+    if missing:
+        raise IncompleteOperation(operation, missing)
+
+
+def _manifests_of(args: KubeOpsArgsV010) -> list[KubeObject]:
+    spec = args.spec
+    if isinstance(spec, str):
+        return manifests_in(read_spec(spec), args.operation)
+    several = [spec] if isinstance(spec, dict) else spec
+    return manifests_in([Document.of(each, "spec") for each in several if each], args.operation)

@@ -1,0 +1,95 @@
+"""Which object does a blueprint mean, and what becomes of it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pydantic import Field
+
+from kanister_py.core.errors import ApiError, NotFound
+from kanister_py.core.objects.resources import GroupVersionResource, group_version_of
+from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.function import Args, PhaseContext
+
+RUN_LABEL = "kanister-py.io/run"
+
+
+class ObjectReference(Args):
+    """Where an object is."""
+
+    api_version: str = Field(
+        default="", description="The version of its API, without the group: `v1`."
+    )
+    group: str = Field(
+        default="", description="The group of its API: `apps`; empty for core resources."
+    )
+    resource: str = Field(default="", description="The plural of its kind: `deployments`.")
+    kind: str = Field(default="", description="Its kind; nothing is looked up by it.")
+    name: str = Field(default="", description="Its name.")
+    namespace: str = Field(default="", description="Its namespace.")
+
+    @property
+    def gvr(self) -> GroupVersionResource:
+        return GroupVersionResource(self.group, self.api_version, self.resource)
+
+
+def as_output(resource: GroupVersionResource, name: str, namespace: str) -> dict[str, str]:
+    """Name an object so that a later phase finds it. The kind stays empty, as it always was."""
+    return {
+        "apiVersion": resource.version,
+        "group": resource.group,
+        "resource": resource.resource,
+        "kind": "",
+        "name": name,
+        "namespace": namespace,
+    }
+
+
+def check_scope(cluster: Cluster, resource: GroupVersionResource, namespace: str) -> None:
+    """Refuse a namespace for what has none, and none for what has one, as a plain URL would."""
+    if cluster.describe(resource).is_namespaced != bool(namespace):
+        raise NotFound(
+            "the server could not find the requested resource", resource=resource.group_resource
+        )
+
+
+def resource_meant(cluster: Cluster, reference: ObjectReference) -> GroupVersionResource:
+    """Find a resource by its plural or its kind, with the group apart or in the `apiVersion`."""
+    group, version = group_version_of(reference.api_version)
+    group = reference.group or group
+    if reference.resource:
+        return GroupVersionResource(group, version, reference.resource)
+    api_version = f"{group}/{version}" if group else version
+    return cluster.resource_for(api_version, reference.kind).gvr
+
+
+def is_made_by(ctx: PhaseContext, found: KubeObject, part: str) -> bool:
+    """Say whether an object was made by this attempt, before its process died."""
+    labels = found["metadata"].get("labels") or {}
+    return bool(labels.get(RUN_LABEL) == ctx.run.key(part))
+
+
+def wait_until_gone(
+    ctx: PhaseContext, resource: GroupVersionResource, name: str, namespace: str, uid: str
+) -> None:
+    """Wait for the end of an object; another one that gets its name is another one."""
+
+    def is_gone() -> bool:
+        try:
+            found = ctx.cluster.get(resource, name, namespace=namespace)
+        except NotFound:
+            return True
+        return bool(uid) and found["metadata"].get("uid") != uid
+
+    ctx.wait(is_gone, what=f"the end of {resource.group_resource} {name}")
+
+
+@contextmanager
+def failing_as(prefix: str) -> Iterator[None]:
+    """Have a failure of the cluster say first what was being done."""
+    try:
+        yield
+    except ApiError as error:
+        error.args = (f"{prefix}: {error.message}",)
+        raise

@@ -1,0 +1,103 @@
+"""Calls functions on an embedded cluster in which time passes only when a test says so."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.core.actionsets.masking import Masker
+from kanister_py.core.actionsets.status import Place
+from kanister_py.core.objects.weak import decode_args
+from kanister_py.core.templates.engines import Engine
+from kanister_py.core.templates.facts import ActionFacts
+from kanister_py.core.templates.params import Params
+from kanister_py.core.templates.render import Renderer
+from kanister_py.executor.phase_context import RunIdentity, RunningPhase, StopSignal, Surroundings
+from kanister_py.executor.watching import SharedWatches
+from kanister_py.executor.working import Workers
+from kanister_py.ports.cluster import KubeObject
+from kanister_py.ports.function import Func
+from tests.functions.blueprint.conftest import Called
+
+TIME = "2026-01-01T00:00:00Z"
+
+
+class Api:
+    """A cluster without machines, a clock that stands still, and calls as a run makes them."""
+
+    def __init__(self, *, engine: Engine = Engine.GO, clock: FakeClock | None = None) -> None:
+        self.clock = clock or FakeClock()
+        self.cluster = MemoryCluster(clock=self.clock)
+        self.log: list[str] = []
+        self._renderer = Renderer(engine)
+        self._surroundings = Surroundings(
+            self.cluster, self.clock, Workers(), SharedWatches(self.cluster, self.clock)
+        )
+
+    def start(
+        self,
+        function: type[Func],
+        args: Mapping[str, Any],
+        *,
+        facts: ActionFacts | None = None,
+        uid: str = "uid-1",
+        attempt: int = 1,
+        is_taken_up: bool = False,
+        secrets: tuple[str, ...] = (),
+    ) -> Called:
+        """Call a function in a thread. The same `uid` and `attempt` mean the same attempt."""
+        stop = StopSignal()
+        masker = Masker(secrets)
+        ctx = RunningPhase(
+            RunIdentity(uid, Place(0, 0), "backup", "dump", attempt),
+            self._surroundings,
+            stop,
+            masker=masker,
+            learn=lambda _: masker,
+            on_progress=lambda _: None,
+            on_log=self.log.append,
+        )
+        ctx.begin(self._renderer, is_taken_up=is_taken_up)
+        params = Params(facts or ActionFacts(time=TIME))
+
+        def run() -> None:
+            try:
+                given = args
+                if not function.renders_own_args:
+                    given = self._renderer.args(args, params)
+                decoded = decode_args(function.Args, given, function.name)
+                called.ended.append(function().exec(ctx, params, decoded))
+            except BaseException as error:  # noqa: BLE001 # told to whoever asks for the result
+                called.failed.append(error)
+
+        called = Called(threading.Thread(target=run, daemon=True), stop)
+        called.thread.start()
+        return called
+
+    def call(self, function: type[Func], args: Mapping[str, Any], **options: Any) -> Any:
+        return self.start(function, args, **options).result()
+
+    @contextmanager
+    def waiting(
+        self, function: type[Func], args: Mapping[str, Any], **options: Any
+    ) -> Iterator[Called]:
+        """Call a function, and go on when it waits. It has come back when the block ends."""
+        called = self.start(function, args, **options)
+        if not self.clock.wait_for_sleepers(1):
+            called.cancel()
+            called.result()
+        yield called
+        called.cancel()
+        called.thread.join(10)
+        assert not called.thread.is_alive(), "the function does not come back"
+
+    def add(self, api_version: str, kind: str, name: str, **rest: Any) -> KubeObject:
+        """Put an object there, in the namespace `default` if it may have one."""
+        metadata = {"name": name, **rest.pop("metadata", {})}
+        return self.cluster.load(
+            [{"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}]
+        )[0]
