@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kanister_py.adapters.journal_files import RecordedRun, StateFolder
     from kanister_py.core.actionsets.course import Course
     from kanister_py.core.actionsets.status import Status
+    from kanister_py.core.blueprints.lint.signatures import Signature
     from kanister_py.core.blueprints.model import LocatedBlueprint
     from kanister_py.core.templates.go import Effects
     from kanister_py.executor.plan_action import Plan
@@ -168,6 +169,21 @@ def registry_of(*functions: Any, distribution: str = "local") -> Registry[Functi
         entries = entries_of(function, Source(distribution, Version(0, 0, 0)))
         builder.add(entries, default_of(entries))
     return builder.build()
+
+
+def read_signatures() -> Mapping[tuple[str, str], Signature]:
+    """Give what is known of the arguments of our own functions without loading them."""
+    import json
+
+    from kanister_py.core.blueprints.lint.signatures import Signature
+
+    path = Path(__file__).parent / "functions" / "signatures.json"
+    functions = json.loads(path.read_text(encoding="utf-8"))
+    return {
+        (name, version): Signature.of(each)
+        for name, versions in functions.items()
+        for version, each in versions.items()
+    }
 
 
 def check_everything(functions: Functions) -> None:

@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _lint(args: argparse.Namespace) -> tuple[Report, int]:
     from kanister_py.executor.loading import load_function
-    from kanister_py.wiring import read_functions
+    from kanister_py.wiring import read_functions, read_signatures
 
     functions = read_functions()
     for broken in functions.broken:
@@ -114,7 +114,7 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
             sources.append(Source(each.name, read_input(each), each.is_named))
         except InvalidDocument as error:
             problems += error.problems
-    context = Context(registry, at, args.strict_versions, load_function)
+    context = Context(registry, at, args.strict_versions, load_function, read_signatures())
     report = lint_sources(sources, context, args.ignore)
     unread = [finding_of(each, UNREADABLE) for each in problems]
     findings = in_order([*unread, *report.findings], [each.name for each in inputs])

@@ -389,15 +389,20 @@ def test_lint_imports_nothing_that_talks_to_a_cluster_or_renders() -> None:
         "import sys\n"
         "from kanister_py.cli.main import main\n"
         "code = main(['lint', '-'])\n"
-        "heavy = {'kubernetes', 'grpc', 'jinja2', 're2', 'starlette', 'prometheus_client'}\n"
+        "heavy = {'kubernetes', 'grpc', 'jinja2', 're2', 'starlette', 'prometheus_client',\n"
+        "         'pydantic', 'kanister_py.core.templates.go.sprig'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
         "sys.exit(code)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
-        input=f"{HEAD}actions: {{a: {{phases: []}}}}\n",
+        input=(
+            f"{HEAD}actions:\n  a:\n    phases:\n    - func: KubeTask\n      name: p\n"
+            "      args: {image: x, command: [echo, '{{ index .Options \"a\" | toString }}']}\n"
+        ),
         capture_output=True,
         text=True,
         check=True,
     )
     assert done.stderr.splitlines()[-1] == "[]"
+    assert "template-engine" in done.stdout

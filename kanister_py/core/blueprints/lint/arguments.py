@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
+from kanister_py.core.blueprints.lint.signatures import is_clear, may_be_template, outputs_of
 from kanister_py.core.blueprints.model import Phase
-from kanister_py.core.errors import ArgProblem, KanisterError
 from kanister_py.core.registry.entries import FunctionEntry
 
 MISSING = Rule(
@@ -44,50 +43,32 @@ def check_arguments(
     spot: Spot, phase: Phase, entry: FunctionEntry, context: Context
 ) -> Iterator[Finding]:
     """Hold the args of a phase against the model of the version that it gets."""
-    model = _model_of(entry, context)
-    if model is None or any(_may_be_template(name) for name in phase.args):
+    if any(may_be_template(name) for name in phase.args):
+        return
+    signature = context.signature(entry)
+    if signature is not None and is_clear(signature, phase.args):
+        return
+    code = context.code(entry)
+    if code is None:
         return
     from kanister_py.core.objects.weak import problems_of_args
 
-    for problem in problems_of_args(model, phase.args, _is_open):
+    for problem in problems_of_args(code.Args, phase.args, _is_open):
         where = spot.at("args")
         name = _FIRST_NAME.match(problem.path)
         if problem.kind != "missing" and name is not None and name[0] in phase.args:
             where = where.at(name[0])
-        yield where.finding(_BY_KIND[problem.kind], _said(problem), version=str(entry.version))
-
-
-def _said(problem: ArgProblem) -> str:
-    return problem.message
-
-
-def _model_of(entry: FunctionEntry, context: Context) -> Any:
-    if context.load is None or entry.target is None:
-        return None
-    try:
-        return context.load(entry).Args
-    except KanisterError:
-        # Code that cannot be loaded is no fault of the blueprint's.
-        return None
+        yield where.finding(_BY_KIND[problem.kind], problem.message, version=str(entry.version))
 
 
 def _is_open(value: object) -> bool:
-    return isinstance(value, str) and _may_be_template(value)
-
-
-def _may_be_template(text: str) -> bool:
-    return "{{" in text or "{%" in text
+    return isinstance(value, str) and may_be_template(value)
 
 
 def declared_outputs(entry: FunctionEntry, context: Context) -> frozenset[str] | None:
     """Give the outputs that a version declares; None where only the blueprint knows them."""
-    if context.load is None or entry.target is None:
-        return None
-    try:
-        model = getattr(context.load(entry), "Outputs", None)
-    except KanisterError:
-        return None
-    if model is None or model.model_config.get("extra") == "allow":
-        return None
-    fields: Mapping[str, Any] = model.model_fields
-    return frozenset(field.alias or name for name, field in fields.items())
+    signature = context.signature(entry)
+    if signature is not None:
+        return signature.outputs
+    code = context.code(entry)
+    return None if code is None else outputs_of(code)

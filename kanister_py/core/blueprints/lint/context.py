@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from kanister_py.core.blueprints.lint.signatures import Signature
+from kanister_py.core.errors import KanisterError
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.versions.semver import Version
 
@@ -15,12 +17,27 @@ class Context(NamedTuple):
 
     `at` names other releases of packages than the installed ones. `load` gives the
     class behind a version of a function; without it, arguments are not looked at.
+    `signatures` has those that are known without loading, by function and version.
     """
 
     registry: Registry[FunctionEntry]
     at: Mapping[str, Version] = MappingProxyType({})
     is_strict: bool = False
     load: Callable[[FunctionEntry], type[Any]] | None = None
+    signatures: Mapping[tuple[str, str], Signature] = MappingProxyType({})
+
+    def signature(self, entry: FunctionEntry) -> Signature | None:
+        return self.signatures.get((entry.function, str(entry.version)))
+
+    def code(self, entry: FunctionEntry) -> Any:
+        """Load the code of a version; None if there is none that can be loaded."""
+        if self.load is None or entry.target is None:
+            return None
+        try:
+            return self.load(entry)
+        except KanisterError:
+            # Code that cannot be loaded is no fault of the blueprint's.
+            return None
 
     @property
     def function_names(self) -> list[str]:
