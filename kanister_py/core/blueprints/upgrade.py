@@ -10,7 +10,13 @@ from kanister_py.core.blueprints.lint.action_sets import Preference, preferences
 from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, Spot, in_order
-from kanister_py.core.blueprints.lint.reading import Contents, Source, read_source, text_of
+from kanister_py.core.blueprints.lint.reading import (
+    UNREADABLE,
+    Contents,
+    Source,
+    read_source,
+    text_of,
+)
 from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint, Phase
 from kanister_py.core.blueprints.replacements import Replacement, replacement_of
 from kanister_py.core.blueprints.splicing import Edit, Edits, NewKey, NewName, NewValue, spliced
@@ -101,7 +107,8 @@ def _upgraded(
     source: Source, contents: Contents, blueprints: Mapping[str, Blueprint], context: Context
 ) -> Upgraded:
     if not contents.documents:
-        shown = source.text if isinstance(source.text, str) else ""
+        unread = any(each.rule == UNREADABLE.id for each in contents.findings)
+        shown = "" if unread else text_of(source)
         return Upgraded(source.file, shown, shown, (), tuple(contents.findings))
     text = text_of(source)
     plan = _Plan([], [])

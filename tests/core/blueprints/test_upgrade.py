@@ -157,6 +157,11 @@ class TestLeftToTheAuthor:
         assert fine.after == UPGRADED
 
 
+def test_a_file_without_anything_of_ours_stays_as_it_is(context: Context) -> None:
+    (result,) = upgrade_sources([Source("v.yaml", b"kind: Pod\n")], context)
+    assert (result.before, result.after, result.left) == ("kind: Pod\n", "kind: Pod\n", ())
+
+
 class TestAPreferredVersion:
     def test_moves_where_all_phases_that_it_reaches_move_alike(self, context: Context) -> None:
         blueprint = (
