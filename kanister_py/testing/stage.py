@@ -47,6 +47,7 @@ SPEED: Final = 20.0
 _RUN_SECONDS: Final = 60.0
 _STANDING_SECONDS: Final = 60.0
 _RUN_LABEL: Final = "kanister-py.io/run"
+_FIRST: Final = ("attempt", 1)
 
 Given: TypeAlias = Mapping[str, Any] | str | Path
 StatusOf: TypeAlias = Mapping[str, Any] | Callable[[KubeObject], Mapping[str, Any]]
@@ -368,7 +369,7 @@ class Ran:
     def as_golden(self) -> dict[str, Any]:
         """Give the course of the run, without what differs from one run to the next."""
         course = {
-            "journal": [_without_time(each) for each in self.journal],
+            "journal": [_told(each, self.run.progress) for each in self.journal],
             "commands": [
                 {
                     "exec" if each.is_exec else "pod": f"{each.pod} {each.container}",
@@ -407,8 +408,20 @@ class _Seen:
         self.log.append(f"{action}/{phase} | {line}")
 
 
-def _without_time(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in outcome.items() if key != "time"}
+def _told(outcome: Mapping[str, Any], status: Status) -> dict[str, Any]:
+    """Say what happened and where, by name; what is only remembered for a restart is left out."""
+    where = ""
+    if "place" in outcome:
+        action, phase = outcome["place"]
+        where = f"{status.actions[action].name}/{status.actions[action].phase(phase).name}"
+    elif "action" in outcome:
+        where = status.actions[outcome["action"]].name
+    rest = {
+        key: value
+        for key, value in outcome.items()
+        if key not in {"what", "time", "place", "action", "facts"} and (key, value) != _FIRST
+    }
+    return {str(outcome["what"]): where, **rest}
 
 
 def _place(given: str | Mapping[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from kanister_py.testing import Stage
+from pathlib import Path
+from typing import Any
 
-HELLO = {
+import pytest
+
+from kanister_py.testing import Answer, Command, Stage
+
+HELLO: dict[str, Any] = {
     "apiVersion": "cr.kanister.io/v1alpha1",
     "kind": "Blueprint",
     "metadata": {"name": "hello"},
@@ -40,3 +45,188 @@ def test_a_run_is_looked_at_from_all_sides(blueprint_stage: Stage) -> None:
     command = ran.command("say hi")
     assert (command.image, command.words, command.is_exec) == ("tools", ("say", "hi"), False)
     assert ran.pods == ()
+
+
+def test_a_command_that_no_script_knows_fails_and_says_so(blueprint_stage: Stage) -> None:
+    ran = blueprint_stage.run(HELLO, "hello", options={"what": "what?"})
+    assert (ran.state, ran.reason) == ("failed", "CommandFailed")
+    assert ran.log == ("hello/say | No script says what this command does: say what?",)
+    assert ran.artifacts == {}
+
+
+def test_a_command_that_fails_first_succeeds_when_it_is_tried_again(
+    blueprint_stage: Stage,
+) -> None:
+    phase = {**HELLO["actions"]["hello"]["phases"][0]}
+    phase["retry"] = {"limit": 1, "backoff": "20s", "on": ["CommandFailed"]}
+    blueprint = {**HELLO, "actions": {"hello": {"phases": [phase]}}}
+    blueprint_stage.script("say", complains="not now", exit_code=3, times=1)
+    blueprint_stage.script("say", outputs={"text": "now"})
+    ran = blueprint_stage.run(blueprint, "hello", options={"what": "hi"})
+    assert ran.is_complete, ran.error
+    assert [each.words for each in ran.commands] == [("say", "hi")] * 2
+    assert len(ran.made_pods) == 2
+    assert ran.log == ("hello/say | not now",)
+    # Twenty seconds went by, on the clock of the stage.
+    times = [each["time"] for each in ran.journal if each["what"] == "PhaseStarted"]
+    assert times[0].startswith("2026-01-02T03:04:05")
+    assert times[1].startswith("2026-01-02T03:04:25")
+
+
+def test_a_script_may_look_at_the_command_before_it_answers(blueprint_stage: Stage) -> None:
+    def echo(command: Command) -> Answer:
+        return Answer(outputs={"text": command.words[-1].upper()})
+
+    blueprint_stage.otherwise(echo)
+    assert blueprint_stage.run(HELLO, "hello", options={"what": "hi"}).outputs == {
+        "say": {"text": "HI"}
+    }
+
+
+def test_one_stage_sees_several_runs_and_tells_them_apart(blueprint_stage: Stage) -> None:
+    blueprint_stage.script("say", outputs={"text": "-"})
+    first = blueprint_stage.run(HELLO, "hello", options={"what": "one"})
+    second = blueprint_stage.run(HELLO, "hello", options={"what": "two"})
+    assert [each.text for each in first.commands] == ["say one"]
+    assert [each.text for each in second.commands] == ["say two"]
+
+
+EXEC: dict[str, Any] = {
+    "apiVersion": "cr.kanister.io/v1alpha1",
+    "kind": "Blueprint",
+    "metadata": {"name": "inside"},
+    "actions": {
+        "look": {
+            "phases": [
+                {
+                    "func": "KubeExec",
+                    "name": "inside",
+                    "args": {
+                        "namespace": "{{ .Deployment.Namespace }}",
+                        "pod": "{{ index .Deployment.Pods 0 }}",
+                        "container": "main",
+                        "command": ["status"],
+                    },
+                }
+            ]
+        }
+    },
+}
+WEB: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "shop"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "main", "image": "nginx", "command": ["nginx"]}]},
+        },
+    },
+}
+
+
+def test_a_workload_stands_and_commands_go_into_its_pods(blueprint_stage: Stage) -> None:
+    blueprint_stage.given(WEB).script("^status$", prints="fine", outputs={"users": "3"})
+    ran = blueprint_stage.run(EXEC, "look", object="Deployment/shop/web")
+    assert ran.is_complete, ran.error
+    assert ran.outputs == {"inside": {"users": "3"}}
+    (command,) = ran.commands
+    assert (command.is_exec, command.container, command.image) == (True, "main", "nginx")
+    assert command.pod.startswith("shop/web-")
+    # The pods of the Deployment are nothing that the run has made.
+    assert ran.made_pods == ()
+    assert len(blueprint_stage.objects("Pod")) == 2
+
+
+def test_a_command_in_a_pod_fails_as_the_script_says(blueprint_stage: Stage) -> None:
+    blueprint_stage.given(WEB).script("status", complains="broken", exit_code=4)
+    ran = blueprint_stage.run(EXEC, "look", object="Deployment/shop/web")
+    assert ran.state == "failed"
+    assert ran.status["error"]["exitCode"] == 4
+
+
+def test_objects_come_from_files_and_are_looked_at_afterwards(
+    blueprint_stage: Stage, tmp_path: Path
+) -> None:
+    file = tmp_path / "maps.yaml"
+    file.write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\ndata: {k: v}\n"
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: shop}\n"
+    )
+    blueprint_stage.given(file)
+    found = blueprint_stage.object("ConfigMap", "shop/a")
+    assert found is not None
+    assert found["data"] == {"k": "v"}
+    assert blueprint_stage.object("ConfigMap", "shop/c") is None
+    assert [each["metadata"]["name"] for each in blueprint_stage.objects("ConfigMap")] == ["a", "b"]
+
+
+def test_a_file_that_is_not_there_is_named_with_where_it_was_looked_for(
+    blueprint_stage: Stage,
+) -> None:
+    with pytest.raises(FileNotFoundError, match=r"missing\.yaml is in none of .*testing"):
+        blueprint_stage.given("missing.yaml")
+
+
+WAIT: dict[str, Any] = {
+    "apiVersion": "cr.kanister.io/v1alpha1",
+    "kind": "Blueprint",
+    "metadata": {"name": "waits"},
+    "actions": {
+        "go": {
+            "phases": [
+                {
+                    "func": "KubeTask",
+                    "name": "long",
+                    "args": {"namespace": "shop", "image": "x", "command": ["server"]},
+                }
+            ]
+        }
+    },
+}
+
+
+def test_a_run_that_takes_too_long_is_cancelled_and_leaves_no_pod(blueprint_stage: Stage) -> None:
+    blueprint_stage.script("server", prints="up", stays=True)
+    ran = blueprint_stage.run(WAIT, "go", timeout_seconds=0.5)
+    assert (ran.state, ran.reason) == ("failed", "RunTimedOut")
+    assert ran.log == ("go/long | up",)
+    assert ran.pods == ()
+
+
+def test_a_controller_answers_for_the_objects_of_its_kind(blueprint_stage: Stage) -> None:
+    claim = {
+        "apiVersion": "example.com/v1",
+        "kind": "Bucket",
+        "metadata": {"name": "b", "namespace": "shop"},
+        "spec": {"size": 3},
+    }
+    blueprint_stage.given(claim)
+    blueprint_stage.controlled(
+        "example.com/v1", "Bucket", lambda each: {"ready": each["spec"]["size"] > 2}
+    )
+    blueprint_stage.script("say", outputs={"text": "-"})
+    blueprint_stage.run(HELLO, "hello", options={"what": "hi"})
+    found = next(
+        event.object
+        for event in blueprint_stage.cluster.watch(
+            blueprint_stage.cluster.resource_for("example.com/v1", "Bucket").gvr, timeout_seconds=20
+        )
+        if event.object.get("status")
+    )
+    assert found["status"] == {"ready": True}
+
+
+def test_commands_run_as_processes_when_that_is_asked_for(blueprint_stage: Stage) -> None:
+    phases = HELLO["actions"]["hello"]["phases"]
+    phase = {
+        **phases[0],
+        "args": {**phases[0]["args"], "command": ["kando", "output", "text", "x"]},
+    }
+    blueprint = {**HELLO, "actions": {"hello": {"phases": [phase]}}}
+    ran = blueprint_stage.use_processes().run(blueprint, "hello")
+    assert ran.is_complete, ran.error
+    assert ran.outputs == {"say": {"text": "x"}}
+    assert ran.command("kando").words == ("kando", "output", "text", "x")

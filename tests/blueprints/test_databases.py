@@ -1,0 +1,120 @@
+"""The blueprints of databases bring back every row, with real servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kanister_py.testing import Stage
+from tests.blueprints.servers import Server
+
+ROWS = 2000
+
+
+def test_postgresql_has_every_row_again_after_a_restore(
+    blueprint_stage: Stage, blueprints: Path, postgresql: Server
+) -> None:
+    postgresql.ask(
+        f"""
+        CREATE TYPE mood AS ENUM ('fine', 'so so');
+        CREATE TABLE customers (
+            id bigserial PRIMARY KEY, name text NOT NULL, note text, photo bytea,
+            settings jsonb, born timestamptz, mood mood, tags text[]);
+        CREATE TABLE orders (id serial PRIMARY KEY, customer bigint REFERENCES customers,
+            amount numeric(12, 4) CHECK (amount >= 0));
+        CREATE VIEW spent AS SELECT customer, sum(amount) FROM orders GROUP BY customer;
+        INSERT INTO customers (name, note, photo, settings, born, mood, tags)
+            SELECT 'Zoë "' || n || E'"\\t\\\\', CASE WHEN n % 3 > 0 THEN E'a\\nb''' || n END,
+                decode(md5(n::text), 'hex'), jsonb_build_object('n', n, 'deep', ARRAY[n, NULL]),
+                timestamptz '2020-02-29 23:59:59.123456+01' + n * interval '1 hour 1 microsecond',
+                CASE n % 2 WHEN 0 THEN 'fine' ELSE 'so so' END::mood, ARRAY['x', n::text, NULL]
+            FROM generate_series(1, {ROWS}) n;
+        INSERT INTO orders (customer, amount)
+            SELECT 1 + n % {ROWS}, n / 7.0 FROM generate_series(1, {ROWS} * 2) n;
+        """
+    )
+    everything = (
+        "COPY (SELECT * FROM customers ORDER BY id) TO STDOUT;"
+        "COPY (SELECT * FROM orders ORDER BY id) TO STDOUT;"
+        "COPY (SELECT * FROM spent ORDER BY customer) TO STDOUT;"
+        "SELECT last_value, is_called FROM customers_id_seq;"
+    )
+    before = postgresql.ask(everything)
+    assert len(before.splitlines()) == ROWS * 4 + 1
+
+    stage = blueprint_stage.use_processes().given(blueprints / "postgresql/objects.yaml")
+    options = {"host": "127.0.0.1", "port": str(postgresql.port), "database": "app"}
+    blueprint = blueprints / "postgresql/blueprint.yaml"
+    action = {"object": "StatefulSet/shop/db", "profile": "shop/backups", "options": options}
+    backup = stage.run(blueprint, "backup", **action)
+    assert backup.is_complete, backup.error
+
+    postgresql.ask(
+        "DROP VIEW spent; DROP TABLE orders; DELETE FROM customers WHERE id % 2 = 0;"
+        "UPDATE customers SET note = 'wrong'; CREATE TABLE later (id int);"
+    )
+    restore = stage.run(blueprint, "restore", artifacts=backup.artifacts, **action)
+    assert restore.is_complete, restore.error
+    assert postgresql.ask(everything) == before
+    # The next row gets the next number, as if nothing had happened.
+    new = "INSERT INTO customers (name) VALUES ('next') RETURNING id"
+    assert postgresql.ask(new).strip() == str(ROWS + 1)
+
+    delete = {"object": "Namespace/shop", "profile": "shop/backups"}
+    deleted = stage.run(blueprint, "delete", artifacts=backup.artifacts, **delete)
+    assert deleted.is_complete, deleted.error
+    again = stage.run(blueprint, "restore", artifacts=backup.artifacts, **action)
+    assert again.reason == "CommandFailed"
+    # What cannot be restored leaves the database as it was.
+    assert postgresql.ask("SELECT count(*) FROM customers").strip() == str(ROWS + 1)
+
+
+def test_a_database_that_is_not_there_is_no_empty_backup(
+    blueprint_stage: Stage, blueprints: Path, postgresql: Server
+) -> None:
+    stage = blueprint_stage.use_processes().given(blueprints / "postgresql/objects.yaml")
+    backup = stage.run(
+        blueprints / "postgresql/blueprint.yaml",
+        "backup",
+        object="StatefulSet/shop/db",
+        profile="shop/backups",
+        options={"host": "127.0.0.1", "port": str(postgresql.port), "database": "missing"},
+    )
+    assert backup.reason == "CommandFailed"
+    assert 'database "missing" does not exist' in "\n".join(backup.log)
+    assert backup.artifacts == {}
+
+
+def test_mariadb_has_every_row_again_after_a_restore(
+    blueprint_stage: Stage, blueprints: Path, mariadb: Server
+) -> None:
+    mariadb.ask(
+        f"""
+        CREATE TABLE customers (id bigint AUTO_INCREMENT PRIMARY KEY, name varchar(80) NOT NULL,
+            note text, photo varbinary(40), born datetime(6)) CHARACTER SET utf8mb4;
+        CREATE TABLE orders (id int AUTO_INCREMENT PRIMARY KEY, customer bigint,
+            amount decimal(12, 4), FOREIGN KEY (customer) REFERENCES customers (id));
+        INSERT INTO customers (name, note, photo, born)
+            SELECT concat('Zoë "', seq, '"\\t\\\\'), if(seq % 3, concat('a\\nb''', seq), NULL),
+                unhex(md5(seq)), timestamp '2020-02-29 23:59:59.123456' + INTERVAL seq HOUR
+            FROM seq_1_to_{ROWS};
+        INSERT INTO orders (customer, amount)
+            SELECT 1 + seq % {ROWS}, seq / 7 FROM seq_1_to_{ROWS * 2};
+        """
+    )
+    everything = (
+        "SELECT id, name, note, hex(photo), born FROM customers ORDER BY id;"
+        "SELECT * FROM orders ORDER BY id;"
+    )
+    before = mariadb.ask(everything)
+    assert len(before.splitlines()) == ROWS * 3
+
+    stage = blueprint_stage.use_processes().given(blueprints / "mariadb/objects.yaml")
+    options = {"host": "127.0.0.1", "port": str(mariadb.port), "database": "app"}
+    blueprint = blueprints / "mariadb/blueprint.yaml"
+    action = {"object": "StatefulSet/shop/db", "profile": "shop/backups", "options": options}
+    backup = stage.run(blueprint, "backup", **action)
+    assert backup.is_complete, backup.error
+    mariadb.ask("DROP TABLE orders; DELETE FROM customers WHERE id % 2 = 0;")
+    restore = stage.run(blueprint, "restore", artifacts=backup.artifacts, **action)
+    assert restore.is_complete, restore.error
+    assert mariadb.ask(everything) == before

@@ -1,0 +1,38 @@
+"""A file says how something was; a difference is shown, or taken over by those who ask for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kanister_py.testing import check_golden
+
+
+def test_what_is_as_recorded_passes(tmp_path: Path) -> None:
+    file = tmp_path / "want.yaml"
+    file.write_text("a: 1\nb: 'on'\n")
+    check_golden({"a": 1, "b": "on"}, file)
+
+
+def test_a_difference_is_shown_line_by_line(tmp_path: Path) -> None:
+    file = tmp_path / "want.yaml"
+    file.write_text("a: 1\nb: 2\n")
+    with pytest.raises(AssertionError, match=r"(?s)-b: 2.*\+b: 3"):
+        check_golden({"a": 1, "b": 3}, file)
+
+
+def test_a_file_that_is_not_there_never_passes(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="KANISTER_PY_GOLDEN=write"):
+        check_golden({"a": 1}, tmp_path / "want.yaml")
+
+
+def test_whoever_asks_for_it_gets_the_file_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "new" / "want.yaml"
+    monkeypatch.setenv("KANISTER_PY_GOLDEN", "write")
+    check_golden({"a": 1}, file)
+    monkeypatch.delenv("KANISTER_PY_GOLDEN")
+    assert file.read_text() == "a: 1\n"
+    check_golden({"a": 1}, file)
