@@ -107,8 +107,8 @@ def _upgraded(
     source: Source, contents: Contents, blueprints: Mapping[str, Blueprint], context: Context
 ) -> Upgraded:
     if not contents.documents:
-        unread = any(each.rule == UNREADABLE.id for each in contents.findings)
-        shown = "" if unread else text_of(source)
+        is_unreadable = any(each.rule == UNREADABLE.id for each in contents.findings)
+        shown = "" if is_unreadable else text_of(source)
         return Upgraded(source.file, shown, shown, (), tuple(contents.findings))
     text = text_of(source)
     plan = _Plan([], [])
