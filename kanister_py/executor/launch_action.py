@@ -121,7 +121,8 @@ def _catch_up(work: ActionWork, status: ActionStatus, cluster: Cluster) -> None:
                 enter(work.params, work.phases[index], cluster)
             leave(work.params, work.phases[index], phase.output.values)
         elif phase.state is State.FAILED:
-            leave(work.params, work.phases[index], None)
+            output = phase.output.values if phase.output is not None else None
+            leave(work.params, work.phases[index], output)
 
 
 def _lasting(facts: ActionFacts) -> dict[str, Any]:

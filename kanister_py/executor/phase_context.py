@@ -44,10 +44,9 @@ class RunIdentity:
     phase: str
     attempt: int
 
-    def key(self, part: str = "") -> str:
-        return run_key(
-            self.actionset_uid, self.place.action, self.place.phase_index, self.attempt, part
-        )
+    def key(self, part: str = "", *, attempt: int | None = None) -> str:
+        which = self.attempt if attempt is None else attempt
+        return run_key(self.actionset_uid, self.place.action, self.place.phase_index, which, part)
 
 
 class StopSignal:
@@ -143,6 +142,7 @@ class RunningPhase:
         self._renderer = Renderer(effects=surroundings.effects)
         self._is_taken_up = False
         self._tail = _Tail()
+        self._cleanups: list[Callable[[], None]] = []
 
     @property
     def run(self) -> RunIdentity:
@@ -180,6 +180,14 @@ class RunningPhase:
 
     def on_cancel(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
         return self._stop.listening(stop)
+
+    def afterwards(self, clean: Callable[[], None]) -> None:
+        self._cleanups.append(clean)
+
+    def take_cleanups(self) -> list[Callable[[], None]]:
+        """Give what is to be done once the outcome is written down, the latest first."""
+        cleanups, self._cleanups = self._cleanups[::-1], []
+        return cleanups
 
     def now(self) -> datetime:
         return self._surroundings.clock.now()

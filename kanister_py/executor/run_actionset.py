@@ -110,6 +110,8 @@ class _Call:
     ticket: Ticket | None
     timeout_seconds: float | None = None
     is_given_up: bool = False
+    context: RunningPhase | None = None
+    cleanups: list[Callable[[], None]] = field(default_factory=list)
 
 
 _Timer: TypeAlias = tuple[datetime, int, Callable[[], None]]
@@ -159,6 +161,7 @@ class ActionSetRun:
         self._numbers = count()
         self._broken: KanisterError | None = None
         self._is_aborted = False
+        self._tidying = 0
 
     @property
     def status(self) -> Status:
@@ -206,9 +209,9 @@ class ActionSetRun:
         with self._lock:
             self._follow_spec()
             self._advance()
-            while not self._is_over():
+            while not self._is_over() or self._is_tidying():
                 self._run_timers()
-                if not self._is_over():
+                if not self._is_over() or self._is_tidying():
                     self._surroundings.clock.wait(self._changed, self._seconds_to_timer())
             if self._broken is not None:
                 raise self._broken
@@ -216,6 +219,9 @@ class ActionSetRun:
 
     def _is_over(self) -> bool:
         return self._status.is_final or self._is_aborted or self._broken is not None
+
+    def _is_tidying(self) -> bool:
+        return self._tidying > 0 and not self._is_aborted and self._broken is None
 
     def _follow_spec(self) -> None:
         if self._status.is_final:
@@ -330,7 +336,9 @@ class ActionSetRun:
                 assert call is not None
                 result = self._attempt(call)
                 with self._lock:
-                    return self._finish(call, result)
+                    goes_on = self._finish(call, result)
+                self._tidy(call)
+                return goes_on
             case RenderArtifacts():
                 self._render_artifacts(action)
             case _:
@@ -476,6 +484,7 @@ class ActionSetRun:
             on_log=self._log_of(identity),
             owner=self._owner,
         )
+        call.context = context
         return run_phase(
             work.phases[call.place.phase], work.params, context, is_taken_up=call.is_taken_up
         )
@@ -494,10 +503,13 @@ class ActionSetRun:
     def _finish(self, call: _Call, result: Result) -> bool:
         """Record what came of an attempt, and say whether its thread may go on."""
         if call.is_given_up:
+            # Its end was recorded without it.
+            self._take_cleanups(call)
             return False
         del self._hand.calls[call.place]
         if self._is_over():
             return False
+        self._take_cleanups(call)
         self._record(self._outcome_of(call, result))
         work = self._hand.work.get(call.place.action)
         if work is not None:
@@ -506,6 +518,26 @@ class ActionSetRun:
             leave(work.params, work.phases[call.place.phase], values)
         return True
 
+    def _take_cleanups(self, call: _Call) -> None:
+        if call.context is not None:
+            call.cleanups = call.context.take_cleanups()
+            self._tidying += bool(call.cleanups)
+
+    def _tidy(self, call: _Call) -> None:
+        """Clean up after an attempt whose outcome is written down; no lock is held meanwhile.
+
+        Without that, all is left as it is, to be found again.
+        """
+        if not call.cleanups:
+            return
+        try:
+            for clean in call.cleanups:
+                clean()
+        finally:
+            with self._lock:
+                self._tidying -= 1
+                self._changed.notify_all()
+
     def _outcome_of(self, call: _Call, result: Result) -> Outcome:
         now = self._now()
         match result:
@@ -513,8 +545,8 @@ class ActionSetRun:
                 return PhaseCompleted(now, call.place, output)
             case Skipped():
                 return PhaseSkipped(now, call.place)
-            case Failed(error):
-                return PhaseFailed(now, call.place, error)
+            case Failed(error, output):
+                return PhaseFailed(now, call.place, error, output)
 
     # Ends that are not the function's own
 

@@ -44,9 +44,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The attempt came to nothing."""
+    """The attempt came to nothing. Some outputs may count all the same."""
 
     error: PhaseError
+    output: Mapping[str, Any] | None = None
 
 
 Result: TypeAlias = Completed | Skipped | Failed
@@ -88,7 +89,8 @@ def run_phase(
     except KanisterError as error:
         if isinstance(error, Fault):
             _LOG.exception("Phase %s failed by a fault of ours", work.phase.name)
-        result = Failed(phase_error_of(context.stopped_by or error, context))
+        cause = context.stopped_by or error
+        result = Failed(phase_error_of(cause, context), getattr(cause, "outputs", None) or None)
     except (Exception, SystemExit) as error:  # noqa: BLE001 # a function may raise anything
         _LOG.debug("Function %s raised", work.function.name, exc_info=True)
         why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -89,6 +89,13 @@ class PhaseContext(Protocol):
         there. Called at once if the phase has been told already.
         """
 
+    def afterwards(self, clean: Callable[[], None]) -> None:
+        """Have something cleaned up as soon as the outcome of this attempt is written down.
+
+        For what tells how the work ended: if the process dies before that is written,
+        the attempt is taken up again and finds it.
+        """
+
     def wait(
         self,
         until: Callable[[], Any],
@@ -154,8 +161,8 @@ class Run(Protocol):
     @property
     def attempt(self) -> int: ...
 
-    def key(self, part: str = "") -> str:
-        """Name what this attempt creates, so that a later process recognises it."""
+    def key(self, part: str = "", *, attempt: int | None = None) -> str:
+        """Name what this attempt creates, or an earlier one, so that it is recognised later."""
 
 
 class Func(ABC):

@@ -85,11 +85,15 @@ class PhaseSkipped:
 
 @dataclass(frozen=True, slots=True)
 class PhaseFailed:
-    """An attempt at a phase failed, or a phase was refused its start."""
+    """An attempt at a phase failed, or a phase was refused its start.
+
+    An `output` is what the failed attempt gives to later phases all the same.
+    """
 
     time: datetime
     place: Place
     error: PhaseError
+    output: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

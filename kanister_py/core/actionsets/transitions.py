@@ -42,6 +42,7 @@ from kanister_py.core.actionsets.status import (
     ActionStatus,
     Condition,
     PhaseError,
+    PhaseOutput,
     PhaseStatus,
     Place,
     RunError,
@@ -444,6 +445,15 @@ def _record_progressed(rules: Rules, status: Status, outcome: PhaseProgressed) -
     return record_percent(record_phase(status, outcome.place, moved), outcome.time)
 
 
+def _output_of_failure(status: Status, outcome: PhaseFailed) -> PhaseOutput | None:
+    """Measure what a failed phase leaves behind; what does not fit is left out."""
+    if outcome.output is None:
+        return None
+    output = measure_output(outcome.output)
+    fits = status.totals.output_bytes + output.size_bytes <= MAX_OUTPUT_BYTES
+    return output if fits else None
+
+
 def _record_completed(rules: Rules, status: Status, outcome: PhaseCompleted) -> Status:
     phase = _phase_in_turn(rules, status, outcome.place)
     if phase is None or phase.state is not State.RUNNING:
@@ -515,6 +525,7 @@ def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status
     failed = replace(
         phase,
         state=State.FAILED,
+        output=_output_of_failure(status, outcome),
         completion_time=outcome.time,
         retry_time=None,
         error=error,

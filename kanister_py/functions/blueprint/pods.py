@@ -183,13 +183,18 @@ def running(
 ) -> Iterator[RunningPod]:
     """Have a pod for as long as the block lasts: made, or found as an earlier process left it.
 
-    Whatever ends the block, the pod is gone after it.
+    Whatever ends the block ends the pod. One that has ended by itself stays until the
+    outcome is written down: until then only the pod knows how it ended.
     """
     found = _create_or_adopt(ctx, function, pod)
+    followed = RunningPod(ctx, found, timeout)
     try:
-        yield RunningPod(ctx, found, timeout)
+        yield followed
     finally:
-        _delete(ctx, found)
+        if followed.has_ended:
+            ctx.afterwards(lambda: _delete(ctx, found))
+        else:
+            _delete(ctx, found)
 
 
 def _create_or_adopt(ctx: PhaseContext, function: str, pod: KubeObject) -> KubeObject:
@@ -234,6 +239,7 @@ class RunningPod:
         self._name: str = pod["metadata"]["name"]
         self._namespace: str = pod["metadata"]["namespace"]
         self._limit = TimeLimit(ctx, timeout, _created_at(pod, ctx))
+        self.has_ended = False
 
     @property
     def main_container(self) -> str:
@@ -405,7 +411,8 @@ class RunningPod:
 
     def _end(self) -> Mapping[str, Any] | None:
         status: Mapping[str, Any] = self._read().get("status") or {}
-        return status if status.get("phase") in _ENDED else None
+        self.has_ended = status.get("phase") in _ENDED
+        return status if self.has_ended else None
 
     def _read(self) -> KubeObject:
         try:

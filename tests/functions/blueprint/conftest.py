@@ -82,8 +82,12 @@ class World:
         facts: ActionFacts | None = None,
         uid: str = "uid-1",
         phase: int = 0,
+        is_written_down: bool = True,
     ) -> Called:
-        """Call a function; the same `uid` and `phase` mean the same attempt."""
+        """Call a function; the same `uid` and `phase` mean the same attempt.
+
+        Without `is_written_down` the process dies when the call has come back.
+        """
         stop = StopSignal()
         ctx = self.context(stop, uid=uid, phase=phase)
         params = Params(facts or ActionFacts(time="2026-01-01T00:00:00Z"))
@@ -94,6 +98,8 @@ class World:
                 called.ended.append(function().exec(ctx, params, decoded))
             except BaseException as error:  # noqa: BLE001 # told to whoever asks for the result
                 called.failed.append(error)
+            for clean in ctx.take_cleanups() if is_written_down else ():
+                clean()
 
         called = Called(threading.Thread(target=run, daemon=True), stop)
         called.thread.start()

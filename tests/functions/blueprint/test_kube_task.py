@@ -115,6 +115,29 @@ def test_a_pod_that_ended_while_nobody_looked_still_gives_its_outputs(world: Wor
     assert pod["metadata"]["name"] not in {each["metadata"]["name"] for each in world.pods()}
 
 
+def test_an_end_that_was_not_written_down_is_found_again_and_not_done_again(
+    world: World,
+) -> None:
+    args = script("kando output at $(date +%s%N)")
+    first = world.call(KubeTask, args, is_written_down=False)
+    assert len(world.pods()) == 1
+    assert world.call(KubeTask, args) == first
+    assert world.pods() == []
+
+
+def test_a_failure_that_was_not_written_down_is_found_again_and_not_done_again(
+    world: World,
+) -> None:
+    args = script("echo $(date +%s%N); exit 3")
+    failure(lambda: world.call(KubeTask, args, is_written_down=False))
+    error = failure(lambda: world.call(KubeTask, args))
+    assert isinstance(error, CommandFailed)
+    assert error.exit_code == 3
+    assert len(world.log) == 2
+    assert len({*world.log}) == 1
+    assert world.pods() == []
+
+
 def _left_behind(world: World, args: dict[str, Any]) -> Any:
     """The pod of a process that died right after it made it."""
     from kanister_py.core.templates.params import Params
