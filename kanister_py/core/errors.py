@@ -1015,3 +1015,33 @@ class IncompleteOperation(UsageError):
         super().__init__(f"Operation {operation} needs {', '.join(missing)}")
         self.operation = operation
         self.missing = tuple(missing)
+
+
+class WorkloadNotKnown(UsageError):
+    """Nobody says which workload is meant."""
+
+    reason = "WorkloadNotKnown"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Workload information not available via defaults or namespace/name/kind parameters"
+        )
+
+
+class WorkloadNotSupported(UsageError):
+    """A workload is of a kind that cannot be scaled."""
+
+    reason = "WorkloadNotSupported"
+
+    def __init__(self, kind: str, known: Sequence[str]) -> None:
+        super().__init__(f"Workload type not supported {kind}; use {', '.join(known)}")
+        self.kind = kind
+
+
+class WorkloadNotReady(WaitTimedOut):
+    """A workload did not get the pods it shall have in time."""
+
+    def __init__(self, workload: str, why: str, timeout_seconds: float) -> None:
+        super().__init__(f"the pods of {workload}", timeout_seconds)
+        self.args = (f"{self}: {why}",)
+        self.why = why

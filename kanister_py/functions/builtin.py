@@ -27,4 +27,8 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
         "v0.0.0": "kanister_py.functions.blueprint.prepare_data.v0_0_0:PrepareData",
         "v0.1.0": "kanister_py.functions.blueprint.prepare_data.v0_1_0:PrepareDataV010",
     },
+    "ScaleWorkload": {
+        "v0.0.0": "kanister_py.functions.blueprint.scale_workload.v0_0_0:ScaleWorkload",
+        "v0.1.0": "kanister_py.functions.blueprint.scale_workload.v0_1_0:ScaleWorkloadV010",
+    },
 }

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, TypeVar
 
 from pydantic import Field
 
-from kanister_py.core.errors import ApiError, NotFound
+from kanister_py.core.errors import ApiError, Conflict, NotFound
 from kanister_py.core.objects.resources import GroupVersionResource, group_version_of
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Args, PhaseContext
 
-RUN_LABEL = "kanister-py.io/run"
+RUN_LABEL: Final = "kanister-py.io/run"
+_MOST_TRIES: Final = 10
+
+T = TypeVar("T")
 
 
 class ObjectReference(Args):
@@ -65,9 +69,10 @@ def resource_meant(cluster: Cluster, reference: ObjectReference) -> GroupVersion
 
 
 def is_made_by(ctx: PhaseContext, found: KubeObject, part: str) -> bool:
-    """Say whether an object was made by this attempt, before its process died."""
-    labels = found["metadata"].get("labels") or {}
-    return bool(labels.get(RUN_LABEL) == ctx.run.key(part))
+    """Say whether an object was made by this attempt, before its process died, or by an earlier."""
+    label = (found["metadata"].get("labels") or {}).get(RUN_LABEL)
+    attempts = range(1, ctx.run.attempt + 1)
+    return any(label == ctx.run.key(part, attempt=each) for each in attempts)
 
 
 def wait_until_gone(
@@ -83,6 +88,14 @@ def wait_until_gone(
         return bool(uid) and found["metadata"].get("uid") != uid
 
     ctx.wait(is_gone, what=f"the end of {resource.group_resource} {name}")
+
+
+def despite_conflicts(change: Callable[[], T]) -> T:
+    """Read and write again when somebody else wrote in between."""
+    for _ in range(_MOST_TRIES - 1):
+        with suppress(Conflict):
+            return change()
+    return change()
 
 
 @contextmanager

@@ -29,9 +29,15 @@ TIME = "2026-01-01T00:00:00Z"
 class Api:
     """A cluster without machines, a clock that stands still, and calls as a run makes them."""
 
-    def __init__(self, *, engine: Engine = Engine.GO, clock: FakeClock | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        engine: Engine = Engine.GO,
+        clock: FakeClock | None = None,
+        kind: type[MemoryCluster] = MemoryCluster,
+    ) -> None:
         self.clock = clock or FakeClock()
-        self.cluster = MemoryCluster(clock=self.clock)
+        self.cluster = kind(clock=self.clock)
         self.log: list[str] = []
         self._renderer = Renderer(engine)
         self._surroundings = Surroundings(

@@ -132,12 +132,22 @@ def test_a_create_that_is_taken_up_again_finds_what_it_made_before(kube_ops: typ
     assert api.call(kube_ops, named) == api.call(kube_ops, named, is_taken_up=True)
 
 
-def test_what_another_attempt_made_is_not_taken_for_ours() -> None:
+def test_a_retry_goes_on_where_the_first_attempt_stopped() -> None:
+    api = Api()
+    api.add("v1", "ConfigMap", "two", data={"k": "v"})
+    create = {"operation": "create", "spec": f"{config_map('one')}---\n{config_map('two')}"}
+    with pytest.raises(AlreadyExists, match="two"):
+        api.call(KubeOps, create)
+    api.cluster.delete(CONFIG_MAPS, "two", namespace="default")
+    assert api.call(KubeOps, create, attempt=2)["name"] == "two"
+
+
+def test_what_another_run_made_is_not_taken_for_ours() -> None:
     api = Api()
     create = {"operation": "create", "spec": config_map("made", a="b")}
     api.call(KubeOps, create)
     with pytest.raises(AlreadyExists):
-        api.call(KubeOps, create, attempt=2)
+        api.call(KubeOps, create, uid="uid-2")
 
 
 def test_a_spec_may_be_a_map_or_a_list_of_maps_in_the_second_version() -> None:

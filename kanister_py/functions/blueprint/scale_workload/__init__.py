@@ -1,0 +1,1 @@
+"""Sets how many replicas a workload has."""

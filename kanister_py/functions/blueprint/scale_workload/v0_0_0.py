@@ -1,0 +1,119 @@
+"""What does ScaleWorkload v0.0.0 do?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field, field_validator
+
+from kanister_py.core.errors import NotFound
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.references import despite_conflicts
+from kanister_py.functions.blueprint.workloads import (
+    ORIGINAL_REPLICAS,
+    Target,
+    remembered,
+    replicas_of,
+    target_of,
+    trace_of,
+    why_not_at_rest,
+)
+from kanister_py.ports.cluster import KubeObject
+from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+
+_DECIMAL = re.compile(r"[+-]?[0-9]+")
+
+
+class ScaleWorkloadArgs(Args):
+    """What ScaleWorkload takes."""
+
+    replicas: int | str = Field(
+        description="How many replicas the workload shall have, as a number or as its digits."
+    )
+    namespace: str | None = Field(
+        default=None, description="Where the workload is; left out, that of the ActionSet's object."
+    )
+    name: str | None = Field(
+        default=None, description="Its name; left out, that of the ActionSet's object."
+    )
+    kind: str | None = Field(
+        default=None,
+        description="`StatefulSet`, `Deployment` or `DeploymentConfig`, in any capitals; left "
+        "out, that of the ActionSet's object.",
+    )
+    wait_for_ready: bool = Field(
+        default=True, description="Whether the phase lasts until the workload has its pods."
+    )
+
+    @field_validator("replicas", mode="before")
+    @classmethod
+    def _whole_number(cls, value: object) -> object:
+        if isinstance(value, str):
+            if not _DECIMAL.fullmatch(value):
+                raise ValueError(f"cannot convert {value!r} to a number")
+            return int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            kind = type(value).__name__
+            raise ValueError(f"invalid arg type {kind} for arg replicas")
+        return value
+
+
+class ScaleWorkloadOutputs(Outputs):
+    """What was before."""
+
+    original_replica_count: int = Field(
+        description="How many replicas the workload should have had before."
+    )
+
+
+class ScaleWorkload(Func):
+    """Sets how many replicas a StatefulSet, Deployment or DeploymentConfig has.
+
+    Without other args it acts on the workload that the ActionSet is about. The whole
+    object is written. Then the phase lasts, as long as it takes, until the workload has
+    the pods it shall have: a StatefulSet as many running and ready ones, a Deployment
+    and a DeploymentConfig besides none that does not run. A workload that vanishes
+    meanwhile is waited for. The number of replicas that was there before is kept on the
+    workload, in the annotation `kanister-py.io/original-replicas`, in the same write: a
+    phase that is taken up again after a restart gives it as it was.
+    """
+
+    name = "ScaleWorkload"
+    version: ClassVar = "v0.0.0"
+    Args = ScaleWorkloadArgs
+    Outputs = ScaleWorkloadOutputs
+    on_restart = OnRestart.REPEAT
+
+    def exec(self, ctx: PhaseContext, params: Params, args: ScaleWorkloadArgs) -> Mapping[str, Any]:
+        target = target_of(args, params.facts)
+        original = despite_conflicts(lambda: self._scale(ctx, target, int(args.replicas)))
+        if args.wait_for_ready:
+            ctx.wait(lambda: self._is_at_rest(ctx, target), what=f"the pods of {target}")
+        return {"originalReplicaCount": original}
+
+    def _scale(self, ctx: PhaseContext, target: Target, replicas: int) -> int:
+        # The same for every attempt: a second one must not take what the first one set
+        # for what was there before.
+        key = ctx.run.key("scale", attempt=1)
+        workload = target.read(ctx.cluster)
+        known = remembered(workload, key)
+        if known is None or replicas_of(workload) != replicas:
+            ctx.cluster.replace(_scaled(workload, replicas, key))
+        return replicas_of(workload) if known is None else known
+
+    def _is_at_rest(self, ctx: PhaseContext, target: Target) -> bool:
+        try:
+            return not why_not_at_rest(ctx.cluster, target)
+        except NotFound:
+            return False
+
+
+def _scaled(workload: KubeObject, replicas: int, key: str) -> KubeObject:
+    metadata = {**workload["metadata"]}
+    if remembered(workload, key) is None:
+        annotations = {**(metadata.get("annotations") or {})}
+        annotations[ORIGINAL_REPLICAS] = trace_of(workload, key)
+        metadata["annotations"] = annotations
+    return {**workload, "metadata": metadata, "spec": {**workload["spec"], "replicas": replicas}}

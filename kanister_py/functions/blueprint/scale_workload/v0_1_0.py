@@ -1,0 +1,93 @@
+"""What does ScaleWorkload v0.1.0 do otherwise?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.errors import WaitTimedOut, WorkloadNotReady
+from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.pods import Timeout
+from kanister_py.functions.blueprint.references import despite_conflicts
+from kanister_py.functions.blueprint.scale_workload.v0_0_0 import (
+    ScaleWorkload,
+    ScaleWorkloadArgs,
+)
+from kanister_py.functions.blueprint.workloads import (
+    ORIGINAL_REPLICAS,
+    Target,
+    remembered,
+    replicas_of,
+    target_of,
+    trace_of,
+    why_not_at_rest,
+)
+from kanister_py.ports.function import Func, PhaseContext
+
+
+class ScaleWorkloadArgsV010(ScaleWorkloadArgs):
+    """What ScaleWorkload takes from v0.1.0 on."""
+
+    timeout: Timeout = Field(
+        default="",
+        description="How long the workload may take to have its pods, such as `5m`; left out, "
+        "as long as it needs.",
+    )
+
+
+class ScaleWorkloadV010(Func, parent=ScaleWorkload):
+    """Sets how many replicas a StatefulSet, Deployment or DeploymentConfig has.
+
+    As v0.0.0, and: only the scale is written, through the subresource for it, so whoever
+    runs this needs no right to change workloads otherwise but for their annotations;
+    `timeout` ends the wait, and the error says what was missing; a workload that vanishes
+    meanwhile fails the phase at once.
+    """
+
+    version: ClassVar = "v0.1.0"
+    Args = ScaleWorkloadArgsV010
+
+    def exec(
+        self, ctx: PhaseContext, params: Params, args: ScaleWorkloadArgsV010
+    ) -> Mapping[str, Any]:
+        target = target_of(args, params.facts)
+        original = despite_conflicts(lambda: self._remember(ctx, target))
+        ctx.cluster.scale(
+            target.resource, target.name, int(args.replicas), namespace=target.namespace
+        )
+        if args.wait_for_ready:
+            self._wait(ctx, target, parse_seconds(args.timeout) if args.timeout else None)
+        return {"originalReplicaCount": original}
+
+    def _remember(self, ctx: PhaseContext, target: Target) -> int:
+        """Have the workload keep how many replicas it had, before anything is changed."""
+        key = ctx.run.key("scale", attempt=1)
+        workload = target.read(ctx.cluster)
+        known = remembered(workload, key)
+        if known is not None:
+            return known
+        metadata = {
+            "resourceVersion": workload["metadata"]["resourceVersion"],
+            "annotations": {ORIGINAL_REPLICAS: trace_of(workload, key)},
+        }
+        ctx.cluster.patch(
+            target.resource, target.name, {"metadata": metadata}, namespace=target.namespace
+        )
+        return replicas_of(workload)
+
+    def _wait(self, ctx: PhaseContext, target: Target, seconds: float | None) -> None:
+        why = ""
+
+        def is_at_rest() -> bool:
+            nonlocal why
+            why = why_not_at_rest(ctx.cluster, target)
+            return not why
+
+        what = f"the pods of {target}"
+        try:
+            ctx.wait(is_at_rest, timeout_seconds=seconds, what=what)
+        except WaitTimedOut as error:
+            raise WorkloadNotReady(str(target), why, error.timeout_seconds) from error

@@ -1,0 +1,238 @@
+"""Which workload is meant, how many replicas did it have, and has it come to rest?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from kanister_py.core.errors import WorkloadNotKnown, WorkloadNotSupported
+from kanister_py.core.objects.resources import (
+    DEPLOYMENT_CONFIGS,
+    DEPLOYMENTS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    GroupVersionResource,
+)
+from kanister_py.core.templates.facts import ActionFacts
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+ORIGINAL_REPLICAS: Final = "kanister-py.io/original-replicas"
+"""The annotation in which a workload remembers what it had before it was scaled."""
+
+_KINDS: Final[Mapping[str, GroupVersionResource]] = {
+    "statefulset": STATEFUL_SETS,
+    "deployment": DEPLOYMENTS,
+    "deploymentconfig": DEPLOYMENT_CONFIGS,
+}
+_REVISION: Final = "deployment.kubernetes.io/revision"
+_LATEST_VERSION: Final = "openshift.io/deployment-config.latest-version"
+# Each run that scales a workload leaves a line there; more than these are not under way at once.
+_MOST_TRACES: Final = 8
+
+
+class WorkloadNames(Protocol):
+    """What args may say of a workload; None where they say nothing."""
+
+    @property
+    def kind(self) -> str | None: ...
+
+    @property
+    def name(self) -> str | None: ...
+
+    @property
+    def namespace(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The workload that is scaled."""
+
+    resource: GroupVersionResource
+    name: str
+    namespace: str
+
+    def read(self, cluster: Cluster) -> KubeObject:
+        return cluster.get(self.resource, self.name, namespace=self.namespace)
+
+    def __str__(self) -> str:
+        return f"{self.resource.group_resource} {self.namespace}/{self.name}"
+
+
+def target_of(args: WorkloadNames, facts: ActionFacts) -> Target:
+    """Say which workload is meant: what args leave out is that of the ActionSet's object."""
+    kind, name, namespace = args.kind, args.name, args.namespace
+    found = facts.workload
+    if found is not None:
+        kind = _kind_of(facts) if kind is None else kind
+        name = found.name if name is None else name
+        namespace = found.namespace if namespace is None else namespace
+    if kind is None or name is None or namespace is None:
+        raise WorkloadNotKnown
+    resource = _KINDS.get(kind.lower())
+    if resource is None:
+        raise WorkloadNotSupported(kind, ("StatefulSet", "Deployment", "DeploymentConfig"))
+    return Target(resource, name, namespace)
+
+
+def _kind_of(facts: ActionFacts) -> str:
+    if facts.stateful_set is not None:
+        return "statefulset"
+    return "deployment" if facts.deployment is not None else "deploymentconfig"
+
+
+def replicas_of(workload: Mapping[str, Any]) -> int:
+    """Say how many replicas a workload shall have; one that does not say so has one."""
+    replicas = (workload.get("spec") or {}).get("replicas")
+    return 1 if replicas is None else int(replicas)
+
+
+# What a workload remembers
+
+
+def remembered(workload: Mapping[str, Any], key: str) -> int | None:
+    """Say how many replicas there were before the attempt `key` scaled the workload."""
+    count = _traces(workload).get(key)
+    return count if isinstance(count, int) else None
+
+
+def trace_of(workload: Mapping[str, Any], key: str) -> str:
+    """Write the annotation anew, with what the attempt `key` finds."""
+    traces = {name: count for name, count in _traces(workload).items() if name != key}
+    traces[key] = replicas_of(workload)
+    kept = list(traces.items())[-_MOST_TRACES:]
+    return json.dumps(dict(kept), separators=(",", ":"))
+
+
+def _traces(workload: Mapping[str, Any]) -> dict[str, Any]:
+    annotations = workload["metadata"].get("annotations") or {}
+    try:
+        traces = json.loads(annotations.get(ORIGINAL_REPLICAS, "{}"))
+    except ValueError:
+        return {}
+    return traces if isinstance(traces, dict) else {}
+
+
+# Has it come to rest?
+
+
+def why_not_at_rest(cluster: Cluster, target: Target) -> str:
+    """Say what keeps a workload from having the pods it shall have; nothing if it has them."""
+    # The pods come first: a cluster that runs none is refused before anybody waits.
+    pods = cluster.list(PODS, namespace=target.namespace).items
+    workload = target.read(cluster)
+    if target.resource == STATEFUL_SETS:
+        return _stateful_set(workload, pods)
+    if target.resource == DEPLOYMENTS:
+        return _deployment(cluster, target, workload, pods)
+    return _deployment_config(cluster, target, workload, pods)
+
+
+def _stateful_set(workload: KubeObject, pods: Iterable[KubeObject]) -> str:
+    wanted = replicas_of(workload)
+    ready = _count(workload, "readyReplicas")
+    if ready != wanted:
+        return f"Specified {wanted} replicas and only {ready} are ready"
+    running, _ = _pods_of(workload, pods)
+    if len(running) != wanted:
+        return f"Specified {wanted} replicas and only {len(running)} are running"
+    return ""
+
+
+def _deployment(
+    cluster: Cluster, target: Target, workload: KubeObject, pods: Iterable[KubeObject]
+) -> str:
+    why = _why_not_rolled_out(workload)
+    if why:
+        return why
+    owner = _owned(
+        cluster.list(REPLICA_SETS, namespace=target.namespace).items,
+        workload,
+        _REVISION,
+        _annotation(workload, _REVISION),
+    )
+    if owner is None:
+        return "Could not find a ReplicaSet for Deployment"
+    running, others = _pods_of(owner, pods)
+    available = _count(workload, "availableReplicas")
+    if len(running) != available:
+        return f"{len(running)} out of {available} available pods are running"
+    if others:
+        return f"{len(running)} out of {len(running) + len(others)} pods are running"
+    return ""
+
+
+def _deployment_config(
+    cluster: Cluster, target: Target, workload: KubeObject, pods: Iterable[KubeObject]
+) -> str:
+    why = _why_not_rolled_out(workload)
+    if why:
+        return why
+    owner = _owned(
+        cluster.list(REPLICATION_CONTROLLERS, namespace=target.namespace).items,
+        workload,
+        _LATEST_VERSION,
+        str(_count(workload, "latestVersion")),
+    )
+    if owner is None:
+        return "Could not find a ReplicationController for DeploymentConfig"
+    running, others = _pods_of(owner, pods)
+    available = _count(workload, "availableReplicas")
+    if len(running) != available:
+        return f"{len(running)} out of {available} available pods are running"
+    # Pods that completed stay behind in some clusters, and are nobody's worry.
+    left = [each for each in others if (each.get("status") or {}).get("phase") != "Succeeded"]
+    return f"{len(left)} pods are not running" if left else ""
+
+
+def _why_not_rolled_out(workload: KubeObject) -> str:
+    wanted = replicas_of(workload)
+    for key, told in (("replicas", ""), ("updatedReplicas", "updated "),
+                      ("availableReplicas", "available ")):  # fmt: skip
+        found = _count(workload, key)
+        if found != wanted:
+            return f"Specified {wanted} replicas and only have {found} {told}replicas"
+    generation = int(workload["metadata"].get("generation") or 0)
+    observed = _count(workload, "observedGeneration")
+    if observed < generation:
+        return f"Need generation of at least {generation} and observed {observed}"
+    return ""
+
+
+def _count(workload: KubeObject, key: str) -> int:
+    return int((workload.get("status") or {}).get(key) or 0)
+
+
+def _annotation(obj: KubeObject, key: str) -> str:
+    return str((obj["metadata"].get("annotations") or {}).get(key, ""))
+
+
+def _owned(
+    found: Iterable[KubeObject], owner: KubeObject, annotation: str, revision: str
+) -> KubeObject | None:
+    """Find what stands for the newest revision of a workload."""
+    return next(
+        (
+            each
+            for each in found
+            if _is_owned_by(each, owner) and _annotation(each, annotation) == revision
+        ),
+        None,
+    )
+
+
+def _pods_of(
+    owner: KubeObject, pods: Iterable[KubeObject]
+) -> tuple[list[KubeObject], list[KubeObject]]:
+    """Give the pods of an owner: those that run, and the others."""
+    own = [each for each in pods if _is_owned_by(each, owner)]
+    running = [each for each in own if (each.get("status") or {}).get("phase") == "Running"]
+    return running, [each for each in own if each not in running]
+
+
+def _is_owned_by(obj: KubeObject, owner: KubeObject) -> bool:
+    owners = obj["metadata"].get("ownerReferences") or []
+    return len(owners) == 1 and owners[0].get("uid") == owner["metadata"]["uid"]
