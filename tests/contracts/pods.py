@@ -280,7 +280,7 @@ class PodsContract:
     def test_init_containers_run_in_order_and_share_folders_with_the_rest(
         self, cluster: Cluster
     ) -> None:
-        mount = [{"name": "shared", "mountPath": "/work/shared"}]
+        mount = [{"name": "shared", "mountPath": "/data/shared"}]
 
         def init(name: str, script: str) -> dict[str, Any]:
             command = ["sh", "-c", script]
@@ -290,12 +290,12 @@ class PodsContract:
             cluster,
             pod(
                 "inits",
-                "cat /work/shared/f",
+                "cat /data/shared/f",
                 container={"volumeMounts": mount},
                 volumes=[{"name": "shared", "emptyDir": {}}],
                 initContainers=[
-                    init("first", "echo 1 >> /work/shared/f"),
-                    init("second", "echo 2 >> /work/shared/f"),
+                    init("first", "echo 1 >> /data/shared/f"),
+                    init("second", "echo 2 >> /data/shared/f"),
                 ],
             ),
         )
