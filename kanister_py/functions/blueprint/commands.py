@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from kanister_py.core.actionsets.outputs import LogTail
 from kanister_py.core.errors import CommandFailed, CommandLost, StreamLost
+from kanister_py.core.objects.access import Access
 from kanister_py.functions.blueprint.pods import TimeLimit
 from kanister_py.ports.cluster import Channel, ExecSession
 from kanister_py.ports.function import PhaseContext
@@ -25,6 +27,13 @@ class Target:
 
     def __str__(self) -> str:
         return f"{self.pod}/{self.container}" if self.container else self.pod
+
+
+def access_of_command(args: Mapping[str, Any], pod: str = "") -> list[Access]:
+    """Say what it takes to run a command in a pod; any pod, where only the run will know."""
+    namespace = str(args.get("namespace") or "")
+    # Which of the two verbs an API server wants depends on how it is asked.
+    return [Access("", "pods/exec", ("get", "create"), namespace, pod)]
 
 
 def run_in_container(

@@ -28,6 +28,7 @@ from kanister_py.core.errors import (
     TransientApiError,
     WaitTimedOut,
 )
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.durations import (
     SECOND,
     format_duration,
@@ -175,6 +176,15 @@ def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
     if owners := ctx.owner_references(namespace):
         metadata["ownerReferences"] = owners
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def access_of_job(args: Mapping[str, Any]) -> list[Access]:
+    """Say what it takes to make a pod, follow it, and take it away."""
+    namespace = str(args.get("namespace") or "")
+    return [
+        Access("", "pods", ("get", "list", "watch", "create", "delete"), namespace),
+        Access("", "pods/log", ("get",), namespace),
+    ]
 
 
 @contextmanager
@@ -351,6 +361,9 @@ class RunningPod:
                 if self._has_ended(container):
                     tries_after_end += 1
                 if tries_after_end >= _MOST_RECONNECTS_AFTER_END:
+                    if self._has_failed():
+                        # Then how it ended says more than that its log is gone.
+                        return
                     raise
             self._limit.check()
             self._ctx.check_cancelled()
@@ -389,6 +402,9 @@ class RunningPod:
     def _has_ended(self, container: str) -> bool:
         status = self._read().get("status") or {}
         return status.get("phase") in _ENDED or "terminated" in _state_of(status, container)
+
+    def _has_failed(self) -> bool:
+        return bool((self._read().get("status") or {}).get("phase") == "Failed")
 
     def _ends_soon(self, container: str) -> bool:
         """Say whether the log ended because the container did."""

@@ -24,6 +24,7 @@ from kanister_py.core.templates.params import Params
 from kanister_py.executor.phase_context import RunIdentity, RunningPhase, StopSignal, Surroundings
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
+from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Func
 
@@ -53,11 +54,11 @@ class Called:
 class World:
     """A cluster, and what a run would hand to the functions it calls there."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock | None = None) -> None:
         self.cluster = cluster
         self.log: list[str] = []
         self._logged = threading.Condition()
-        clock = SystemClock()
+        clock = clock or SystemClock()
         self._surroundings = Surroundings(cluster, clock, Workers(), SharedWatches(cluster, clock))
 
     def context(

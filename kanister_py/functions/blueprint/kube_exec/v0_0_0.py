@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
 
+from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.commands import Target, run_in_container
+from kanister_py.functions.blueprint.commands import Target, access_of_command, run_in_container
 from kanister_py.ports.function import Args, Func, OnRestart, PhaseContext
 
 
@@ -41,6 +42,10 @@ class KubeExec(Func):
     version: ClassVar = "v0.0.0"
     Args = KubeExecArgs
     on_restart = OnRestart.FAIL
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return access_of_command(args, str(args.get("pod") or ""))
 
     def exec(self, ctx: PhaseContext, params: Params, args: KubeExecArgs) -> Mapping[str, Any]:
         del params

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any, ClassVar
@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from kanister_py.core.errors import CommandFailed, KanisterError
+from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.commands import Target, run_in_container
+from kanister_py.functions.blueprint.commands import Target, access_of_command, run_in_container
 from kanister_py.ports.function import Args, Func, OnRestart, PhaseContext
 
 
@@ -42,6 +43,10 @@ class KubeExecAll(Func):
     version: ClassVar = "v0.0.0"
     Args = KubeExecAllArgs
     on_restart = OnRestart.FAIL
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return access_of_command(args)
 
     def exec(self, ctx: PhaseContext, params: Params, args: KubeExecAllArgs) -> Mapping[str, Any]:
         del params

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
 
+from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import (
     JOB_PREFIX,
     Job,
     PodArgs,
+    access_of_job,
     pod_of,
     running,
     spec_of,
@@ -48,6 +50,10 @@ class KubeTask(Func):
     version: ClassVar = "v0.0.0"
     Args = KubeTaskArgs
     on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return access_of_job(args)
 
     def exec(self, ctx: PhaseContext, params: Params, args: KubeTaskArgs) -> Mapping[str, Any]:
         with running(ctx, self.name, pod_of(ctx, params, job_of(params, args))) as pod:

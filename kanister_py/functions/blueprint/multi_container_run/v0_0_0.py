@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.quantities import parse_quantity
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import (
@@ -14,6 +15,7 @@ from kanister_py.functions.blueprint.pods import (
     MAIN_CONTAINER,
     Job,
     PodArgs,
+    access_of_job,
     container_of,
     pod_of,
     running,
@@ -75,6 +77,10 @@ class MultiContainerRun(Func):
     version: ClassVar = "v0.0.0"
     Args = MultiContainerRunArgs
     on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return access_of_job(args)
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: MultiContainerRunArgs

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
 from kanister_py.core.errors import CommandFailed, NotFound, ObjectNotFetched, VolumesNotFound
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.pods import Job, PodArgs, pod_of, running, spec_of
+from kanister_py.functions.blueprint.pods import (
+    Job,
+    PodArgs,
+    access_of_job,
+    pod_of,
+    running,
+    spec_of,
+)
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 _PREFIX: Final = "prepare-data-job-"
@@ -50,6 +58,13 @@ class PrepareData(Func):
     Args = PrepareDataArgs
     on_restart = OnRestart.ADOPT
 
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [
+            *access_of_job(args),
+            *(_access_to_claim(args, name) for name in _named_volumes(args)),
+        ]
+
     def exec(self, ctx: PhaseContext, params: Params, args: PrepareDataArgs) -> Mapping[str, Any]:
         job = Job(
             _PREFIX, args.namespace, _spec_of(ctx, params, args), args, params.facts.pod_override
@@ -64,6 +79,17 @@ class PrepareData(Func):
                     raise
                 ctx.log(f"{error.message}; the phase goes on, since failOnError is false")
         return outputs
+
+
+def _named_volumes(args: Mapping[str, Any]) -> list[str]:
+    """Say which claims are read; any, where only the run will know."""
+    volumes = args.get("volumes")
+    return [str(name) for name in volumes] if isinstance(volumes, Mapping) and volumes else [""]
+
+
+def _access_to_claim(args: Mapping[str, Any], name: str) -> Access:
+    namespace = str(args.get("namespace") or "")
+    return Access("", "persistentvolumeclaims", ("get",), namespace, name)
 
 
 def _spec_of(ctx: PhaseContext, params: Params, args: PrepareDataArgs) -> dict[str, Any]:

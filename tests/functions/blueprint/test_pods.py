@@ -1,0 +1,394 @@
+"""Pods that do not come to run, whose logs break off, or that are somebody else's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import pytest
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.core.errors import (
+    AlreadyExists,
+    BadRequest,
+    CommandFailed,
+    KanisterError,
+    PhaseInterrupted,
+    PodFailed,
+    PodNotReady,
+    StreamLost,
+)
+from kanister_py.core.objects.resources import PODS
+from kanister_py.core.templates.facts import ActionFacts
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.kube_exec.v0_0_0 import KubeExec
+from kanister_py.functions.blueprint.kube_task.v0_0_0 import KubeTask, KubeTaskArgs, job_of
+from kanister_py.functions.blueprint.kube_task.v0_1_0 import KubeTaskV010
+from kanister_py.functions.blueprint.pods import pod_of, ready_seconds
+from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData
+from kanister_py.ports.cluster import LogOptions
+from kanister_py.ports.function import Func
+from tests.functions.blueprint.conftest import Called, World, failure
+
+ARGS = {"image": "busybox", "command": ["true"], "namespace": "default"}
+
+
+class ScriptedLog:
+    """A log in the pieces a test wants."""
+
+    def __init__(self, pieces: tuple[bytes | KanisterError, ...]) -> None:
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._pieces:
+            if isinstance(piece, KanisterError):
+                raise piece
+            yield piece
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class ScriptedKubelet:
+    """Runs nothing: a test says how pods are, and what is in their logs."""
+
+    def __init__(self, *logs: tuple[bytes | KanisterError, ...]) -> None:
+        self._logs = iter(logs)
+        self.asked: list[LogOptions] = []
+        self._changed = threading.Condition()
+
+    def read_log(self, name: str, *, namespace: str, options: LogOptions) -> Any:
+        del name, namespace
+        with self._changed:
+            self.asked.append(options)
+            self._changed.notify_all()
+        pieces = next(self._logs, None)
+        if pieces is None:
+            raise BadRequest("the log is gone")
+        return ScriptedLog(pieces)
+
+    def wait_until_asked(self, times: int) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.asked) >= times, 30)
+
+    def exec(self, name: str, command: Any, **_: Any) -> Any:
+        raise NotImplementedError
+
+
+def scripted(
+    *logs: tuple[bytes | KanisterError, ...], clock: FakeClock | None = None
+) -> tuple[World, ScriptedKubelet]:
+    cluster, kubelet = MemoryCluster(), ScriptedKubelet(*logs)
+    cluster.attach_pods(kubelet)
+    return World(cluster, clock), kubelet
+
+
+def tell(world: World, **status: Any) -> None:
+    """Wait for the pod, and say how it is."""
+    pod = world.seen_pod()
+    world.cluster.replace_status({**pod, "status": status})
+
+
+def container(**state: Any) -> list[Mapping[str, Any]]:
+    return [{"name": "container", "state": state}]
+
+
+SUCCEEDED = {"phase": "Succeeded", "containerStatuses": container(terminated={"exitCode": 0})}
+
+
+def begun(world: World, function: type[Func] = KubeTask) -> Called:
+    return world.start(function, ARGS)
+
+
+# Pods that do not come to run
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        pytest.param(
+            {
+                "phase": "Pending",
+                "containerStatuses": container(
+                    waiting={"reason": "ImagePullBackOff", "message": "no such image"}
+                ),
+            },
+            "Container container cannot start: ImagePullBackOff: no such image",
+            id="its image cannot be pulled",
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "conditions": [
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "Unschedulable",
+                        "message": "0/3 nodes are available",
+                    }
+                ],
+            },
+            "No node takes the pod: Unschedulable: 0/3 nodes are available",
+            id="no node takes it",
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "containerStatuses": container(
+                    waiting={"reason": "CreateContainerConfigError", "message": "no secret"}
+                ),
+            },
+            "Container container cannot start: CreateContainerConfigError: no secret",
+            id="something it refers to is missing",
+        ),
+    ],
+)
+def test_a_pod_that_cannot_start_is_told_at_once_where_that_is_promised(
+    status: dict[str, Any], told: str
+) -> None:
+    world, _ = scripted()
+    called = begun(world, KubeTaskV010)
+    tell(world, **status)
+    error = failure(called.result)
+    assert isinstance(error, PodNotReady)
+    assert error.message == f"Failed while waiting for Pod to be ready: {told}"
+    assert world.pods() == []
+
+
+def test_it_is_waited_for_where_that_is_how_it_always_was() -> None:
+    world, _ = scripted((b"came after all\n",))
+    called = begun(world)
+    tell(world, phase="Pending", containerStatuses=container(waiting={"reason": "ErrImagePull"}))
+    tell(world, **SUCCEEDED)
+    assert called.result() == {}
+    assert world.log == ["came after all"]
+
+
+@pytest.mark.parametrize("reason", ["OutOfmemory", "OutOfcpu"])
+def test_a_node_without_room_is_told_at_once(reason: str) -> None:
+    world, _ = scripted()
+    called = begun(world)
+    tell(world, phase="Pending", reason=reason)
+    error = failure(called.result)
+    assert isinstance(error, PodNotReady)
+    assert error.message.endswith(f"Pod stuck in pending state, reason: {reason}")
+
+
+@pytest.mark.parametrize(
+    ("spec", "conditions", "told"),
+    [
+        pytest.param({"unschedulable": True}, [], "Node one is unschedulable", id="cordoned"),
+        pytest.param(
+            {}, [{"type": "Ready", "status": "Unknown"}], "Node one is not ready", id="not ready"
+        ),
+    ],
+)
+def test_a_node_that_takes_nothing_is_told_at_once(
+    spec: dict[str, Any], conditions: list[Any], told: str
+) -> None:
+    world, _ = scripted()
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}, "spec": spec}
+    made = world.cluster.create(node)
+    world.cluster.replace_status({**made, "status": {"conditions": conditions}})
+    override = {"podOverride": {"nodeName": "one"}}
+    error = failure(lambda: world.call(KubeTask, {**ARGS, **override}))
+    assert isinstance(error, PodNotReady)
+    assert told in error.message
+
+
+def test_a_volume_that_is_lost_is_told_at_once() -> None:
+    world, _ = scripted()
+    claim = world.cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": "default"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Mi"}},
+            },
+        }
+    )
+    world.cluster.replace_status({**claim, "status": {"phase": "Lost"}})
+    error = failure(lambda: world.call(PrepareData, {**ARGS, "volumes": {"data": "/v"}}))
+    assert isinstance(error, PodNotReady)
+    assert "PVC data is lost" in error.message
+
+
+def test_a_pod_that_never_runs_is_given_up_with_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TIMEOUT_WORKER_POD_READY", "0")
+    world, _ = scripted()
+    error = failure(lambda: world.call(KubeTask, ARGS))
+    assert isinstance(error, PodNotReady)
+    assert "Pod did not transition into running state. Timeout: 0s" in error.message
+    assert world.pods() == []
+
+
+@pytest.mark.parametrize(
+    ("minutes", "seconds"),
+    [
+        pytest.param("", 900, id="nothing said"),
+        pytest.param("3", 180, id="three minutes"),
+        pytest.param("soon", 900, id="no number"),
+    ],
+)
+def test_how_long_a_pod_may_take_can_be_said(
+    monkeypatch: pytest.MonkeyPatch, minutes: str, seconds: int
+) -> None:
+    monkeypatch.setenv("TIMEOUT_WORKER_POD_READY", minutes)
+    assert ready_seconds() == seconds
+
+
+# Pods that end otherwise
+
+
+def test_a_pod_that_was_thrown_out_says_why() -> None:
+    world, _ = scripted()
+    called = begun(world)
+    tell(world, phase="Failed", reason="Evicted", message="the node was low on memory")
+    error = failure(called.result)
+    assert isinstance(error, PodFailed)
+    assert error.message == (
+        "Failed while waiting for Pod to complete: Pod failed: Evicted: the node was low on memory"
+    )
+
+
+# Logs that break off
+
+LINE = b'###Phase-output###: {"key": "%s", "value": "1"}\n'
+
+
+def test_a_log_that_breaks_off_in_the_middle_of_a_line_is_read_on() -> None:
+    first, second = LINE % b"first", LINE % b"second"
+    lost = StreamLost("the connection is gone")
+    world, kubelet = scripted((first + second[:30], lost), (second, b"the end"))
+    called = begun(world)
+    tell(world, phase="Running", containerStatuses=container(running={}))
+    kubelet.wait_until_asked(2)
+    tell(world, **SUCCEEDED)
+    assert called.result() == {"first": "1", "second": "1"}
+    assert world.log == ["the end"]
+    assert kubelet.asked[0].since_seconds is None
+    assert kubelet.asked[1].since_seconds is not None
+
+
+def test_a_log_that_ends_before_its_container_is_read_on() -> None:
+    clock = FakeClock()
+    world, kubelet = scripted((LINE % b"first",), (LINE % b"second",), clock=clock)
+    called = begun(world)
+    tell(world, phase="Running", containerStatuses=container(running={}))
+    kubelet.wait_until_asked(1)
+    assert clock.wait_for_sleepers(1)
+    clock.advance(10)
+    kubelet.wait_until_asked(2)
+    tell(world, **SUCCEEDED)
+    assert called.result() == {"first": "1", "second": "1"}
+
+
+def test_outputs_that_nobody_can_read_any_more_are_no_success() -> None:
+    clock = FakeClock()
+    world, _ = scripted(clock=clock)
+    called = begun(world)
+    tell(world, **SUCCEEDED)
+    while called.thread.is_alive():
+        if clock.wait_for_sleepers(1, 0.1):
+            clock.advance(1)
+    assert isinstance(failure(called.result), BadRequest)
+
+
+def test_a_pod_that_failed_and_whose_log_is_gone_says_how_it_ended() -> None:
+    clock = FakeClock()
+    world, _ = scripted(clock=clock)
+    called = begun(world)
+    ended = container(terminated={"exitCode": 255, "reason": "Unknown"})
+    tell(world, phase="Failed", message="its process is gone", containerStatuses=ended)
+    while called.thread.is_alive():
+        if clock.wait_for_sleepers(1, 0.1):
+            clock.advance(1)
+    error = failure(called.result)
+    assert isinstance(error, CommandFailed)
+    assert error.exit_code == 255
+    assert error.message.endswith("ended with exit code 255: its process is gone")
+
+
+# Pods that are somebody else's
+
+
+def test_a_pod_of_somebody_else_is_left_alone(paper: World) -> None:
+    pod = planned(paper)
+    pod["metadata"]["labels"] = {"who": "else"}
+    paper.cluster.create(pod)
+    assert isinstance(failure(lambda: paper.call(KubeTask, ARGS)), AlreadyExists)
+    assert len(paper.pods()) == 1
+
+
+def test_a_pod_whose_end_only_a_dead_process_saw_is_not_run_again(paper: World) -> None:
+    pod = planned(paper)
+    pod["metadata"]["finalizers"] = ["example.com/slow"]
+    paper.cluster.create(pod)
+    paper.cluster.delete(PODS, pod["metadata"]["name"], namespace="default")
+    assert isinstance(failure(lambda: paper.call(KubeTask, ARGS)), PhaseInterrupted)
+
+
+def planned(world: World) -> dict[str, Any]:
+    """The pod that a call will want."""
+    params = Params(ActionFacts(time="2026-01-01T00:00:00Z"))
+    return pod_of(world.context(), params, job_of(params, KubeTaskArgs.model_validate(ARGS)))
+
+
+def test_secure_defaults_leave_a_pod_no_token_unless_it_is_overridden(
+    monkeypatch: pytest.MonkeyPatch, paper: World
+) -> None:
+    monkeypatch.setenv("SECURE_DEFAULTS_FOR_JOB_PODS", "true")
+    spec = planned(paper)["spec"]
+    assert (spec["automountServiceAccountToken"], spec["serviceAccountName"]) == (False, "default")
+    params = Params(ActionFacts(time="", pod_override={"serviceAccountName": "mover"}))
+    args = KubeTaskArgs.model_validate(ARGS)
+    spec = pod_of(paper.context(), params, job_of(params, args))["spec"]
+    assert spec["serviceAccountName"] == "mover"
+
+
+# What they may do
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "want"),
+    [
+        pytest.param(
+            KubeTaskV010,
+            {"namespace": "here"},
+            ["get, list, watch, create, delete pods in here", "get pods/log in here"],
+            id="a pod of its own",
+        ),
+        pytest.param(
+            KubeExec,
+            {"namespace": "here", "pod": "db"},
+            ["get, create pods/exec db in here"],
+            id="a pod that is there",
+        ),
+        pytest.param(
+            PrepareData,
+            {"volumes": {"data": "/v"}},
+            [
+                "get, list, watch, create, delete pods",
+                "get pods/log",
+                "get persistentvolumeclaims data",
+            ],
+            id="a pod with volumes",
+        ),
+    ],
+)
+def test_each_function_says_what_it_does_to_a_cluster(
+    function: type[Func], args: Mapping[str, Any], want: list[str]
+) -> None:
+    assert [str(each) for each in function.access(args) or ()] == want
