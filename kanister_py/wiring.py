@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
     from kanister_py.adapters.journal_files import RecordedRun, StateFolder
+    from kanister_py.adapters.pods_processes.standing import StandingPods
     from kanister_py.core.actionsets.course import Course
     from kanister_py.core.actionsets.status import Status
     from kanister_py.core.blueprints.lint.signatures import Signature
@@ -249,7 +250,7 @@ def plan_blueprint(
     registry = settings.registry or read_functions().registry
     given = Circumstances(registry, clock.now(), _effects(clock), at or {}, settings.is_strict)
     with ExitStack() as stack:
-        cluster, _own = _cluster(settings, clock, None, stack)
+        cluster, _, _ = _cluster(settings, clock, None, stack)
         wanted = ActionSpec.model_validate(spec)
         return plan_action(located.blueprint, wanted, cluster, given)
 
@@ -395,7 +396,7 @@ def _start(name: str, header: Mapping[str, Any] | None, settings: RunSettings) -
     clock = settings.clock or SystemClock()
     with ExitStack() as stack:
         folder = stack.enter_context(_folder(settings)) if settings.state is not None else None
-        cluster, own = _cluster(settings, clock, folder, stack)
+        cluster, own, pods = _cluster(settings, clock, folder, stack)
         recorded = None
         if header is None:
             assert folder is not None  # whoever resumes has named one
@@ -431,8 +432,9 @@ def _start(name: str, header: Mapping[str, Any] | None, settings: RunSettings) -
             status=status,
             onlooker=settings.onlooker,
         )
+        before = pods.wait_until_workloads_stand if pods is not None else None
         close = stack.pop_all().close
-        return Run(recorded.name if recorded is not None else name, work, close).start()
+        return Run(recorded.name if recorded is not None else name, work, close, before).start()
     raise AssertionError("an exit stack swallows nothing")
 
 
@@ -455,9 +457,10 @@ class _Keeper:
 
 def _cluster(
     settings: RunSettings, clock: Clock, folder: StateFolder | None, stack: ExitStack
-) -> tuple[Cluster, MemoryCluster | None]:
+) -> tuple[Cluster, MemoryCluster | None, StandingPods | None]:
+    """Give the cluster of a run; that it is a new one in memory; and who runs its pods."""
     if settings.cluster is not None:
-        return settings.cluster, None
+        return settings.cluster, None, None
     from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 
     cluster = MemoryCluster(clock=clock, default_namespace=settings.namespace)
@@ -467,14 +470,15 @@ def _cluster(
     cluster.load(settings.objects)
     if settings.pods:
         from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
-        from kanister_py.executor.pod_node import PodNode
+        from kanister_py.adapters.pods_processes.standing import StandingPods
 
         state = settings.state / "pods" if settings.state is not None else None
-        node = PodNode(cluster, ProcessPodRunner(clock, state=state))
-        cluster.attach_pods(node)
-        stack.callback(node.close)
-        node.start()
-    return cluster, cluster
+        pods = StandingPods(cluster, ProcessPodRunner(clock, state=state), clock)
+        cluster.attach_pods(pods.node)
+        stack.callback(pods.close)
+        pods.start()
+        return cluster, cluster, pods
+    return cluster, cluster, None
 
 
 def _folder(settings: RunSettings) -> StateFolder:

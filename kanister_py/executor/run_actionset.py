@@ -171,6 +171,11 @@ class ActionSetRun:
     def course(self) -> Course:
         return self._course
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether nobody has asked for an early end."""
+        return not self._is_over() and self._status.condition(CANCEL_ASKED) is None
+
     # What others may ask for, from any thread
 
     def cancel(self, reason: str = RunCancelled.reason, message: str = "") -> None:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Thread
 from typing import Any
 
-from kanister_py.core.actionsets.status import State, Status, Warned
+from kanister_py.core.actionsets.status import State, Status, Warned, warned_of
 from kanister_py.core.errors import KanisterError
+from kanister_py.core.notices import Notice
 from kanister_py.executor.run_actionset import ActionSetRun
 
 
 class Run:
-    """An ActionSet that runs in the background of this process."""
+    """An ActionSet that runs in the background of this process.
 
-    def __init__(self, name: str, work: ActionSetRun, close: Callable[[], None]) -> None:
+    `before` is done first, for as long as what it is given answers true, and says
+    what should be heard about it. `close` comes last, whatever happened.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        work: ActionSetRun,
+        close: Callable[[], None],
+        before: Callable[[Callable[[], bool]], Sequence[Notice]] | None = None,
+    ) -> None:
         self.name = name
         self._work = work
         self._close = close
+        self._before = before
+        self._early_notices: tuple[Warned, ...] = ()
         self._error: BaseException | None = None
         self._thread = Thread(target=self._carry_out, name=f"run {name}", daemon=True)
 
@@ -28,6 +41,9 @@ class Run:
 
     def _carry_out(self) -> None:
         try:
+            if self._before is not None:
+                told = self._before(lambda: self._work.is_wanted)
+                self._early_notices = tuple(map(warned_of, told))
             self._work.run()
         except BaseException as error:  # noqa: BLE001 # raised again by whoever waits
             self._error = error
@@ -106,4 +122,4 @@ class Run:
     @property
     def notices(self) -> tuple[Warned, ...]:
         """What should be heard about it, such as versions that are on their way out."""
-        return self._work.status.warnings
+        return (*self._early_notices, *self._work.status.warnings)

@@ -10,9 +10,8 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
-from kanister_py.adapters.pods_processes.node import ProcessNode
 from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
-from kanister_py.adapters.pods_processes.workloads import Workloads
+from kanister_py.adapters.pods_processes.standing import StandingPods
 from kanister_py.core.objects.resources import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -27,20 +26,23 @@ from tests.contracts.pods import NAMESPACE, claim, exec_in, in_phase, is_ready, 
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def pods(tmp_path: Path) -> Iterator[StandingPods]:
     clock = SystemClock()
     runner = ProcessPodRunner(clock, state=tmp_path, restart_backoff_seconds=0.05)
     if runner.why_no_mounts:
         runner.close()
         pytest.skip(f"this machine gives no namespaces: {runner.why_no_mounts}")
-    cluster, node = MemoryCluster(), ProcessNode(runner, clock)
-    cluster.attach_pods(node)
-    node.start(cluster)
-    workloads = Workloads(cluster, clock)
-    workloads.start()
-    yield cluster
-    workloads.close()
-    node.close()
+    cluster = MemoryCluster()
+    pods = StandingPods(cluster, runner, clock)
+    cluster.attach_pods(pods.node)
+    pods.start()
+    yield pods
+    pods.close()
+
+
+@pytest.fixture
+def cluster(pods: StandingPods) -> Cluster:
+    return pods.cluster
 
 
 def workload(kind: str, name: str, script: str, *, version: str = "apps/v1", **spec: Any) -> Any:
@@ -209,3 +211,31 @@ def test_a_claim_is_bound_without_a_pod(cluster: Cluster) -> None:
     bound = wait_for(cluster, PERSISTENT_VOLUME_CLAIMS, "data", in_phase("Bound"))
     assert bound["status"]["capacity"] == {"storage": "1Mi"}
     assert bound["spec"]["volumeName"] == f"pvc-{bound['metadata']['uid']}"
+
+
+def test_all_workloads_are_waited_for(cluster: Cluster, pods: StandingPods) -> None:
+    for kind in ("Deployment", "StatefulSet", "DaemonSet"):
+        cluster.create(workload(kind, f"a-{kind.lower()}", "exec sleep 1000"))
+    assert pods.wait_until_workloads_stand(lambda: True) == []
+    for kind in ("Deployment", "StatefulSet", "DaemonSet"):
+        (name,) = pods_of(cluster, f"a-{kind.lower()}")
+        assert exec_in(cluster, name, "echo", "in")[:2] == (0, b"in\n")
+
+
+def test_a_workload_that_never_stands_is_told_with_what_its_pods_say(
+    cluster: Cluster, pods: StandingPods
+) -> None:
+    missing = {"command": ["no-such-program"]}
+    cluster.create(workload("Deployment", "web", "", container=missing, replicas=2))
+    wait_for(cluster, DEPLOYMENTS, "web", lambda obj: "replicas" in (obj.get("status") or {}))
+    (notice,) = pods.wait_until_workloads_stand(lambda: True, timeout_seconds=0.5)
+    assert notice.reason == "WorkloadNotReady"
+    assert notice.message.startswith(f"Deployment {NAMESPACE}/web has 0 of 2 pods ready")
+    assert all(f"pod {name}: " in notice.message for name in pods_of(cluster, "web"))
+    assert "no-such-program" in notice.message
+
+
+def test_nobody_waits_for_workloads_after_a_cancel(cluster: Cluster, pods: StandingPods) -> None:
+    cluster.create(workload("Deployment", "web", "", container={"command": ["no-such-program"]}))
+    answers = iter([True, False])
+    assert pods.wait_until_workloads_stand(lambda: next(answers)) == []

@@ -103,3 +103,83 @@ def test_control_c_cancels_tidies_up_and_ends_with_130(blueprint: str) -> None:
     status = json.loads(out)
     assert status["error"]["reason"] == "Cancelled"
     assert status["actions"][0]["deferPhase"]["output"] == {"tidied": "yes"}
+
+
+WORKLOADS = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: main, image: x, command: [sleep, "600"], env: [{name: A, value: web}]}]
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: default}
+spec:
+  serviceName: db
+  replicas: 2
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: main, image: x}]
+"""
+ENTERING = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata: {name: enter}
+actions:
+  enter:
+    outputArtifacts: {said: {keyValue: {text: "{{ .Phases.one.Output.who }}"}}}
+    phases:
+    - func: KubeExec
+      name: one
+      args:
+        namespace: "{{ .Deployment.Namespace }}"
+        pod: "{{ index .Deployment.Pods 0 }}"
+        container: main
+        command: [sh, -c, 'kando output who "$A"']
+  every:
+    phases:
+    - func: KubeExecAll
+      name: all
+      args:
+        namespace: "{{ .StatefulSet.Namespace }}"
+        pods: '{{ range .StatefulSet.Pods }} {{ . }}{{ end }}'
+        containers: main
+        command: [sh, -c, 'kando output "${HOSTNAME#db-}" in']
+"""
+
+
+@pytest.fixture
+def manifests(tmp_path: Path) -> list[str]:
+    (tmp_path / "workloads.yaml").write_text(WORKLOADS)
+    (tmp_path / "enter.yaml").write_text(ENTERING)
+    return [str(tmp_path / "enter.yaml"), str(tmp_path / "workloads.yaml")]
+
+
+def test_a_phase_enters_the_pod_of_a_deployment_from_a_manifest(
+    manifests: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    blueprint, workloads = manifests
+    words = ["run", blueprint, "enter", "-f", workloads, "--object", "Deployment/default/web"]
+    assert main([*words, "--pods=processes", "-o", "json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert status["actions"][0]["phases"][0]["output"] == {"who": "web"}
+    assert status["actions"][0]["artifacts"] == {"said": {"keyValue": {"text": "web"}}}
+
+
+def test_a_phase_enters_every_pod_of_a_statefulset_from_a_manifest(
+    manifests: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    blueprint, workloads = manifests
+    words = ["run", blueprint, "every", "-f", workloads, "--object", "StatefulSet/default/db"]
+    assert main([*words, "--pods=processes", "-o", "json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert status["actions"][0]["phases"][0]["output"] == {"0": "in", "1": "in"}

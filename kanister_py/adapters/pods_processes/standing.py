@@ -1,0 +1,134 @@
+"""A node and the controllers of workloads for a cluster that has neither."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kanister_py.adapters.pods_processes.node import ProcessNode
+from kanister_py.adapters.pods_processes.workloads import Workloads
+from kanister_py.core.notices import Notice
+from kanister_py.core.objects.resources import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    GroupVersionResource,
+)
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList
+from kanister_py.ports.pods import PodRunner
+
+STANDING_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.2
+_RESOURCES: Final = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, REPLICA_SETS)
+
+
+class StandingPods:
+    """Runs the pods of a cluster, those of its workloads included, until closed."""
+
+    def __init__(self, cluster: Cluster, runner: PodRunner, clock: Clock) -> None:
+        self.node = ProcessNode(runner, clock)
+        self.cluster = cluster
+        self._clock = clock
+        self._workloads = Workloads(cluster, clock)
+
+    def start(self) -> None:
+        self.node.start(self.cluster)
+        self._workloads.start()
+
+    def close(self) -> None:
+        # First those who would make new pods for the ones that end.
+        self._workloads.close()
+        self.node.close()
+
+    def wait_until_workloads_stand(
+        self, is_wanted: Callable[[], bool], timeout_seconds: float = STANDING_SECONDS
+    ) -> list[Notice]:
+        """Wait until every workload has its pods, and say which have not when the time is over.
+
+        Comes back early when nobody wants it any more.
+        """
+        deadline = self._clock.monotonic() + timeout_seconds
+        while is_wanted():
+            listed = [(each, self.cluster.list(each)) for each in _RESOURCES]
+            late = [(kind, all_, one) for kind, all_ in listed for one in all_ if not _stands(one)]
+            if not late:
+                break
+            if self._clock.monotonic() >= deadline:
+                # What stands for others is told by them.
+                return [
+                    self._notice_of(one, timeout_seconds)
+                    for _, _, one in late
+                    if not one["metadata"].get("ownerReferences")
+                ]
+            self._wait_for_change(*late[0])
+        return []
+
+    def _wait_for_change(
+        self, resource: GroupVersionResource, listed: ObjectList, workload: KubeObject
+    ) -> None:
+        watch = self.cluster.watch(
+            resource,
+            namespace=workload["metadata"]["namespace"],
+            resource_version=listed.resource_version,
+            timeout_seconds=_LOOK_SECONDS,
+        )
+        with watch:
+            next(iter(watch), None)
+
+    def _notice_of(self, workload: KubeObject, seconds: float) -> Notice:
+        metadata = workload["metadata"]
+        wanted, ready = _counts_of(workload)
+        name = f"{workload['kind']} {metadata['namespace']}/{metadata['name']}"
+        why = "; ".join(self._whys(workload))
+        return Notice(
+            "WorkloadNotReady",
+            f"{name} has {ready} of {wanted} pods ready after {seconds:.0f} seconds"
+            + (f": {why}" if why else ""),
+        )
+
+    def _whys(self, workload: KubeObject) -> list[str]:
+        """Say of each of its pods why it is not ready."""
+        metadata = workload["metadata"]
+        labels = workload["spec"]["selector"].get("matchLabels") or {}
+        pods = self.cluster.list(
+            PODS,
+            namespace=metadata["namespace"],
+            label_selector=",".join(f"{key}={value}" for key, value in sorted(labels.items())),
+        )
+        return [f"pod {pod['metadata']['name']}: {why}" for pod in pods if (why := _why(pod))]
+
+
+def _stands(workload: KubeObject) -> bool:
+    wanted, ready = _counts_of(workload)
+    observed = (workload.get("status") or {}).get("observedGeneration", 0)
+    return observed >= workload["metadata"].get("generation", 1) and ready >= wanted
+
+
+def _counts_of(workload: KubeObject) -> tuple[int, int]:
+    """Give how many pods a workload wants, and how many are ready."""
+    status = workload.get("status") or {}
+    if workload["kind"] == "DaemonSet":
+        return status.get("desiredNumberScheduled", 1), status.get("numberReady", 0)
+    replicas = workload["spec"].get("replicas")
+    return 1 if replicas is None else int(replicas), status.get("readyReplicas", 0)
+
+
+def _why(pod: KubeObject) -> str:
+    status = pod.get("status") or {}
+    containers: Sequence[Mapping[str, Any]] = [
+        *(status.get("initContainerStatuses") or ()),
+        *(status.get("containerStatuses") or ()),
+    ]
+    for container in containers:
+        if container.get("ready"):
+            continue
+        now, before = container.get("state") or {}, container.get("lastState") or {}
+        # How it ended says more than that it waits to be started again.
+        for told in (now.get("terminated"), before.get("terminated"), now.get("waiting")):
+            if told:
+                said = told.get("message") or f"exit code {told.get('exitCode', '-')}"
+                return f"{told.get('reason', 'Waiting')}: {' '.join(str(said).split())}"
+    return str(status.get("message") or status.get("reason") or "")
