@@ -5,15 +5,16 @@ of its own for each test, in which a script says what the commands of pods print
 they end:
 
     def test_the_dump_is_kept_under_the_name_of_its_database(blueprint_stage):
-        blueprint_stage.given("manifests/")
-        blueprint_stage.script("pg_dump", outputs={"path": "shop/dump.gz"})
+        blueprint_stage.given("objects.yaml")
+        dumped = {"path": "shop/1.dump", "database": "app"}
+        blueprint_stage.script("pg_dump", outputs=dumped)
 
         ran = blueprint_stage.run("blueprint.yaml", "backup", object="StatefulSet/shop/db")
 
         assert ran.is_complete, ran.error
-        assert ran.outputs["dump"] == {"path": "shop/dump.gz"}
-        assert ran.artifacts["dump"]["keyValue"]["path"] == "shop/dump.gz"
-        assert "--clean" in ran.command("pg_dump").text
+        assert ran.outputs["dump"] == dumped
+        assert ran.artifacts["dump"]["keyValue"]["path"] == "shop/1.dump"
+        assert "--format=custom" in ran.command("pg_dump").text
         assert ran.pods == ()  # nothing is left behind
 
 A command that no script knows fails with the exit code 127 and says so: nothing passes

@@ -92,6 +92,16 @@ class Stage:
             self.cluster.load([dict(each)] if isinstance(each, Mapping) else self._read(each))
         return self
 
+    def given_text(self, text: str) -> Self:
+        """Put the objects of a text of YAML or JSON into the cluster."""
+        self.cluster.load([each.value for each in parse_documents(text)])
+        return self
+
+    def stand(self) -> Self:
+        """Have every workload stand as it was asked for; a run does so by itself."""
+        self._standing()
+        return self
+
     def script(
         self,
         pattern: str,

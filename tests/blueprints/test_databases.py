@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from kanister_py.testing import Stage
-from tests.blueprints.servers import Server
+from tests.blueprints.servers import PASSWORD, Server, free_port, program
 
 ROWS = 2000
 
@@ -44,7 +45,11 @@ def test_postgresql_has_every_row_again_after_a_restore(
     stage = blueprint_stage.use_processes().given(blueprints / "postgresql/objects.yaml")
     options = {"host": "127.0.0.1", "port": str(postgresql.port), "database": "app"}
     blueprint = blueprints / "postgresql/blueprint.yaml"
-    action = {"object": "StatefulSet/shop/db", "profile": "shop/backups", "options": options}
+    action: dict[str, Any] = {
+        "object": "StatefulSet/shop/db",
+        "profile": "shop/backups",
+        "options": options,
+    }
     backup = stage.run(blueprint, "backup", **action)
     assert backup.is_complete, backup.error
 
@@ -59,7 +64,7 @@ def test_postgresql_has_every_row_again_after_a_restore(
     new = "INSERT INTO customers (name) VALUES ('next') RETURNING id"
     assert postgresql.ask(new).strip() == str(ROWS + 1)
 
-    delete = {"object": "Namespace/shop", "profile": "shop/backups"}
+    delete: dict[str, Any] = {"object": "Namespace/shop", "profile": "shop/backups"}
     deleted = stage.run(blueprint, "delete", artifacts=backup.artifacts, **delete)
     assert deleted.is_complete, deleted.error
     again = stage.run(blueprint, "restore", artifacts=backup.artifacts, **action)
@@ -111,10 +116,89 @@ def test_mariadb_has_every_row_again_after_a_restore(
     stage = blueprint_stage.use_processes().given(blueprints / "mariadb/objects.yaml")
     options = {"host": "127.0.0.1", "port": str(mariadb.port), "database": "app"}
     blueprint = blueprints / "mariadb/blueprint.yaml"
-    action = {"object": "StatefulSet/shop/db", "profile": "shop/backups", "options": options}
+    action: dict[str, Any] = {
+        "object": "StatefulSet/shop/db",
+        "profile": "shop/backups",
+        "options": options,
+    }
     backup = stage.run(blueprint, "backup", **action)
     assert backup.is_complete, backup.error
     mariadb.ask("DROP TABLE orders; DELETE FROM customers WHERE id % 2 = 0;")
     restore = stage.run(blueprint, "restore", artifacts=backup.artifacts, **action)
     assert restore.is_complete, restore.error
     assert mariadb.ask(everything) == before
+
+
+# Every key with what it holds, whatever its type, and whether it has an end.
+EVERYTHING = """
+local found = redis.call('KEYS', '*')
+table.sort(found)
+local told = {}
+for _, key in ipairs(found) do
+  local kind = redis.call('TYPE', key).ok
+  local value
+  if kind == 'string' then value = redis.call('GET', key)
+  elseif kind == 'list' then value = redis.call('LRANGE', key, 0, -1)
+  elseif kind == 'zset' then value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  elseif kind == 'stream' then value = redis.call('XRANGE', key, '-', '+')
+  elseif kind == 'set' then value = redis.call('SORT', key, 'ALPHA')
+  else
+    value = {}
+    local fields = redis.call('HKEYS', key)
+    table.sort(fields)
+    for _, each in ipairs(fields) do
+      table.insert(value, each)
+      table.insert(value, redis.call('HGET', key, each))
+    end
+  end
+  table.insert(told, {key, kind, redis.call('PEXPIRETIME', key), value})
+end
+return told
+"""
+FILL = f"""
+for n = 1, {ROWS} do
+  redis.call('SET', 'text:' .. n, 'Zo\\xc3\\xab \\r\\n\\0' .. n)
+  redis.call('HSET', 'hash:' .. n % 50, 'field' .. n, n * 1.5)
+  redis.call('RPUSH', 'list', n)
+  redis.call('SADD', 'set', n % 700, 'text' .. n % 300)
+  redis.call('ZADD', 'ranks', n / 7, 'who' .. n)
+  redis.call('XADD', 'stream', n .. '-1', 'n', n)
+end
+redis.call('SET', 'ends', 'some day', 'PXAT', '4102444800123')
+"""
+
+
+def test_redis_has_every_key_again_after_a_restore(
+    blueprint_stage: Stage, blueprints: Path
+) -> None:
+    program("redis-server", "redis-server")
+    client = program("redis-cli", "redis-tools")
+    port = free_port()
+    manifests = (blueprints / "redis/objects.yaml").read_text().replace("6379", str(port))
+    stage = blueprint_stage.use_processes().given_text(manifests)
+    stage.stand()
+    words = [client, "-h", "127.0.0.1", "-p", str(port), "--no-raw", "EVAL"]
+    env = {"REDISCLI_AUTH": PASSWORD}
+
+    def evaluate(script: str) -> str:
+        return Server(port, [*words, script, "0"], env).ask("")
+
+    evaluate(FILL)
+    before = evaluate(EVERYTHING)
+    assert before.count("text:") == ROWS
+
+    blueprint = blueprints / "redis/blueprint.yaml"
+    action: dict[str, Any] = {"object": "StatefulSet/shop/cache", "profile": "shop/backups"}
+    backup = stage.run(blueprint, "backup", options={"port": str(port)}, **action)
+    assert backup.is_complete, backup.error
+    evaluate("redis.call('FLUSHALL'); redis.call('SET', 'wrong', 'one')")
+    assert evaluate(EVERYTHING) != before
+    restore = stage.run(blueprint, "restore", artifacts=backup.artifacts, **action)
+    assert restore.is_complete, restore.error
+    assert evaluate(EVERYTHING) == before
+
+    # A dump that is gone changes nothing, and the server is back all the same.
+    gone = {"dump": {"keyValue": {"path": "redis/gone.rdb"}}}
+    failed = stage.run(blueprint, "restore", artifacts=gone, **action)
+    assert (failed.state, failed.reason) == ("failed", "CommandFailed")
+    assert evaluate(EVERYTHING) == before

@@ -1,0 +1,82 @@
+"""The files of a volume come back as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kanister_py.testing import Stage
+
+BLUEPRINT = "pvc-files/blueprint.yaml"
+ACTION: dict[str, Any] = {"object": "PersistentVolumeClaim/shop/pictures"}
+# A volume is reached through a pod, as everybody reaches it.
+IN_VOLUME: dict[str, Any] = {
+    "apiVersion": "cr.kanister.io/v1alpha1",
+    "kind": "Blueprint",
+    "metadata": {"name": "in-volume"},
+    "actions": {
+        "do": {
+            "phases": [
+                {
+                    "func": "PrepareData",
+                    "name": "do",
+                    "args": {
+                        "namespace": "shop",
+                        "image": "busybox",
+                        "volumes": {"pictures": "/data"},
+                        "failOnError": True,
+                        "command": ["sh", "-e", "-c", "cd /data; {{ .Options.script }}"],
+                    },
+                }
+            ]
+        }
+    },
+}
+FILL = """
+    mkdir -p 'a b/ä' empty; printf 'one\\ntwo' > 'a b/ä/text'; : > .hidden
+    head -c 300000 /dev/urandom > large; touch -d 2020-02-29 large; chmod 600 large
+    ln -s 'a b/ä/text' link; chmod 750 'a b'
+"""
+LOOK = """
+    find . -printf '%p %y %m %l %Ts\\n' | sort; find . -type f | sort | xargs -d '\\n' cksum
+"""
+COUNT = 8 + 3
+"""So many lines tell of everything, and then of the files alone."""
+
+
+def in_volume(stage: Stage, script: str) -> tuple[str, ...]:
+    ran = stage.run(IN_VOLUME, "do", options={"script": script}, **ACTION)
+    assert ran.is_complete, ran.error
+    return ran.log
+
+
+def test_files_are_all_there_again_after_a_restore(
+    blueprint_stage: Stage, blueprints: Path
+) -> None:
+    stage = blueprint_stage.use_processes().given(blueprints / "pvc-files/objects.yaml")
+    in_volume(stage, FILL)
+    before = in_volume(stage, LOOK)
+    assert len(before) == COUNT
+    backup = stage.run(blueprints / BLUEPRINT, "backup", profile="shop/backups", **ACTION)
+    assert backup.is_complete, backup.error
+    assert backup.artifacts["files"]["keyValue"]["count"] == "3"
+
+    in_volume(stage, "echo wrong > link; rm -rf large 'a b'; echo new > later")
+    assert in_volume(stage, LOOK) != before
+    artifacts = backup.artifacts
+    restore = stage.run(
+        blueprints / BLUEPRINT, "restore", profile="shop/backups", artifacts=artifacts, **ACTION
+    )
+    assert restore.is_complete, restore.error
+    assert in_volume(stage, LOOK) == before
+
+
+def test_an_archive_that_is_gone_removes_no_file(blueprint_stage: Stage, blueprints: Path) -> None:
+    stage = blueprint_stage.use_processes().given(blueprints / "pvc-files/objects.yaml")
+    in_volume(stage, "echo precious > file")
+    gone = {"files": {"keyValue": {"path": "files/gone.tar.gz"}}}
+    restore = stage.run(
+        blueprints / BLUEPRINT, "restore", profile="shop/backups", artifacts=gone, **ACTION
+    )
+    assert (restore.state, restore.reason) == ("failed", "CommandFailed")
+    assert in_volume(stage, "cat file") == ("do/do | precious",)

@@ -1,0 +1,125 @@
+"""Every blueprint takes its course, action by action, as it is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.testing import Stage, check_golden
+from kanister_py.testing.stage import Ran
+
+REPOSITORY = Path(__file__).parents[2]
+PROFILE = {"profile": "shop/backups"}
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is run of a blueprint, action by action, and what its pods do."""
+
+    actions: Mapping[str, Mapping[str, Any]]
+    script: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What the commands give that these words are found in."""
+    prepare: Callable[[Stage], None] = lambda _: None
+
+
+def with_snapshots(stage: Stage) -> None:
+    """Take the part of a CSI driver: every snapshot is ready at once."""
+    stage.controlled(
+        "snapshot.storage.k8s.io/v1",
+        "VolumeSnapshot",
+        {
+            "readyToUse": True,
+            "creationTime": "2026-01-02T03:04:05Z",
+            "restoreSize": "5Gi",
+            "boundVolumeSnapshotContentName": "snapcontent-1",
+        },
+    )
+
+
+DATABASE = {
+    "backup": {"object": "StatefulSet/shop/db", "options": {"database": "app"}, **PROFILE},
+    "restore": {"object": "StatefulSet/shop/db", **PROFILE},
+    "delete": {"object": "Namespace/shop", **PROFILE},
+}
+COURSES = {
+    "clone-config": Course(
+        {
+            "clone": {
+                "object": "Namespace/shop",
+                "options": {"to": "shop-test"},
+                "config_maps": {"settings": "shop/settings"},
+            }
+        }
+    ),
+    "csi-snapshot": Course(
+        {
+            "backup": {"object": "Deployment/shop/gallery"},
+            "restore": {"object": "Deployment/shop/gallery"},
+            "delete": {"object": "Namespace/shop"},
+        },
+        prepare=with_snapshots,
+    ),
+    "hello": Course(
+        {"hello": {"object": "Namespace/default", "options": {"name": "you"}}},
+        {"kando output greeting": {"greeting": "Hello, you!"}, "It was said": {}},
+    ),
+    "mariadb": Course(
+        DATABASE, {"mysqldump": {"path": "mariadb/1", "database": "app"}, "kando location": {}}
+    ),
+    "postgresql": Course(
+        DATABASE, {"pg_dump ": {"path": "postgresql/1", "database": "app"}, "kando location": {}}
+    ),
+    "pvc-files": Course(
+        {
+            "backup": {"object": "PersistentVolumeClaim/shop/pictures", **PROFILE},
+            "restore": {"object": "PersistentVolumeClaim/shop/pictures", **PROFILE},
+            "delete": {"object": "Namespace/shop", **PROFILE},
+        },
+        {"tar --create": {"path": "files/1", "count": "3"}, "kando location": {}},
+    ),
+    "redis": Course(
+        {
+            "backup": {"object": "StatefulSet/shop/cache", **PROFILE},
+            "restore": {"object": "StatefulSet/shop/cache", **PROFILE},
+            "delete": {"object": "Namespace/shop", **PROFILE},
+        },
+        {
+            "mkfifo": {},
+            "redis-cli": {},
+            "kando location push": {"path": "redis/1"},
+            "kando location": {},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(COURSES))
+def test_a_blueprint_takes_its_recorded_course(blueprint_stage: Stage, name: str) -> None:
+    course, folder = COURSES[name], REPOSITORY / "blueprints" / name
+    blueprint_stage.given(folder / "objects.yaml")
+    for words, outputs in course.script.items():
+        blueprint_stage.script(words, outputs=outputs)
+    course.prepare(blueprint_stage)
+    found: dict[str, Any] = {}
+    artifacts: Mapping[str, Any] = {}
+    for action, more in course.actions.items():
+        ran: Ran = blueprint_stage.run(
+            folder / "blueprint.yaml", action, artifacts=artifacts, **more
+        )
+        assert ran.is_complete, ran.error
+        assert ran.pods == ()
+        artifacts = ran.artifacts or artifacts
+        found[action] = ran.as_golden()
+    check_golden(found, REPOSITORY / "tests/golden" / name / "want.yaml")
+
+
+def test_every_blueprint_is_whole_and_has_a_recorded_course() -> None:
+    folders = sorted(each for each in (REPOSITORY / "blueprints").iterdir() if each.is_dir())
+    assert [each.name for each in folders] == sorted(COURSES)
+    for folder in folders:
+        names = sorted(each.name for each in folder.iterdir())
+        assert names == ["README.md", "blueprint.yaml", "objects.yaml"], folder
