@@ -1045,3 +1045,15 @@ class WorkloadNotReady(WaitTimedOut):
         super().__init__(f"the pods of {workload}", timeout_seconds)
         self.args = (f"{self}: {why}",)
         self.why = why
+
+
+class ConditionNotMet(WaitTimedOut):
+    """Objects were not as a blueprint waited for them to be; `why` says what kept the last look."""
+
+    def __init__(self, why: str, timeout_seconds: float) -> None:
+        super().__init__("the condition to be met", timeout_seconds)
+        first = f"{why}: " if why else ""
+        self.args = (
+            f"{first}Failed to wait for the condition to be met within {timeout_seconds:g} s",
+        )
+        self.why = why

@@ -31,4 +31,11 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
         "v0.0.0": "kanister_py.functions.blueprint.scale_workload.v0_0_0:ScaleWorkload",
         "v0.1.0": "kanister_py.functions.blueprint.scale_workload.v0_1_0:ScaleWorkloadV010",
     },
+    "Wait": {
+        "v0.0.0": "kanister_py.functions.blueprint.wait.v0_0_0:Wait",
+    },
+    "WaitV2": {
+        "v0.0.0": "kanister_py.functions.blueprint.wait_v2.v0_0_0:WaitV2",
+        "v0.1.0": "kanister_py.functions.blueprint.wait_v2.v0_1_0:WaitV2V010",
+    },
 }

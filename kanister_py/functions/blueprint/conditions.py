@@ -1,0 +1,206 @@
+"""Are objects of the cluster as a blueprint waits for them to be?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeAlias
+
+from pydantic import Field
+
+from kanister_py.core.errors import (
+    ApiError,
+    ArgProblem,
+    ConditionNotMet,
+    InvalidArgs,
+    InvalidDuration,
+    InvalidJSONPath,
+    RenderFailed,
+    TemplateError,
+    WaitTimedOut,
+)
+from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.templates.go import FunctionTable, GoError, go_function
+from kanister_py.core.templates.go.values import Kind, Value, from_bytes, kind_of
+from kanister_py.core.templates.params import Params
+from kanister_py.core.templates.render import Path
+from kanister_py.functions.blueprint.references import ObjectReference, check_scope
+from kanister_py.ports.cluster import KubeObject
+from kanister_py.ports.function import Args, PhaseContext
+
+
+class Condition(Args):
+    """What one object shall be like."""
+
+    condition: str = Field(
+        default="", description="A template that says `true` when the object is as it shall be."
+    )
+    object_reference: ObjectReference = Field(
+        default_factory=ObjectReference, description="The object that is looked at."
+    )
+
+
+class Conditions(Args):
+    """What is waited for."""
+
+    any_of: list[Condition] = Field(
+        default_factory=list, description="Conditions of which one is enough."
+    )
+    all_of: list[Condition] = Field(
+        default_factory=list, description="Conditions that must hold all at once."
+    )
+
+
+class WaitArgs(Args):
+    """What Wait and WaitV2 take."""
+
+    timeout: str = Field(description="How long to wait, such as `5m` or `240s`.")
+    conditions: Conditions = Field(
+        description="What is waited for: `anyOf` and `allOf`, lists of a `condition` and an "
+        "`objectReference` each. One of the first is enough; else all of the others must "
+        "hold. Without any condition the wait never succeeds."
+    )
+
+
+Check: TypeAlias = Callable[[Condition, Path], bool]
+"""Says whether a condition holds; the path is where it stands in the args."""
+
+UNMET: Final = (ApiError, InvalidJSONPath, RenderFailed, TemplateError)
+"""What keeps a condition from being judged for now: the object may be another one soon."""
+
+
+def paths_of(conditions: Conditions) -> Iterable[tuple[Condition, Path]]:
+    """Give every condition with its place in the args."""
+    for key, several in (("anyOf", conditions.any_of), ("allOf", conditions.all_of)):
+        for index, each in enumerate(several):
+            yield each, ("conditions", key, index)
+
+
+def seconds_of(function: str, timeout: str) -> float:
+    """Read how long to wait."""
+    try:
+        return parse_seconds(timeout)
+    except InvalidDuration as error:
+        told = f"Failed to parse timeout: {error.message}"
+        problem = ArgProblem("timeout", told, "type", "a duration", timeout)
+        raise InvalidArgs(function, [problem]) from error
+
+
+def fetch_of(ctx: PhaseContext, reference: ObjectReference) -> KubeObject:
+    """Read the object that a condition is about."""
+    check_scope(ctx.cluster, reference.gvr, reference.namespace)
+    return ctx.cluster.get(reference.gvr, reference.name, namespace=reference.namespace)
+
+
+def rendered(
+    ctx: PhaseContext, params: Params, reference: ObjectReference, path: Path
+) -> ObjectReference:
+    """Give a reference without its templates."""
+    values = reference.model_dump(by_alias=True)
+    return ObjectReference.model_validate(ctx.renderer.value(values, params, path))
+
+
+def wait_for(
+    ctx: PhaseContext,
+    conditions: Conditions,
+    seconds: float,
+    check: Check,
+    *,
+    goes_on_after_failure: bool = False,
+) -> None:
+    """Wait until conditions hold, and say in the error what kept the last look from it.
+
+    A condition that cannot be judged ends a look, unless it `goes_on_after_failure`.
+    """
+    look = _Look(conditions, check, goes_on_after_failure)
+    try:
+        ctx.wait(look, timeout_seconds=seconds, what="the condition to be met")
+    except WaitTimedOut as error:
+        raise ConditionNotMet(look.why, error.timeout_seconds) from error
+
+
+class _Look:
+    def __init__(self, conditions: Conditions, check: Check, goes_on: bool) -> None:
+        self._any = [each for each in paths_of(conditions) if each[1][1] == "anyOf"]
+        self._all = [each for each in paths_of(conditions) if each[1][1] == "allOf"]
+        self._check = check
+        self._goes_on = goes_on
+        self.why = ""
+
+    def __call__(self) -> bool:
+        self.why = ""
+        return self._holds_any() or self._hold_all()
+
+    def _holds_any(self) -> bool:
+        for condition, path in self._any:
+            if self._holds(condition, path):
+                return True
+            if self.why and not self._goes_on:
+                return False
+        return False
+
+    def _hold_all(self) -> bool:
+        if self.why and not self._goes_on:
+            return False
+        return bool(self._all) and all(self._holds(each, path) for each, path in self._all)
+
+    def _holds(self, condition: Condition, path: Path) -> bool:
+        try:
+            return self._check(condition, path)
+        except UNMET as error:
+            self.why = self.why or error.message
+            return False
+
+
+# What kubectl's templates may call besides Go's builtins
+
+
+@go_function("func(interface{}, ...interface{}) bool")
+def _exists(item: Value, *indices: Value) -> bool:
+    for index in indices:
+        found = _inside(item, index)
+        if found is None:
+            return False
+        item = found
+    return item is not None
+
+
+def _inside(item: Value, index: Value) -> Any:
+    """What stands at an index or a key; None if nothing does."""
+    if isinstance(item, dict):
+        return item.get(index) if isinstance(index, str) else None
+    if isinstance(item, str | list):
+        is_index = kind_of(index) in _WHOLE and 0 <= int(index) < len(item)
+        return item[int(index)] if is_index else None
+    return None
+
+
+_WHOLE: Final = frozenset(
+    {
+        Kind.INT, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64,
+        Kind.UINT, Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64,
+    }
+)  # fmt: skip
+
+
+@go_function("func(string) (string, error)")
+def _base64decode(text: str) -> str:
+    # Some five hundred functions stand beside this one: most waits do without them.
+    from kanister_py.core.templates.go.sprig.encoding import decode_base64
+
+    try:
+        return from_bytes(decode_base64(text))
+    except GoError as error:
+        raise GoError(f"base64 decode failed: {error}") from error
+
+
+KUBECTL: Final = {"exists": _exists, "base64decode": _base64decode}
+KUBECTL_FUNCTIONS: Final = FunctionTable(KUBECTL)
+
+
+def as_kubectl_sees(value: Any) -> Any:
+    """Give an object as kubectl's templates see it: every number is a float64."""
+    if isinstance(value, dict):
+        return {key: as_kubectl_sees(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [as_kubectl_sees(each) for each in value]
+    return float(value) if type(value) is int else value

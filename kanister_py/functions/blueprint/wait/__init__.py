@@ -1,0 +1,1 @@
+"""Waits until objects of the cluster are as a blueprint wants them."""

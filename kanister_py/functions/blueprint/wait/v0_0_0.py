@@ -1,0 +1,75 @@
+"""What does Wait v0.0.0 do?"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Final
+
+from kanister_py.core.objects.jsonpath import parse_jsonpath
+from kanister_py.core.templates.engines import Engine, blueprint_functions
+from kanister_py.core.templates.go import compile_template
+from kanister_py.core.templates.params import Params
+from kanister_py.core.templates.render import Path
+from kanister_py.functions.blueprint.conditions import (
+    Condition,
+    WaitArgs,
+    fetch_of,
+    rendered,
+    seconds_of,
+    wait_for,
+)
+from kanister_py.ports.cluster import KubeObject
+from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+
+_JSONPATH: Final = re.compile(r"\{\s*\$([^}]*)\}")
+
+
+class Wait(Func):
+    """Waits until objects of the cluster are as conditions say. WaitV2 does it with less ado.
+
+    A condition is a template. First every `{ $.path }` in it is replaced by what that
+    JSONPath finds in the object; then the text is carried out as a Go template, with
+    sprig's functions and without any data, and holds if it says `true`. So a value is put
+    into quotes by the author: `{{ if eq "{ $.status.phase }" "Bound" }}true{{ end }}`,
+    and variables cannot be used. An object that is not there, a path that leads nowhere
+    and a template that fails all count as not yet: they end that look, and stand in the
+    error if the time runs out. Args are rendered once at the start as well, so that a
+    mistake in them fails the phase at once. Objects are watched, not asked for again and
+    again. A phase that is taken up again after a restart waits from anew.
+    """
+
+    name = "Wait"
+    version: ClassVar = "v0.0.0"
+    Args = WaitArgs
+    Outputs = Outputs
+    on_restart = OnRestart.REPEAT
+    renders_own_args = True
+
+    def exec(self, ctx: PhaseContext, params: Params, args: WaitArgs) -> None:
+        seconds = seconds_of(self.name, self._rendered_timeout(ctx, params, args))
+
+        def check(condition: Condition, path: Path) -> bool:
+            reference = rendered(
+                ctx, params, condition.object_reference, (*path, "objectReference")
+            )
+            found = fetch_of(ctx, reference)
+            return self._says_true(ctx, condition.condition, found)
+
+        wait_for(ctx, args.conditions, seconds, check)
+
+    def _rendered_timeout(self, ctx: PhaseContext, params: Params, args: WaitArgs) -> str:
+        """Render all there is, though the conditions mean something only over an object."""
+        values: dict[str, Any] = args.model_dump(by_alias=True)
+        if ctx.renderer.engine is not Engine.GO:
+            # A condition is always a Go template; the blueprint's other ones are not.
+            values = {"timeout": values["timeout"]}
+        return str(ctx.renderer.value(values, params)["timeout"])
+
+    def _says_true(self, ctx: PhaseContext, condition: str, found: KubeObject) -> bool:
+        def value(match: re.Match[str]) -> str:
+            return parse_jsonpath(f"{{{match[1].strip()}}}").render(found)
+
+        text = _JSONPATH.sub(value, condition)
+        template = compile_template(text, blueprint_functions(), missing_key="zero")
+        said = template.execute(None, ctx.renderer.effects, ctx.renderer.limits)
+        return said.strip() == "true"

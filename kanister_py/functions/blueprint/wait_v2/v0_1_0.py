@@ -1,0 +1,60 @@
+"""What does WaitV2 v0.1.0 do otherwise?"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import ClassVar
+
+from kanister_py.core.templates.engines import blueprint_functions
+from kanister_py.core.templates.go import FunctionTable, compile_template
+from kanister_py.core.templates.params import Params
+from kanister_py.core.templates.render import Path
+from kanister_py.functions.blueprint.conditions import (
+    KUBECTL,
+    Condition,
+    WaitArgs,
+    fetch_of,
+    paths_of,
+    rendered,
+    seconds_of,
+    wait_for,
+)
+from kanister_py.functions.blueprint.wait_v2.v0_0_0 import WaitV2, says_true
+from kanister_py.ports.function import Func, PhaseContext
+
+
+class WaitV2V010(Func, parent=WaitV2):
+    """Waits until objects of the cluster are as templates over them say.
+
+    As v0.0.0, and: `timeout` may have the blueprint's templates; a condition may call
+    sprig's functions; a condition that cannot be parsed and a reference that cannot be
+    rendered fail the phase at once; a condition of `anyOf` that cannot be judged yet keeps
+    none of the others from being looked at.
+    """
+
+    version: ClassVar = "v0.1.0"
+
+    def exec(self, ctx: PhaseContext, params: Params, args: WaitArgs) -> None:
+        timeout = ctx.renderer.text(args.timeout, params, ("timeout",))
+        references = {}
+        for condition, path in paths_of(args.conditions):
+            compile_template(condition.condition, _functions(), name="output")
+            at = (*path, "objectReference")
+            references[path] = rendered(ctx, params, condition.object_reference, at)
+
+        def check(condition: Condition, path: Path) -> bool:
+            found = fetch_of(ctx, references[path])
+            return says_true(ctx, condition.condition, found, _functions())
+
+        wait_for(
+            ctx,
+            args.conditions,
+            seconds_of(self.name, timeout),
+            check,
+            goes_on_after_failure=True,
+        )
+
+
+@cache
+def _functions() -> FunctionTable:
+    return blueprint_functions().extended(KUBECTL)

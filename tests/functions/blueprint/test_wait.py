@@ -1,0 +1,272 @@
+"""Phases that wait for objects to become what a blueprint wants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kanister_py.core.errors import (
+    ConditionNotMet,
+    InvalidArgs,
+    KanisterError,
+    PodsNotRun,
+    RenderFailed,
+    RunCancelled,
+    TemplateParseError,
+)
+from kanister_py.core.objects.resources import CONFIG_MAPS
+from kanister_py.core.templates.engines import Engine
+from kanister_py.core.templates.facts import ActionFacts
+from kanister_py.functions.blueprint.wait.v0_0_0 import Wait
+from kanister_py.functions.blueprint.wait_v2.v0_0_0 import WaitV2
+from kanister_py.functions.blueprint.wait_v2.v0_1_0 import WaitV2V010
+from kanister_py.ports.function import Func
+from tests.functions.blueprint.api_calls import TIME, Api
+
+ALL: list[Any] = [Wait, WaitV2, WaitV2V010]
+V2 = pytest.mark.parametrize("wait", [WaitV2, WaitV2V010])
+# The same question in the two languages: is `data.<key>` of the object `<value>`?
+JSONPATHS = '{{ if eq "{ $.data.%s }" "%s" }}true{{ end }}'
+OVER_THE_OBJECT = '{{ if eq .data.%s "%s" }} true {{ end }}'
+
+
+def condition(text: str, name: str = "src", **rest: str) -> dict[str, Any]:
+    where = {"apiVersion": "v1", "resource": "configmaps", "name": name, "namespace": "default"}
+    return {"condition": text, "objectReference": {**where, **rest}}
+
+
+def has(wait: type[Func], key: str, value: str, name: str = "src") -> dict[str, Any]:
+    form = JSONPATHS if wait is Wait else OVER_THE_OBJECT
+    return condition(form % (key, value), name)
+
+
+def args(timeout: str = "1m", **conditions: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"timeout": timeout, "conditions": conditions}
+
+
+def write(api: Api, name: str = "src", **data: str) -> None:
+    api.add("v1", "ConfigMap", name, data=data)
+
+
+def failure_after(api: Api, seconds: float, wait: type[Func], given: dict[str, Any]) -> Any:
+    with api.waiting(wait, given) as called:
+        api.clock.advance(seconds)
+        with pytest.raises(KanisterError) as caught:
+            called.result()
+    return caught.value
+
+
+@pytest.mark.parametrize("wait", ALL)
+@pytest.mark.parametrize("which", ["anyOf", "allOf"])
+def test_what_holds_already_is_not_waited_for(wait: type[Func], which: str) -> None:
+    api = Api()
+    write(api, host="db.local")
+    given = {which: [has(wait, "host", "db.local")]}
+    assert api.call(wait, {"timeout": "1m", "conditions": given}) is None
+
+
+@pytest.mark.parametrize("wait", ALL)
+def test_a_change_ends_the_wait_without_any_time_passing(wait: type[Func]) -> None:
+    api = Api()
+    write(api, state="starting")
+    with api.waiting(wait, args(anyOf=[has(wait, "state", "up")])) as called:
+        write(api, state="up")
+        assert called.result() is None
+
+
+@pytest.mark.parametrize("wait", ALL)
+def test_an_object_that_is_not_there_may_still_come(wait: type[Func]) -> None:
+    api = Api()
+    with api.waiting(wait, args(allOf=[has(wait, "state", "up")])) as called:
+        write(api, state="up")
+        assert called.result() is None
+
+
+@pytest.mark.parametrize("wait", ALL)
+def test_one_of_any_is_enough_and_all_of_all_are_needed(wait: type[Func]) -> None:
+    api = Api()
+    write(api, a="1", b="2")
+    yes, no = has(wait, "a", "1"), has(wait, "b", "1")
+    api.call(wait, args(anyOf=[no, yes]))
+    api.call(wait, args(anyOf=[no], allOf=[yes, yes]))
+    assert isinstance(failure_after(api, 60, wait, args(allOf=[yes, no])), ConditionNotMet)
+    assert isinstance(failure_after(api, 60, wait, args(anyOf=[no])), ConditionNotMet)
+
+
+@pytest.mark.parametrize("wait", ALL)
+def test_without_conditions_no_wait_succeeds(wait: type[Func]) -> None:
+    error = failure_after(Api(), 60, wait, args())
+    assert error.message == "Failed to wait for the condition to be met within 60 s"
+    assert error.reason == "WaitTimedOut"
+
+
+@pytest.mark.parametrize("wait", ALL)
+def test_the_error_says_what_kept_the_last_look(wait: type[Func]) -> None:
+    error = failure_after(Api(), 60, wait, args(anyOf=[has(wait, "state", "up", "nobody")]))
+    assert error.message == (
+        'configmaps "nobody" not found: Failed to wait for the condition to be met within 60 s'
+    )
+
+
+@pytest.mark.parametrize("wait", ALL)
+def test_a_wait_can_be_cancelled(wait: type[Func]) -> None:
+    with Api().waiting(wait, args(anyOf=[has(wait, "state", "up")])) as called:
+        called.cancel()
+        with pytest.raises(RunCancelled):
+            called.result()
+
+
+@pytest.mark.parametrize("wait", ALL)
+def test_references_have_the_templates_of_the_blueprint(wait: type[Func]) -> None:
+    api = Api()
+    write(api, "chosen", state="up")
+    given = args(anyOf=[has(wait, "state", "up", "{{ .Options.name }}")])
+    facts = ActionFacts(time=TIME, options={"name": "chosen"})
+    assert api.call(wait, given, facts=facts) is None
+
+
+@pytest.mark.parametrize("wait", ALL)
+def test_an_object_of_the_whole_cluster_is_looked_at_without_a_namespace(wait: type[Func]) -> None:
+    api = Api()
+    text = "true" if wait is Wait else "{{ if .metadata.name }}true{{ end }}"
+    where = {"resource": "namespaces", "namespace": ""}
+    assert api.call(wait, args(anyOf=[condition(text, "default", **where)])) is None
+    where["namespace"] = "default"
+    error = failure_after(api, 60, wait, args(anyOf=[condition(text, "default", **where)]))
+    assert error.why == "the server could not find the requested resource"
+
+
+@pytest.mark.parametrize("wait", ALL)
+def test_where_pods_are_only_written_down_nobody_waits_for_one(wait: type[Func]) -> None:
+    with pytest.raises(PodsNotRun):
+        Api().call(wait, args(anyOf=[condition("true", resource="pods")]))
+
+
+@pytest.mark.parametrize("wait", ALL)
+def test_a_timeout_that_is_none_is_refused_at_once(wait: type[Func]) -> None:
+    with pytest.raises(InvalidArgs, match='Failed to parse timeout: time: invalid duration "soon"'):
+        Api().call(wait, args("soon"))
+
+
+# Wait alone
+
+
+def test_a_jsonpath_that_leads_nowhere_is_not_yet() -> None:
+    api = Api()
+    write(api, state="up")
+    error = failure_after(api, 60, Wait, args(anyOf=[has(Wait, "other", "x")]))
+    assert error.why == "other is not found"
+    with api.waiting(Wait, args(anyOf=[has(Wait, "other", "x")])) as called:
+        write(api, other="x")
+        assert called.result() is None
+
+
+def test_conditions_of_wait_call_sprig_and_see_whole_lists() -> None:
+    api = Api()
+    write(api, hosts="a,b", size="3")
+    text = '{{ and (eq (len (splitList "," "{$.data.hosts}")) 2) (gt (int "{ $.data.size }") 2) }}'
+    assert api.call(Wait, args(anyOf=[condition(text)])) is None
+
+
+def test_an_error_of_one_condition_hides_the_others_in_the_first_versions() -> None:
+    for wait in ALL:
+        api = Api()
+        write(api, state="up")
+        given = args(anyOf=[has(wait, "state", "up", "nobody"), has(wait, "state", "up")])
+        if wait is WaitV2V010:
+            assert api.call(wait, given) is None
+        else:
+            error = failure_after(api, 60, wait, given)
+            assert error.why == 'configmaps "nobody" not found'
+
+
+def test_args_of_wait_are_rendered_once_beforehand() -> None:
+    write(api := Api(), state="up")
+    given = args("{{ .Options.patience }}", anyOf=[has(Wait, "state", "up")])
+    facts = ActionFacts(time=TIME, options={"patience": "5s"})
+    assert api.call(Wait, given, facts=facts) is None
+    with pytest.raises(RenderFailed):
+        api.call(Wait, args(anyOf=[condition("{{ .Nothing }}")]))
+
+
+def test_a_blueprint_in_jinja2_still_writes_conditions_in_go() -> None:
+    for wait in ALL:
+        api = Api(engine=Engine.JINJA2)
+        write(api, "chosen", state="up")
+        given = args(anyOf=[has(wait, "state", "up", "{{ Options['name'] }}")])
+        facts = ActionFacts(time=TIME, options={"name": "chosen"})
+        assert api.call(wait, given, facts=facts) is None
+
+
+# WaitV2 alone
+
+
+@V2
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{{ if exists . "data" "a" }}true{{ end }}', id="a key that is there"),
+        pytest.param('{{ if not (exists . "data" "b") }}true{{ end }}', id="one that is not"),
+        pytest.param('{{ if not (exists . "data" "a" 9) }}true{{ end }}', id="past the end"),
+        pytest.param('{{ if exists . "data" "a" 0 }}true{{ end }}', id="a character"),
+        pytest.param('{{ eq (base64decode .data.a) "yes" }}', id="base64"),
+        pytest.param("{{ eq .spec.size 3.0 }}", id="numbers are floats"),
+        pytest.param('{{ eq (print .data.c) "<nil>" }}', id="a missing key"),
+        pytest.param('{{ $d := $.data }}{{ eq $d.a "eWVz" }}', id="variables and the object"),
+    ],
+)
+def test_conditions_are_templates_as_kubectl_takes_them(wait: type[Func], text: str) -> None:
+    api = Api()
+    api.add("v1", "ConfigMap", "src", data={"a": "eWVz"}, spec={"size": 3})
+    assert api.call(wait, args("1s", anyOf=[condition(text)])) is None
+
+
+def test_a_template_that_cannot_be_parsed_fails_the_second_version_at_once() -> None:
+    write(api := Api(), state="up")
+    given = args(anyOf=[condition("{{ if }}")])
+    assert failure_after(api, 60, WaitV2, given).why == ""
+    with pytest.raises(TemplateParseError):
+        api.call(WaitV2V010, given)
+
+
+def test_a_reference_that_cannot_be_rendered_fails_the_second_version_at_once() -> None:
+    given = args(anyOf=[condition("true", "{{ .Nothing }}")])
+    assert "Nothing" in failure_after(Api(), 60, WaitV2, given).why
+    with pytest.raises(RenderFailed):
+        Api().call(WaitV2V010, given)
+
+
+def test_only_the_second_version_calls_sprig() -> None:
+    write(api := Api(), state="up")
+    given = args(anyOf=[condition('{{ if hasPrefix "u" .data.state }}true{{ end }}')])
+    assert isinstance(failure_after(api, 60, WaitV2, given), ConditionNotMet)
+    assert api.call(WaitV2V010, given) is None
+
+
+def test_only_the_second_version_renders_its_timeout() -> None:
+    write(api := Api(), state="up")
+    given = args("{{ .Options.patience }}", anyOf=[has(WaitV2, "state", "up")])
+    facts = ActionFacts(time=TIME, options={"patience": "5s"})
+    with pytest.raises(InvalidArgs, match="Failed to parse timeout"):
+        api.call(WaitV2, given, facts=facts)
+    assert api.call(WaitV2V010, given, facts=facts) is None
+
+
+def test_conditions_that_are_written_wrong_are_refused() -> None:
+    with pytest.raises(InvalidArgs, match="conditions"):
+        Api().call(WaitV2, {"timeout": "1s", "conditions": "always"})
+    with pytest.raises(InvalidArgs, match="Required arg missing: timeout"):
+        Api().call(Wait, {"conditions": {}})
+
+
+def test_a_condition_sees_a_change_of_its_object_only_once_it_is_complete() -> None:
+    api = Api()
+    write(api, state="starting")
+    both = [has(WaitV2, "state", "up"), has(WaitV2, "state", "up", "other")]
+    with api.waiting(WaitV2, args(allOf=both)) as called:
+        write(api, state="up")
+        assert api.cluster.get(CONFIG_MAPS, "src", namespace="default")["data"]["state"] == "up"
+        assert not called.ended
+        write(api, "other", state="up")
+        assert called.result() is None
