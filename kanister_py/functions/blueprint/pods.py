@@ -556,6 +556,8 @@ def _failure_of(status: Mapping[str, Any]) -> KanisterError:
     for each in _containers(status):
         ended = (each.get("state") or {}).get("terminated") or {}
         if code := ended.get("exitCode"):
-            told = f"{told}: container {each['name']} ended with exit code {code}"
+            name = each["name"]
+            who = "its command" if name == MAIN_CONTAINER else f"container {name}"
+            told = f"{told}: {who} ended with exit code {code}"
             return CommandFailed(f"{told}: {why}" if why else told, code)
     return PodFailed(f"{told}: {why}" if why else told)

@@ -55,7 +55,7 @@ def test_a_command_that_fails_says_its_exit_code(world: World, task: type[Func])
     assert error.exit_code == 3
     assert error.message == (
         "Failed while waiting for Pod to complete: Pod failed: "
-        "container container ended with exit code 3"
+        "its command ended with exit code 3"
     )
     assert world.log == ["out of tape"]
     assert world.pods() == []
