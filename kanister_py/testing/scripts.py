@@ -379,7 +379,7 @@ class RecordedPods:
         with self._lock:
             is_new = uid not in self._places
             self._places[uid] = pod
-            if is_new and not _is_of_a_workload(pod):
+            if is_new and not is_controlled(pod):
                 self.pods.append(pod)
                 self.commands.extend(commands_of(pod))
         self._runner.start(pod, sources, report)
@@ -424,5 +424,6 @@ def commands_of(pod: Mapping[str, Any]) -> Iterator[Command]:
         )
 
 
-def _is_of_a_workload(pod: Mapping[str, Any]) -> bool:
-    return any(each.get("controller") for each in pod["metadata"].get("ownerReferences") or ())
+def is_controlled(obj: Mapping[str, Any]) -> bool:
+    """Say whether an object belongs to another one that makes and removes it."""
+    return any(each.get("controller") for each in obj["metadata"].get("ownerReferences") or ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ from kanister_py.testing.scripts import (
     Reply,
     Script,
     ScriptedPods,
+    is_controlled,
 )
 from kanister_py.wiring import RunSettings, run_blueprint
 
@@ -48,6 +50,10 @@ _RUN_SECONDS: Final = 60.0
 _STANDING_SECONDS: Final = 60.0
 _RUN_LABEL: Final = "kanister-py.io/run"
 _FIRST: Final = ("attempt", 1)
+_TIME: Final = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"')
+_KEY: Final = re.compile(r"\b[0-9a-f]{20}\b")
+_TOLD_OF_METADATA: Final = ("namespace", "name", "labels", "annotations")
+_TOLD_OF_CONTAINERS: Final = ("name", "image", "command", "args", "env", "envFrom", "volumeMounts")
 
 Given: TypeAlias = Mapping[str, Any] | str | Path
 StatusOf: TypeAlias = Mapping[str, Any] | Callable[[KubeObject], Mapping[str, Any]]
@@ -174,6 +180,7 @@ class Stage:
         pods = self._standing()
         seen = _Seen()
         began_with = (len(pods.pods), len(pods.commands))
+        before = self._own_objects()
         spec: dict[str, Any] = {**more}
         if profile:
             spec["profile"] = _place(profile)
@@ -200,7 +207,17 @@ class Stage:
             run.cancel("RunTimedOut")
             run.wait()
         made, asked = pods.pods[began_with[0] :], pods.commands[began_with[1] :]
-        return Ran(self, run, tuple(made), tuple(asked), tuple(seen.journal), tuple(seen.log))
+        after = self._own_objects()
+        return Ran(
+            stage=self,
+            run=run,
+            made_pods=tuple(made),
+            commands=tuple(asked),
+            journal=tuple(seen.journal),
+            log=tuple(seen.log),
+            made=tuple(after[uid] for uid in after if uid not in before),
+            removed=tuple(_title(before[uid]) for uid in before if uid not in after),
+        )
 
     # What there is afterwards
 
@@ -222,6 +239,14 @@ class Stage:
         return [each for each in self.cluster.objects() if each["kind"] == kind]
 
     # Inside
+
+    def _own_objects(self) -> dict[str, KubeObject]:
+        """Give every object that nobody makes and removes by himself, by uid."""
+        return {
+            each["metadata"]["uid"]: each
+            for each in self.cluster.objects()
+            if each["kind"] not in {"Pod", "Node", "Event"} and not is_controlled(each)
+        }
 
     def _api_version_of(self, kind: str) -> str:
         from kanister_py.core.objects.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS
@@ -309,6 +334,10 @@ class Ran:
     """What happened, step by step."""
     log: tuple[str, ...]
     """What the phases logged, each line as `action/phase | line`."""
+    made: tuple[KubeObject, ...]
+    """Every object that is there since the run, but for pods and what workloads make."""
+    removed: tuple[str, ...]
+    """Every object that was there before it, as `Kind namespace/name`; likewise."""
 
     @property
     def is_complete(self) -> bool:
@@ -380,14 +409,14 @@ class Ran:
         """Give the course of the run, without what differs from one run to the next."""
         course = {
             "journal": [_told(each, self.run.progress) for each in self.journal],
-            "commands": [
-                {
-                    "exec" if each.is_exec else "pod": f"{each.pod} {each.container}",
-                    "image": each.image,
-                    "command": list(each.words),
-                }
+            "pods": [_pod_told(each) for each in self.made_pods],
+            "execs": [
+                {"pod": each.pod, "container": each.container, "command": list(each.words)}
                 for each in self.commands
+                if each.is_exec
             ],
+            "made": [_object_told(each) for each in self.made],
+            "removed": list(self.removed),
             "status": self.status,
         }
         text = json.dumps(course)
@@ -395,8 +424,9 @@ class Ran:
             key = (pod["metadata"].get("labels") or {}).get(_RUN_LABEL)
             if key:
                 text = text.replace(key, f"run-{number + 1}")
+        text = _TIME.sub('"TIME"', _KEY.sub("KEY", text))
         found: dict[str, Any] = json.loads(text)
-        return found
+        return {key: value for key, value in found.items() if value != []}
 
     def check_golden(self, file: str | Path) -> None:
         """Compare the course of the run with a file; see `check_golden`."""
@@ -432,6 +462,32 @@ def _told(outcome: Mapping[str, Any], status: Status) -> dict[str, Any]:
         if key not in {"what", "time", "place", "action", "facts"} and (key, value) != _FIRST
     }
     return {str(outcome["what"]): where, **rest}
+
+
+def _title(obj: KubeObject) -> str:
+    metadata = obj["metadata"]
+    return f"{obj['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
+
+
+def _object_told(obj: KubeObject) -> dict[str, Any]:
+    """Say of an object what its maker has made of it."""
+    told = {key: value for key, value in obj.items() if key not in {"metadata", "status"}}
+    metadata = {key: obj["metadata"][key] for key in _TOLD_OF_METADATA if key in obj["metadata"]}
+    return {**told, "metadata": metadata}
+
+
+def _pod_told(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Say of a pod what its function and its blueprint have made of it."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    told: dict[str, Any] = {"name": f"{metadata['namespace']}/{metadata['name']}"}
+    for kind in ("initContainers", "containers"):
+        if several := spec.get(kind):
+            told[kind] = [
+                {key: each[key] for key in _TOLD_OF_CONTAINERS if each.get(key)} for each in several
+            ]
+    if volumes := spec.get("volumes"):
+        told["volumes"] = volumes
+    return told
 
 
 def _place(given: str | Mapping[str, Any]) -> dict[str, Any]:

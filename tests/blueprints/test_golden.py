@@ -40,7 +40,7 @@ def with_snapshots(stage: Stage) -> None:
     )
 
 
-DATABASE = {
+DATABASE: Mapping[str, Mapping[str, Any]] = {
     "backup": {"object": "StatefulSet/shop/db", "options": {"database": "app"}, **PROFILE},
     "restore": {"object": "StatefulSet/shop/db", **PROFILE},
     "delete": {"object": "Namespace/shop", **PROFILE},

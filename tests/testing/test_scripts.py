@@ -1,0 +1,121 @@
+"""Pods that are played from a script look like pods that run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.pods_processes.node import ProcessNode
+from kanister_py.core.errors import BadRequest
+from kanister_py.core.objects.resources import PODS
+from kanister_py.ports.cluster import Channel, EventType, KubeObject, LogOptions
+from kanister_py.testing.pace import StageClock
+from kanister_py.testing.scripts import Answer, Command, RecordedPods, Script, ScriptedPods
+from tests.contracts.pods import wait_gone
+
+SHOP = "shop"
+
+
+class World:
+    """A cluster whose pods are played."""
+
+    def __init__(self) -> None:
+        clock = StageClock()
+        self.cluster = MemoryCluster(clock=clock)
+        self.script = Script()
+        self.pods = RecordedPods(ScriptedPods(self.script, clock))
+        self.node = ProcessNode(self.pods, clock)
+        self.cluster.attach_pods(self.node)
+        self.node.start(self.cluster)
+
+    def create(self, *containers: dict[str, Any], **spec: Any) -> None:
+        each = [{"image": "x", **container} for container in containers]
+        self.cluster.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "p", "namespace": SHOP},
+                "spec": {"restartPolicy": "Never", "containers": each, **spec},
+            }
+        )
+
+    def wait(self, phase: str) -> KubeObject:
+        with self.cluster.watch(PODS, namespace=SHOP, timeout_seconds=20) as watch:
+            for event in watch:
+                if event.type is EventType.DELETED:
+                    continue
+                if (event.object.get("status") or {}).get("phase") == phase:
+                    return event.object
+        pytest.fail(f"the pod was never {phase}")
+
+    def log(self, container: str = "", **options: Any) -> bytes:
+        asked = LogOptions(container=container, **options)
+        with self.cluster.read_log("p", namespace=SHOP, options=asked) as stream:
+            return b"".join(stream)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    made = World()
+    yield made
+    made.node.close()
+
+
+def test_a_container_ends_as_the_script_says_and_its_log_stays(world: World) -> None:
+    world.script.add("work", Answer("one\ntwo", "oh", {"key": "ä"}, exit_code=3))
+    world.create({"name": "main", "command": ["work"], "args": ["hard"]})
+    status = world.wait("Failed")["status"]
+    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    output = '###Phase-output###: {"key":"key","value":"\\u00e4"}\n'
+    assert world.log(follow=True).decode() == f"one\ntwo\n{output}oh\n"
+    assert world.log(tail_lines=1) == b"oh\n"
+    assert world.pods.commands == [Command("shop/p", "main", "x", ("work", "hard"))]
+
+
+def test_an_init_container_that_fails_keeps_the_others_from_starting(world: World) -> None:
+    world.script.add("prepare", Answer(exit_code=1))
+    world.create(
+        {"name": "main", "command": ["work"]},
+        initContainers=[{"name": "init", "image": "x", "command": ["prepare"]}],
+    )
+    status = world.wait("Failed")["status"]
+    assert status["containerStatuses"][0]["state"] == {"waiting": {"reason": "PodInitializing"}}
+    with pytest.raises(BadRequest):
+        world.log("main")
+
+
+def test_a_pod_runs_while_one_of_its_containers_does(world: World) -> None:
+    world.script.add("serve", Answer("up", stays=True))
+    world.script.otherwise = Answer("done")
+    world.create({"name": "a", "command": ["once"]}, {"name": "b", "command": ["serve"]})
+    world.wait("Running")
+    assert world.log("a", follow=True) == b"done\n"
+    assert world.log("b") == b"up\n"
+    world.cluster.delete(PODS, "p", namespace=SHOP)
+    wait_gone(world.cluster, PODS, "p", namespace=SHOP)
+
+
+def test_a_command_in_a_container_answers_with_streams_apart(world: World) -> None:
+    world.script.add("serve", Answer(stays=True))
+    world.script.add("^ask me$", Answer("out", "err", exit_code=2))
+    world.create({"name": "main", "command": ["serve"]})
+    world.wait("Running")
+    with world.cluster.exec("p", ["ask", "me"], namespace=SHOP) as session:
+        codes = [session.exit_code]
+        chunks = [(each.channel, each.data) for each in session]
+        codes.append(session.exit_code)
+    assert codes == [None, 2]
+    assert chunks == [(Channel.STDOUT, b"out\n"), (Channel.STDERR, b"err\n")]
+    assert world.pods.commands[-1] == Command("shop/p", "main", "x", ("ask", "me"), is_exec=True)
+    with pytest.raises(BadRequest, match="container other is not valid"):
+        world.cluster.exec("p", ["ask"], namespace=SHOP, container="other")
+
+
+def test_a_line_of_a_script_counts_as_often_as_it_says() -> None:
+    script, command = Script(), Command("shop/p", "main", "x", ("work",))
+    script.add("work", Answer("first"), times=2)
+    script.add("work", Answer("then"))
+    assert [script.answer(command).prints for _ in range(4)] == ["first", "first", "then", "then"]
