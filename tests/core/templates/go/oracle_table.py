@@ -1062,6 +1062,10 @@ STRINGS = r"""
 {{ toStrings .mixed | toJson }} {{ toStrings (list 1 nil 2.5 "x") | toJson }}
 {{ camelcase "" }} {{ camelcase "_" }} {{ camelcase "__" }} {{ camelcase "_a" }} {{ camelcase "some_words" }} {{ camelcase "_complex__case_" }} {{ camelcase "ab_" }} {{ camelcase "A" }} {{ camelcase "x-y z" }} {{ camelcase "_é" }}
 {{ snakecase "" }} {{ snakecase "FirstName" }} {{ snakecase "HTTPServer" }} {{ snakecase "NoHTTPS" }} {{ snakecase "GO_PATH" }} {{ snakecase "GO PATH" }} {{ snakecase "GO-PATH" }} {{ snakecase "HTTP2XX" }} {{ snakecase "http2xx" }} {{ snakecase "HTTP20xOK" }} {{ snakecase "Duration2m3s" }} {{ snakecase "Bld4Floor3rd" }} {{ snakecase "a__b" }} {{ snakecase "A" }} {{ snakecase "AB" }} {{ snakecase "ABc" }} {{ snakecase "éÉa" }} {{ snakecase "a.b" }} {{ snakecase "2" }} {{ snakecase "2a" }} {{ snakecase "X.Y" }}
+{{ camelcase "option_A" }} {{ camelcase "HTTP_X" }} {{ camelcase "a__B" }} {{ camelcase " - " }} {{ camelcase "_Ⅳ" }} {{ camelcase "ǅa_ǆb" }} {{ camelcase "\xff_\xffA" }}
+{{ snakecase "BB日Z" }} {{ snakecase "a日b" }} {{ snakecase "Bcǅ" }} {{ snakecase "bⅣ$c" }} {{ snakecase "Aⓐ9ª" }} {{ snakecase "鿍a" }} {{ snakecase "𠀀a" }}
+{{ snakecase "a\xffB" }} {{ snakecase "\xff" }} {{ snakecase "AB\xffc" }} {{ snakecase "A\xff" }} {{ snakecase "1\xff" }} {{ snakecase "-\xff" }} {{ kebabcase "a\xff-\xffb" }}
+{{ swapcase "ⓐⅳ ⅣªB" }} {{ swapcase "a\xffB" }}
 {{ kebabcase "FirstName" }} {{ kebabcase "HTTPServer" }} {{ kebabcase "GO_PATH" }} {{ kebabcase "HTTP20xOK" }} {{ kebabcase "a - b" }} {{ kebabcase "-a" }}
 {{ swapcase "This Is A.Test" }} {{ swapcase "a b" }} {{ swapcase "1a" }} {{ swapcase "ǅx" }} {{ swapcase "ßa ß" }}
 {{ initials "First Try" }} {{ initials "" }} {{ initials " a  b" }} {{ initials "éa bc" }}

@@ -82,15 +82,13 @@ def omit(entries: Map, *left_out: str) -> Map:
     return {key: each for key, each in entries.items() if key not in left_out}
 
 
-def _merge(*, overwrites: bool, keeps_scalars: bool, may_fail: bool) -> Function:
+def _merge(*, overwrites: bool, may_fail: bool) -> Function:
     def merge(context: Context, target: Map, *sources: Map) -> Value:
         if is_nil(target):
             target = {}
         for source in sources:
             try:
-                merge_into(
-                    target, source, context, overwrites=overwrites, keeps_scalars=keeps_scalars
-                )
+                merge_into(target, source, context, overwrites=overwrites)
             except RecursionError:
                 raise GoError("the value is nested too deeply, or contains itself") from None
         return target
@@ -161,11 +159,13 @@ def _conversion(value: Value, wanted: str) -> GoError:
     return GoError(f"interface conversion: interface {{}} is {found}, not {wanted}")
 
 
-_COMMON: dict[str, Function] = {
+OF_BLUEPRINTS: dict[str, Function] = {
     "deepCopy": deep_copy,
     "dict": make_dict,
     "hasKey": has_key,
     "keys": keys,
+    "merge": _merge(overwrites=False, may_fail=False),
+    "mergeOverwrite": _merge(overwrites=True, may_fail=False),
     "omit": omit,
     "pick": pick,
     "pluck": pluck,
@@ -173,24 +173,11 @@ _COMMON: dict[str, Function] = {
     "unset": unset_key,
     "values": values,
 }
-
-
-def _merges(*, keeps_scalars: bool) -> dict[str, Function]:
-    def make(*, overwrites: bool, may_fail: bool) -> Function:
-        return _merge(overwrites=overwrites, keeps_scalars=keeps_scalars, may_fail=may_fail)
-
-    return {
-        "merge": make(overwrites=False, may_fail=False),
-        "mergeOverwrite": make(overwrites=True, may_fail=False),
-        "mustMerge": make(overwrites=False, may_fail=True),
-        "mustMergeOverwrite": make(overwrites=True, may_fail=True),
-    }
-
-
 NEWER: dict[str, Function] = {
     "dig": dig,
     "get": get,
     "mustDeepCopy": go_function("func(interface{}) (interface{}, error)", context=True)(_deep_copy),
+    "mustMerge": _merge(overwrites=False, may_fail=True),
+    "mustMergeOverwrite": _merge(overwrites=True, may_fail=True),
 }
-OF_BLUEPRINTS = {**_COMMON, **_merges(keeps_scalars=True)}
-OF_COMPOSITIONS = {**_COMMON, **_merges(keeps_scalars=False)}
+OF_COMPOSITIONS = OF_BLUEPRINTS

@@ -1,8 +1,7 @@
 """What comes of two maps that are merged?
 
 The first map is changed in place, and takes over values of the second without
-copying them, as Go does. Two generations of rules differ in one point: whether a
-map takes the place of something that is none.
+copying them, as Go does.
 """
 
 from __future__ import annotations
@@ -14,14 +13,10 @@ from kanister_py.core.templates.go.values import GoSlice, Kind, Value, is_nil, k
 Map = dict[str, Value]
 
 
-def merge_into(
-    target: Map, source: Map, context: Context, *, overwrites: bool, keeps_scalars: bool
-) -> None:
+def merge_into(target: Map, source: Map, context: Context, *, overwrites: bool) -> None:
     """Fill `target` from `source`.
 
-    What is empty in the target is always replaced, the rest only when it
-    `overwrites`. `keeps_scalars` is the older rule: a map or a list never
-    takes the place of a full value of another kind.
+    What is empty in the target is always replaced, the rest only when it `overwrites`.
     """
     for key, value in source.items():
         context.spend(1)
@@ -33,27 +28,25 @@ def merge_into(
         is_there = key in target
         before = target.get(key)
         if kind is Kind.MAP:
-            _merge_inner(before, value, context, overwrites=overwrites, keeps_scalars=keeps_scalars)
+            _merge_inner(before, value, context, overwrites=overwrites)
         elif kind is Kind.SLICE:
             _take_list(target, key, value, overwrites=overwrites)
         if before:
             if kind is Kind.SLICE:
                 continue
-            if kind is Kind.MAP and (keeps_scalars or kind_of(before) is Kind.MAP):
+            if kind is Kind.MAP and kind_of(before) is Kind.MAP:
                 continue
         if overwrites or not is_there or not before:
             target[key] = value
 
 
-def _merge_inner(
-    before: Value, value: Value, context: Context, *, overwrites: bool, keeps_scalars: bool
-) -> None:
+def _merge_inner(before: Value, value: Value, context: Context, *, overwrites: bool) -> None:
     if kind_of(before) is not Kind.MAP or is_nil(before):
         return
     if type_of(before) is not type_of(value):
         # Go stops where the types of two entries do not fit; only maps of one type are merged.
         _check_entries(before, value)
-    merge_into(before, value, context, overwrites=overwrites, keeps_scalars=keeps_scalars)
+    merge_into(before, value, context, overwrites=overwrites)
 
 
 def _check_entries(before: Value, value: Value) -> None:

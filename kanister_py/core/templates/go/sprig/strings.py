@@ -236,6 +236,7 @@ _COMMON = {
     "indent": indent,
     "initials": _text_function(words.initials),
     "join": join,
+    "kebabcase": _text_function(partial(words.delimited, joint="-")),
     "lower": _text_function(words.lower),
     "nindent": nindent,
     "nospace": _text_function(words.without_spaces),
@@ -243,6 +244,7 @@ _COMMON = {
     "quote": quoted,
     "repeat": repeat,
     "replace": replace,
+    "snakecase": _text_function(partial(words.delimited, joint="_")),
     "sortAlpha": sort_alpha,
     "split": split,
     "splitList": split_list,
@@ -266,16 +268,12 @@ _COMMON = {
 
 OF_BLUEPRINTS = {
     **_COMMON,
-    "camelcase": _text_function(words.camel_case_of_blueprints),
-    "kebabcase": _text_function(partial(words.delimited_of_blueprints, joint="-")),
-    "snakecase": _text_function(partial(words.delimited_of_blueprints, joint="_")),
+    "camelcase": _text_function(words.camel_case),
     "trunc": trunc_of_blueprints,
 }
 
 OF_COMPOSITIONS = {
     **_COMMON,
     "camelcase": _text_function(words.pascal_case),
-    "kebabcase": _text_function(partial(words.delimited, joint="-")),
-    "snakecase": _text_function(partial(words.delimited, joint="_")),
     "trunc": trunc,
 }

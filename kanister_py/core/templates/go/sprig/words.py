@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 
 from kanister_py.core.templates.go.sprig.conversions import SPACES
 from kanister_py.core.templates.go.values import from_bytes, to_bytes
 
 _NOT_A_RUNE = "\ufffd"
+# Letters that no word is made of; later characters of the same kind do make words.
+_IDEOGRAPHS = (("\u3400", "\u4d85"), ("\u4e00", "\u9fcc"), ("\U00020000", "\U0002b81d"))
 
 
 def runes(text: str) -> str:
@@ -79,7 +82,7 @@ def swap_case(text: str) -> str:
         if category in ("Lu", "Lt"):
             made.append(lower_rune(char))
             is_first = False
-        elif category == "Ll" or char.islower():
+        elif category == "Ll":
             made.append(title_rune(char) if is_first else upper_rune(char))
             is_first = False
         else:
@@ -166,105 +169,7 @@ def wrap(text: str, width: int, line_end: str, *, cuts_long_words: bool) -> str:
     return from_bytes(bytes(made + data[at:]))
 
 
-# Words joined in one way, to be joined in another. Two generations of rules exist: what
-# blueprints see knows only the underscore as a joint, and loses the case of the rest of a word.
-
-
-def camel_case_of_blueprints(text: str) -> str:
-    chars = runes(text)
-    start = len(chars) - len(chars.lstrip("_"))
-    if start >= len(chars) - 1:
-        # A letter alone gets lost.
-        return chars[:start]
-    made = [chars[:start]]
-    current = upper_rune(chars[start])
-    for char in chars[start + 1 :]:
-        before = current
-        if before == "_" and char == "_":
-            made.append("_")
-            current = char
-            continue
-        current = upper_rune(char) if before == "_" else lower_rune(char)
-        if before != "_":
-            made.append(before)
-    return "".join([*made, current])
-
-
-def delimited_of_blueprints(text: str, joint: str) -> str:
-    """snake_case or kebab-case as blueprints know it."""
-    return _Delimiter(runes(text), joint).text()
-
-
-class _Delimiter:
-    """Walks a text once; a run of capitals is one word, its last one may begin the next."""
-
-    def __init__(self, chars: str, joint: str) -> None:
-        self.chars = chars
-        self.joint = joint
-        self.at = 0
-        self.made: list[str] = []
-
-    def text(self) -> str:
-        before = self.joint
-        while self.at < len(self.chars):
-            char = self._next()
-            if char == _NOT_A_RUNE:
-                self.made.append(char)
-            elif _is_upper(char):
-                if before != self.joint and not _is_number(before):
-                    self.made.append(self.joint)
-                char = self._capitals(char)
-            elif _is_number(char):
-                if before != self.joint and not _is_number(before):
-                    self.made.append(self.joint)
-                self.made.append(char)
-            else:
-                if char in " -_":
-                    char = self.joint
-                self.made.append(char)
-            before = char
-        return "".join(self.made)
-
-    def _next(self) -> str:
-        char = self.chars[self.at]
-        self.at += 1
-        return char
-
-    def _has_ended(self) -> bool:
-        return self.at >= len(self.chars)
-
-    def _capitals(self, first: str) -> str:
-        """Write a word that begins with a capital; answers with the character it ended on."""
-        made = self.made
-        made.append(lower_rune(first))
-        if self._has_ended():
-            return first
-        char = self._next()
-        if not _is_upper(char):
-            made.append(char)
-            return char
-        while not self._has_ended():
-            before, char = char, self._next()
-            if char == _NOT_A_RUNE:
-                made += [lower_rune(before), char]
-                break
-            if _is_upper(char):
-                made.append(lower_rune(before))
-                continue
-            if char in "_ -":
-                char = self.joint
-                made.append(lower_rune(before))
-            elif _is_number(char):
-                made += [lower_rune(before), self.joint, char]
-            else:
-                made += [self.joint, lower_rune(before), char]
-            break
-        if self._has_ended() or char == self.joint:
-            made.append(lower_rune(char))
-        return char
-
-
-# And the rules of today.
+# Words joined in one way, to be joined in another.
 
 
 def _is_joint(char: str) -> bool:
@@ -273,6 +178,15 @@ def _is_joint(char: str) -> bool:
 
 def pascal_case(text: str) -> str:
     """Words joined by capitals; runs of capitals lose them, but for the first."""
+    return _joined_by_capitals(text, begins_small=False)
+
+
+def camel_case(text: str) -> str:
+    """The same, beginning with a small letter; so does a capital alone at the end (`a_B`)."""
+    return _joined_by_capitals(text, begins_small=True)
+
+
+def _joined_by_capitals(text: str, *, begins_small: bool) -> str:
     chars = runes(text)
     start = 0
     while start < len(chars) and _is_joint(chars[start]):
@@ -282,7 +196,7 @@ def pascal_case(text: str) -> str:
         return chars + chars[-1:]
     made = [chars[:start]]
     was_upper = _is_upper(chars[start])
-    current = upper_rune(chars[start])
+    current = lower_rune(chars[start]) if begins_small else upper_rune(chars[start])
     for following in chars[start + 1 :]:
         before, current = current, following
         if _is_joint(current) and _is_joint(before):
@@ -298,6 +212,8 @@ def pascal_case(text: str) -> str:
             else:
                 was_upper = False
         made.append(before)
+    if begins_small and was_upper:
+        current = lower_rune(current)
     return "".join([*made, current])
 
 
@@ -337,9 +253,13 @@ class _Delimited:
 
     def _write(self, kind: int, word: str) -> None:
         if kind in (_UPPER, _JOINT):
-            joint = self.joint
-            word = "".join(joint if _is_joint(char) else lower_rune(char) for char in runes(word))
+            word = "".join(map(self._written, runes(word)))
         self.made.append(word)
+
+    def _written(self, char: str) -> str:
+        if _is_joint(char):
+            return self.joint
+        return lower_rune(char) if _is_upper(char) else char
 
     def _join(self, *not_before: int) -> None:
         if self.kind not in (_PUNCTUATION, _JOINT, *not_before):
@@ -372,54 +292,93 @@ class _Delimited:
 
 def _next_word(text: str) -> tuple[int, str, str]:
     """Which word does a text begin with, and what comes behind it?"""
-    if not text:
-        return _NONE, "", ""
-    first = text[0]
+    walk = _Walk(text)
+    first = walk.step()
+    if not first:
+        return _NONE, text, ""
     if _is_joint(first):
-        end = _run(text, 1, _is_joint)
-        return _JOINT, text[:end], text[end:]
-    if _is_punctuation(first):
-        end = _run(text, 1, _is_punctuation)
-        return _PUNCTUATION, text[:end], text[end:]
-    if _is_upper(first):
-        end = _upper_word_end(text)
-        return _UPPER, text[:end], text[end:]
-    if _is_letter(first):
-        end = _run(text, 1, _is_small_letter)
-        return _ALPHABET, text[:end], text[end:]
-    if _is_number(first):
-        end = _run(text, 1, _is_number)
-        return _NUMBER, text[:end], text[end:]
-    end = _run(text, 1, _is_other)
-    return _OTHER, text[:end], text[end:]
+        kind = _JOINT
+        walk.run(_is_joint)
+    elif _is_punctuation(first):
+        kind = _PUNCTUATION
+        walk.run(_is_punctuation)
+    elif _is_upper(first):
+        kind = _UPPER
+        _walk_capitalized(walk)
+    elif _is_alphabet(first):
+        kind = _ALPHABET
+        walk.run(_is_small_letter)
+    elif _is_number(first):
+        kind = _NUMBER
+        walk.run(_is_number)
+    else:
+        kind = _OTHER
+        walk.run(_is_other)
+    return kind, text[: walk.at], text[walk.at :]
 
 
-def _upper_word_end(text: str) -> int:
-    end = _run(text, 1, _is_upper)
-    if end > 1:
+def _walk_capitalized(walk: _Walk) -> None:
+    after_first = walk.at
+    walk.run(_is_upper)
+    if walk.at == after_first:
+        walk.run(_is_small_letter)
+    elif walk.at < len(walk.text) and _is_alphabet(walk.peek()):
         # The last of several capitals begins the next word if a small letter follows.
-        return end - 1 if end < len(text) and _is_letter(text[end]) else end
-    return _run(text, 1, _is_small_letter)
+        walk.at = walk.before
 
 
-def _run(text: str, start: int, belongs: object) -> int:
-    assert callable(belongs)
-    end = start
-    while end < len(text) and belongs(text[end]):
-        end += 1
-    return end
+class _Walk:
+    """Walks a text from character to character.
+
+    Bytes that are no UTF-8 belong to the character behind them; at the end,
+    they count as one more of the character before them.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.before = 0
+        self._char = ""
+
+    def peek(self) -> str:
+        """The character that comes next; nothing if there has never been one."""
+        at = self._next()
+        return self.text[at] if at < len(self.text) else self._char
+
+    def step(self) -> str:
+        self._char = self.peek()
+        self.before, self.at = self.at, min(self._next() + 1, len(self.text))
+        return self._char
+
+    def run(self, belongs: Callable[[str], bool]) -> None:
+        while self.at < len(self.text) and belongs(self.peek()):
+            self.step()
+
+    def _next(self) -> int:
+        at = self.at
+        while at < len(self.text) and _is_no_rune(self.text[at]):
+            at += 1
+        return at
+
+
+def _is_no_rune(char: str) -> bool:
+    return char == _NOT_A_RUNE or "\udc80" <= char <= "\udcff"
 
 
 def _is_upper(char: str) -> bool:
-    return unicodedata.category(char) == "Lu" or (not char.isascii() and char.isupper())
+    return unicodedata.category(char) == "Lu"
 
 
 def _is_letter(char: str) -> bool:
     return unicodedata.category(char)[0] == "L"
 
 
+def _is_alphabet(char: str) -> bool:
+    return _is_letter(char) and not any(first <= char <= last for first, last in _IDEOGRAPHS)
+
+
 def _is_small_letter(char: str) -> bool:
-    return _is_letter(char) and not _is_upper(char)
+    return _is_alphabet(char) and not _is_upper(char)
 
 
 def _is_digit(char: str) -> bool:
@@ -435,4 +394,4 @@ def _is_punctuation(char: str) -> bool:
 
 
 def _is_other(char: str) -> bool:
-    return not (_is_joint(char) or _is_letter(char) or _is_number(char) or _is_punctuation(char))
+    return not (_is_joint(char) or _is_alphabet(char) or _is_number(char) or _is_punctuation(char))
