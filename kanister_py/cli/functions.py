@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kanister_py.cli.output import DATA_FORMATS, paint, say, table, write_data
+from kanister_py.cli.output import DATA_FORMATS, paint, say_warning, table, write_data
 from kanister_py.core.registry.choose import choose_version
 from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind
 from kanister_py.core.registry.reference import (
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     functions = read_functions()
     for broken in functions.broken:
-        say(f"{paint('warning:', 'yellow')} {broken.message}")
+        say_warning(broken.message)
     if args.verb == "list":
         return _list(functions, args)
     if args.verb == "describe":

@@ -15,7 +15,7 @@ import argparse
 from collections.abc import Sequence
 
 from kanister_py.cli.files import find_inputs, read_input
-from kanister_py.cli.output import error_lines, say, write_data
+from kanister_py.cli.output import error_lines, say, say_warning, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import Target, add_target_release, releases_at, unplanned
 from kanister_py.core.blueprints.lint.check import Report, exit_code_of, lint_sources, rules
@@ -101,8 +101,7 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
 
     functions = read_functions()
     for broken in functions.broken:
-        for line in error_lines(broken):
-            say(line)
+        say_warning(broken.message)
     registry = functions.registry
     at = releases_at(args.target_release, registry)
     for target, last in unplanned(args.target_release, registry):

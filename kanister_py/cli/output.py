@@ -92,8 +92,15 @@ def say_notices(notices: Iterable[Notice]) -> None:
             continue
         said.add(notice.message)
         is_warning = notice.severity is Severity.WARNING
-        label = paint("warning:", "yellow", sys.stderr) if is_warning else "note:"
-        say(f"{label} {notice.message}")
+        if is_warning:
+            say_warning(notice.message)
+        else:
+            say(f"note: {notice.message}")
+
+
+def say_warning(text: str) -> None:
+    """Tell the user of something that is wrong but stops nothing."""
+    say(f"{paint('warning:', 'yellow', sys.stderr)} {text}")
 
 
 def error_lines(error: BaseException) -> Iterator[str]:

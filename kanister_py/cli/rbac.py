@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kanister_py.cli.output import say, say_notices, write_data
+from kanister_py.cli.output import say_notices, say_warning, write_data
 
 SUMMARY = "Print the smallest roles that a blueprint needs"
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     needs = needs_of_blueprint(blueprint, _Asker(read_functions().registry), args.action)
     roles = roles_of(needs, args.name or f"run-{blueprint.name or 'blueprint'}", args.namespace)
     for function in needs.silent_functions:
-        say(f"warning: {function} does not say what it does to a cluster: its rights are missing")
+        say_warning(f"{function} does not say what it does to a cluster: its rights are missing")
     if args.output == "json":
         write_data({"apiVersion": "v1", "kind": "List", "items": roles}, "json", list)
     else:

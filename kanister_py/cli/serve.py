@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.output import paint, say
+from kanister_py.cli.output import say, say_warning
 from kanister_py.core.errors import AddressUnavailable
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def run(args: argparse.Namespace) -> int:
         app = build_app(publication)
         url = _url_of(listening)
         if not _is_loopback(listening):
-            say(
-                f"{paint('warning:', 'yellow', sys.stderr)} {url} can be reached from other "
-                "machines; it is read only, and asks nobody who they are"
+            say_warning(
+                f"{url} can be reached from other machines; it is read only, and asks nobody "
+                "who they are"
             )
         _set_up_log(args.log_format)
         config = uvicorn.Config(
@@ -97,7 +97,7 @@ def _publication() -> Publication:
 
     functions = read_functions()
     for broken in functions.broken:
-        say(f"{paint('warning:', 'yellow', sys.stderr)} {broken.message}")
+        say_warning(broken.message)
     check_everything(functions)
     text, _ = read_versions_file()
     schema = files("kanister_py").joinpath("versions.schema.json").read_text(encoding="utf-8")

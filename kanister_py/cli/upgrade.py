@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kanister_py.cli.files import Input, find_inputs, read_input
-from kanister_py.cli.output import error_lines, say, write_data
+from kanister_py.cli.output import error_lines, say, say_warning, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import add_target_release, releases_at
 from kanister_py.core.blueprints.lint.context import Context
@@ -54,8 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
     functions = read_functions()
     for broken in functions.broken:
-        for line in error_lines(broken):
-            say(line)
+        say_warning(broken.message)
     context = Context(functions.registry, releases_at(args.target_release, functions.registry))
     inputs, problems = find_inputs(args.paths)
     texts: dict[str, bytes] = {}
