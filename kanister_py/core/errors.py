@@ -1057,3 +1057,14 @@ class ConditionNotMet(WaitTimedOut):
             f"{first}Failed to wait for the condition to be met within {timeout_seconds:g} s",
         )
         self.why = why
+
+
+class SnapshotFailed(UsageError):
+    """The storage says that it could not take a snapshot."""
+
+    reason = "SnapshotFailed"
+
+    def __init__(self, snapshot: str, namespace: str, why: str) -> None:
+        super().__init__(f"Snapshot {namespace}/{snapshot} failed: {why}")
+        self.snapshot = snapshot
+        self.why = why

@@ -38,4 +38,23 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
         "v0.0.0": "kanister_py.functions.blueprint.wait_v2.v0_0_0:WaitV2",
         "v0.1.0": "kanister_py.functions.blueprint.wait_v2.v0_1_0:WaitV2V010",
     },
+    "CreateCSISnapshot": {
+        "v0.0.0": "kanister_py.functions.blueprint.create_csi_snapshot.v0_0_0:CreateCSISnapshot",
+    },
+    "CreateCSISnapshotStatic": {
+        "v0.0.0": (
+            "kanister_py.functions.blueprint.create_csi_snapshot_static.v0_0_0:CreateCSISnapshotStatic"
+        ),
+    },
+    "RestoreCSISnapshot": {
+        "v0.0.0": "kanister_py.functions.blueprint.restore_csi_snapshot.v0_0_0:RestoreCSISnapshot",
+    },
+    "DeleteCSISnapshot": {
+        "v0.0.0": "kanister_py.functions.blueprint.delete_csi_snapshot.v0_0_0:DeleteCSISnapshot",
+    },
+    "DeleteCSISnapshotContent": {
+        "v0.0.0": (
+            "kanister_py.functions.blueprint.delete_csi_snapshot_content.v0_0_0:DeleteCSISnapshotContent"
+        ),
+    },
 }

@@ -1,0 +1,1 @@
+"""Takes a snapshot of a volume through its CSI driver."""

@@ -1,0 +1,96 @@
+"""What does CreateCSISnapshot v0.0.0 do?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.paths import find_path
+from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
+from kanister_py.functions.blueprint.references import failing_as
+from kanister_py.functions.blueprint.snapshots import (
+    make,
+    outcome_of,
+    sanitized,
+    snapshot_of,
+    suffix_of,
+    wait_until_ready,
+)
+from kanister_py.ports.cluster import KubeObject
+from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+
+
+class CreateCSISnapshotArgs(Args):
+    """What CreateCSISnapshot takes."""
+
+    pvc: str = Field(description="The PersistentVolumeClaim of which a snapshot is taken.")
+    namespace: str = Field(description="Where the claim is, and the snapshot will be.")
+    snapshot_class: str = Field(description="The VolumeSnapshotClass to use.")
+    name: str = Field(
+        default="",
+        description="The name of the VolumeSnapshot; left out, `<pvc>-snapshot-` and five "
+        "characters.",
+    )
+    labels: dict[str, str] = Field(
+        default_factory=dict,
+        description="Labels of the VolumeSnapshot. Capitals become small, and what is no "
+        "letter, digit, `_` or `-` becomes `_`.",
+    )
+
+
+class CreateCSISnapshotOutputs(Outputs):
+    """Where the snapshot is, and how large a volume it needs."""
+
+    name: str = Field(description="The name of the VolumeSnapshot.")
+    pvc: str = Field(description="The claim of which it was taken.")
+    namespace: str = Field(description="Where both are.")
+    restore_size: str = Field(description="The least size of a volume made out of it.")
+    snapshot_content: str = Field(description="The VolumeSnapshotContent that stands for it.")
+
+
+class CreateCSISnapshot(Func):
+    """Takes a snapshot of a claim's volume through its CSI driver.
+
+    The phase lasts, as long as it takes, until the VolumeSnapshot is ready to use; an
+    error of the driver fails it, unless it is one of those that pass. A snapshot of that
+    name that exists already fails it too. Where the driver says no size, it is that of the
+    claim. The snapshot stays when the ActionSet is deleted. A phase that is taken up again
+    after a restart, or tried again, goes on with the snapshot of that name that it made.
+    """
+
+    name = "CreateCSISnapshot"
+    version: ClassVar = "v0.0.0"
+    Args = CreateCSISnapshotArgs
+    Outputs = CreateCSISnapshotOutputs
+    on_restart = OnRestart.ADOPT
+
+    def exec(
+        self, ctx: PhaseContext, params: Any, args: CreateCSISnapshotArgs
+    ) -> Mapping[str, Any]:
+        claim = self._claim(ctx, args)
+        name = args.name or f"{args.pvc}-snapshot-{suffix_of(ctx)}"
+        source = {"persistentVolumeClaimName": args.pvc}
+        snapshot = snapshot_of(name, args.namespace, args.snapshot_class, source)
+        snapshot["metadata"]["labels"] = sanitized(args.labels)
+        make(ctx, VOLUME_SNAPSHOTS, snapshot, "snapshot", "Failed to create snapshot resource")
+        ready = wait_until_ready(ctx, name, args.namespace)
+        return {"pvc": args.pvc, **outcome_of(ready, _size_of(claim))}
+
+    def _claim(self, ctx: PhaseContext, args: CreateCSISnapshotArgs) -> KubeObject:
+        try:
+            with failing_as("Failed to query PVC"):
+                return ctx.cluster.get(PERSISTENT_VOLUME_CLAIMS, args.pvc, namespace=args.namespace)
+        except NotFound as error:
+            raise NotFound(
+                f"Failed to find PVC {args.pvc} in namespace {args.namespace}",
+                resource=error.resource,
+                name=args.pvc,
+            ) from error
+
+
+def _size_of(claim: KubeObject) -> str:
+    asked = find_path(claim, "spec.resources.requests.storage", "0")
+    return str(find_path(claim, "status.capacity.storage", asked))

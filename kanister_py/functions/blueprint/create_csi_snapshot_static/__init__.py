@@ -1,0 +1,1 @@
+"""Makes a snapshot known that the storage already has."""

@@ -1,0 +1,44 @@
+"""What does DeleteCSISnapshot v0.0.0 do?"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.resources import VOLUME_SNAPSHOTS
+from kanister_py.functions.blueprint.references import failing_as, wait_until_gone
+from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+
+
+class DeleteCSISnapshotArgs(Args):
+    """What DeleteCSISnapshot takes."""
+
+    name: str = Field(description="The VolumeSnapshot to delete.")
+    namespace: str = Field(description="Where it is.")
+
+
+class DeleteCSISnapshot(Func):
+    """Deletes a VolumeSnapshot, and lasts, as long as it takes, until it is gone.
+
+    What is not there is fine. Whether the storage deletes the snapshot as well, the
+    deletion policy of its VolumeSnapshotContent says.
+    """
+
+    name = "DeleteCSISnapshot"
+    version: ClassVar = "v0.0.0"
+    Args = DeleteCSISnapshotArgs
+    Outputs = Outputs
+    on_restart = OnRestart.REPEAT
+
+    def exec(self, ctx: PhaseContext, params: Any, args: DeleteCSISnapshotArgs) -> None:
+        try:
+            with failing_as("Failed to find VolumeSnapshot"):
+                found = ctx.cluster.get(VOLUME_SNAPSHOTS, args.name, namespace=args.namespace)
+            with failing_as("Failed to delete VolumeSnapshot"):
+                ctx.cluster.delete(VOLUME_SNAPSHOTS, args.name, namespace=args.namespace)
+        except NotFound:
+            return
+        uid = found["metadata"].get("uid", "")
+        wait_until_gone(ctx, VOLUME_SNAPSHOTS, args.name, args.namespace, uid)

@@ -1,0 +1,1 @@
+"""Deletes what stands for a CSI snapshot in the whole cluster."""

@@ -1,0 +1,36 @@
+"""What does DeleteCSISnapshotContent v0.0.0 do?"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.resources import VOLUME_SNAPSHOT_CONTENTS
+from kanister_py.functions.blueprint.references import failing_as
+from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+
+
+class DeleteCSISnapshotContentArgs(Args):
+    """What DeleteCSISnapshotContent takes."""
+
+    name: str = Field(description="The VolumeSnapshotContent to delete.")
+
+
+class DeleteCSISnapshotContent(Func):
+    """Deletes a VolumeSnapshotContent, which belongs to no namespace.
+
+    What is not there is fine. Does not wait until it is gone.
+    """
+
+    name = "DeleteCSISnapshotContent"
+    version: ClassVar = "v0.0.0"
+    Args = DeleteCSISnapshotContentArgs
+    Outputs = Outputs
+    on_restart = OnRestart.REPEAT
+
+    def exec(self, ctx: PhaseContext, params: Any, args: DeleteCSISnapshotContentArgs) -> None:
+        with suppress(NotFound), failing_as(f"Failed to delete {args.name}"):
+            ctx.cluster.delete(VOLUME_SNAPSHOT_CONTENTS, args.name)

@@ -1,0 +1,1 @@
+"""Makes a volume out of a CSI snapshot."""

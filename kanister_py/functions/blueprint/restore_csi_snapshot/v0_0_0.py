@@ -1,0 +1,102 @@
+"""What does RestoreCSISnapshot v0.0.0 do?"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from pydantic import Field, field_validator
+
+from kanister_py.core.errors import InvalidQuantity
+from kanister_py.core.objects.quantities import format_quantity, parse_quantity
+from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
+from kanister_py.functions.blueprint.snapshots import make
+from kanister_py.ports.cluster import KubeObject
+from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+
+_ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce")
+_VOLUME_MODES: Final = ("Filesystem", "Block")
+
+
+class RestoreCSISnapshotArgs(Args):
+    """What RestoreCSISnapshot takes."""
+
+    name: str = Field(description="The VolumeSnapshot to restore from.")
+    pvc: str = Field(description="The name of the new PersistentVolumeClaim.")
+    namespace: str = Field(description="Where the snapshot is, and the claim will be.")
+    storage_class: str = Field(description="The StorageClass of the claim.")
+    restore_size: str = Field(description="How large the volume shall be, such as `10Gi`.")
+    access_modes: list[str] = Field(
+        default_factory=lambda: ["ReadWriteOnce"],
+        description="How the volume may be mounted: `ReadWriteOnce`, `ReadOnlyMany`, "
+        "`ReadWriteMany`.",
+    )
+    volume_mode: str = Field(default="Filesystem", description="`Filesystem` or `Block`.")
+    labels: dict[str, str] | None = Field(default=None, description="Labels of the claim.")
+
+    @field_validator("access_modes")
+    @classmethod
+    def _known_access_modes(cls, modes: list[str]) -> list[str]:
+        for mode in modes:
+            if mode not in _ACCESS_MODES:
+                raise ValueError(f"given accessMode {mode} is invalid")
+        return modes
+
+    @field_validator("volume_mode")
+    @classmethod
+    def _known_volume_mode(cls, mode: str) -> str:
+        if mode not in _VOLUME_MODES:
+            raise ValueError(f"given volumeMode {mode} is invalid")
+        return mode
+
+    @field_validator("restore_size")
+    @classmethod
+    def _some_size(cls, size: str) -> str:
+        try:
+            quantity = parse_quantity(size)
+        except InvalidQuantity as error:
+            raise ValueError(error.message) from error
+        if quantity.value == 0:
+            raise ValueError("failed to restore CSI snapshot. restoreSize argument cannot be zero")
+        return format_quantity(quantity)
+
+
+class RestoreCSISnapshot(Func):
+    """Makes a PersistentVolumeClaim out of a CSI snapshot.
+
+    Does not wait for the volume. A claim of that name that exists already fails the
+    phase, and so does the access mode `ReadWriteOncePod`. The claim stays when the
+    ActionSet is deleted. A phase that is taken up again after a restart knows the claim
+    it made.
+    """
+
+    name = "RestoreCSISnapshot"
+    version: ClassVar = "v0.0.0"
+    Args = RestoreCSISnapshotArgs
+    Outputs = Outputs
+    on_restart = OnRestart.ADOPT
+
+    def exec(self, ctx: PhaseContext, params: Any, args: RestoreCSISnapshotArgs) -> None:
+        make(ctx, PERSISTENT_VOLUME_CLAIMS, _claim_of(args), "claim", "Failed to create PVC")
+
+
+def _claim_of(args: RestoreCSISnapshotArgs) -> KubeObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": args.pvc,
+            "namespace": args.namespace,
+            "labels": dict(args.labels or {}),
+        },
+        "spec": {
+            "accessModes": list(args.access_modes),
+            "volumeMode": args.volume_mode,
+            "dataSource": {
+                "apiGroup": VOLUME_SNAPSHOTS.group,
+                "kind": "VolumeSnapshot",
+                "name": args.name,
+            },
+            "storageClassName": args.storage_class,
+            "resources": {"requests": {"storage": args.restore_size}},
+        },
+    }

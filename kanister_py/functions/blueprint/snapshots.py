@@ -1,0 +1,119 @@
+"""What do VolumeSnapshots look like, when are they ready, and how are they made only once?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kanister_py.core.errors import AlreadyExists, SnapshotFailed
+from kanister_py.core.objects.names import SUFFIX_ALPHABET
+from kanister_py.core.objects.quantities import format_quantity, parse_quantity
+from kanister_py.core.objects.resources import VOLUME_SNAPSHOTS, GroupVersionResource
+from kanister_py.functions.blueprint.references import failing_as, is_made_by
+from kanister_py.ports.cluster import KubeObject
+from kanister_py.ports.function import PhaseContext
+
+API_VERSION: Final = VOLUME_SNAPSHOTS.api_version
+_SUFFIX_LENGTH: Final = 5
+_LONGEST_LABEL: Final = 63
+_NOT_IN_LABELS: Final = re.compile(r"[^a-z0-9_-]")
+# A driver that says one of these is still at work.
+_PASSING_ERRORS: Final = (
+    "the object has been modified; please apply your changes to the latest version and try again",
+    "VolumeSnapshotContent is missing",
+    "SnapshotFinalizerError",
+)
+_MOST_PASSING_ERRORS: Final = 100
+
+
+def sanitized(labels: Mapping[str, str]) -> dict[str, str]:
+    """Write labels so that every storage takes them: lower case, few characters, short."""
+    return {_sanitized(key): _sanitized(value) for key, value in labels.items()}
+
+
+def _sanitized(text: str) -> str:
+    return _NOT_IN_LABELS.sub("_", text[:_LONGEST_LABEL].lower())
+
+
+def suffix_of(ctx: PhaseContext) -> str:
+    """Give the end of a name that looks drawn by lot, and is the same after a restart."""
+    number = int(ctx.run.key("name"), 16)
+    letters = []
+    for _ in range(_SUFFIX_LENGTH):
+        number, index = divmod(number, len(SUFFIX_ALPHABET))
+        letters.append(SUFFIX_ALPHABET[index])
+    return "".join(letters)
+
+
+def snapshot_of(
+    name: str, namespace: str, snapshot_class: str, source: Mapping[str, str]
+) -> KubeObject:
+    """Write a VolumeSnapshot."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "VolumeSnapshot",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"source": dict(source), "volumeSnapshotClassName": snapshot_class},
+    }
+
+
+def make(
+    ctx: PhaseContext,
+    resource: GroupVersionResource,
+    manifest: KubeObject,
+    part: str,
+    told: str,
+) -> None:
+    """Make an object unless this phase has made it already; `told` begins the error.
+
+    It does not belong to the ActionSet: a backup outlives what made it.
+    """
+    metadata = manifest["metadata"]
+    labels = {**metadata.get("labels", {}), **ctx.labels(part)}
+    namespace = metadata.get("namespace", "")
+    try:
+        with failing_as(told):
+            ctx.cluster.create({**manifest, "metadata": {**metadata, "labels": labels}})
+    except AlreadyExists:
+        found = ctx.cluster.get(resource, metadata["name"], namespace=namespace)
+        if not is_made_by(ctx, found, part):
+            raise
+
+
+def wait_until_ready(ctx: PhaseContext, name: str, namespace: str) -> KubeObject:
+    """Wait, as long as it takes, until a VolumeSnapshot can be used, and give it.
+
+    An error that the driver reports ends the wait, unless it is one that passes.
+    """
+    passing = 0
+
+    def ready() -> KubeObject | None:
+        nonlocal passing
+        found = ctx.cluster.get(VOLUME_SNAPSHOTS, name, namespace=namespace)
+        status = found.get("status") or {}
+        error = status.get("error")
+        if error:
+            message = str(error.get("message") or "")
+            passing += 1
+            is_passing = any(each in message for each in _PASSING_ERRORS)
+            if not is_passing or passing > _MOST_PASSING_ERRORS:
+                raise SnapshotFailed(name, namespace, message)
+            return None
+        is_ready = status.get("readyToUse") is True and status.get("creationTime")
+        return found if is_ready else None
+
+    ready_one: KubeObject = ctx.wait(ready, what=f"snapshot {namespace}/{name} to be ready")
+    return ready_one
+
+
+def outcome_of(snapshot: KubeObject, size_if_unknown: str = "0") -> dict[str, Any]:
+    """Give what a later phase needs to restore from a snapshot."""
+    status = snapshot.get("status") or {}
+    size = status.get("restoreSize")
+    return {
+        "name": snapshot["metadata"]["name"],
+        "namespace": snapshot["metadata"]["namespace"],
+        "restoreSize": format_quantity(parse_quantity(str(size or size_if_unknown))),
+        "snapshotContent": str(status.get("boundVolumeSnapshotContentName") or ""),
+    }
