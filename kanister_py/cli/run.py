@@ -15,24 +15,23 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from threading import Lock
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in, options_of
-from kanister_py.cli.output import has_colours, paint, say
+from kanister_py.cli.live import View, view_on
+from kanister_py.cli.output import paint, say
 from kanister_py.core.objects.durations import parse_seconds
 
 if TYPE_CHECKING:
-    from kanister_py.core.actionsets.outcomes import Outcome
-    from kanister_py.core.actionsets.status import Status
     from kanister_py.executor.run_handle import Run
     from kanister_py.wiring import RunSettings
 
 SUMMARY = "Run an action of a blueprint and follow it to its end"
-_FAILED, _CANCELLED, _USAGE = 1, 130, 64
+_OK, _FAILED, _CANCELLED, _USAGE = 0, 1, 130, 64
 _LOOK_SECONDS = 0.1
 
 
@@ -68,17 +67,21 @@ def run(args: argparse.Namespace) -> int:
     if why:
         say(f"kanister-py run: {why}; see kanister-py run --help")
         return _USAGE
-    view = View()
+    clock = SystemClock()
+    view = view_on(sys.stderr, clock)
+    began = clock.monotonic()
     timeout = parse_seconds(args.timeout) if args.timeout else None
-    with _Interrupts() as interrupts:
+    with _Interrupts() as interrupts, view:
         if args.pods:
             from kanister_py.adapters.pods_processes import WARNING
 
             say(f"{paint('warning:', 'yellow', sys.stderr)} {WARNING}")
         started = _start(args, view)
         is_aborted = _follow(started, interrupts, view, timeout)
-    view.close()
-    return _end(started, args, view, is_aborted=is_aborted)
+        view.refresh(started.name, started.progress, started.notices)
+        view.clear()
+    seconds = clock.monotonic() - began
+    return _end(started, args, seconds, view.width, is_aborted=is_aborted)
 
 
 def _why_unclear(args: argparse.Namespace) -> str:
@@ -166,37 +169,31 @@ def _follow(started: Run, interrupts: _Interrupts, view: View, timeout: float | 
             view.tell("The time is over: cancelling")
             started.cancel("RunTimedOut")
         started.wait(_LOOK_SECONDS)
-        view.refresh(started.progress)
+        view.refresh(started.name, started.progress, started.notices)
     started.wait()
     return False
 
 
-def _end(started: Run, args: argparse.Namespace, view: View, *, is_aborted: bool) -> int:
-    status = started.progress
+def _end(
+    started: Run, args: argparse.Namespace, seconds: float, width: int | None, *, is_aborted: bool
+) -> int:
+    from kanister_py.cli.summary import Ending, summary_of
+
     if args.output:
         _print(started.status, args.output)
-    for notice in started.notices:
-        say(f"{paint('warning:', 'yellow', sys.stderr)} {notice.message}")
-    for line in view.summary(started.name, status):
-        say(line)
-    if is_aborted:
-        left = [
-            f"{action.name}/{phase.name}"
-            for action in status.actions
-            for phase in action.phases
-            if str(phase.state) == "running"
-        ]
-        say(f"Stopped at once; left under way: {', '.join(left) or 'nothing'}")
-        if args.state is not None:
-            say(f"Take it up with: kanister-py run --state {args.state} --resume {started.name}")
-        return _CANCELLED
-    if status.error is None:
-        return 0
-    say(f"{paint('error:', 'red', sys.stderr)} {status.error.message}")
-    is_cancelled = any(
-        each.type == "CancelAsked" and each.reason == "Cancelled" for each in status.conditions
+    ending = Ending(
+        started.name,
+        started.progress,
+        seconds,
+        is_stopped=is_aborted,
+        state=str(args.state or ""),
+        more=[f"--pods={args.pods}"] if args.pods else [],
     )
-    return _CANCELLED if is_cancelled else _FAILED
+    for line in summary_of(ending, width, lambda text, colour: paint(text, colour, sys.stderr)):
+        say(line)
+    if is_aborted or ending.is_cancelled:
+        return _CANCELLED
+    return _OK if started.progress.error is None else _FAILED
 
 
 def _print(status: Mapping[str, Any], form: str) -> None:
@@ -208,93 +205,3 @@ def _print(status: Mapping[str, Any], form: str) -> None:
     from kanister_py.core.objects.documents import dump_yaml
 
     sys.stdout.write(dump_yaml(dict(status)))
-
-
-_COLOURS = {"complete": "green", "failed": "red", "running": "blue"}
-_MARKS = {"complete": "✓", "failed": "✗", "running": "…", "pending": "·"}
-
-
-class View:
-    """Shows a run while it runs: a line that is kept up to date on a terminal, else plain lines."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._is_live = sys.stderr.isatty() and has_colours(sys.stderr)
-        self._began = time.monotonic()
-        self._last_line = ""
-        self._shown = False
-
-    def on_outcome(self, outcome: Outcome, status: Status) -> None:
-        line = _told(outcome, status)
-        if line:
-            self.tell(line)
-
-    def on_log(self, action: str, phase: str, line: str) -> None:
-        with self._lock:
-            self._last_line = line
-        if not self._is_live:
-            self.tell(f"  {action}/{phase} | {line}")
-
-    def tell(self, line: str) -> None:
-        with self._lock:
-            self._wipe()
-            sys.stderr.write(f"{line}\n")
-
-    def refresh(self, status: Status) -> None:
-        """Bring the live line up to date."""
-        if not self._is_live:
-            return
-        percent = f"{status.percent or 0:3d}%"
-        seconds = time.monotonic() - self._began
-        text = f"{percent} {status.running_phase or '-'} {seconds:.0f}s  {self._last_line}"
-        with self._lock:
-            self._wipe()
-            sys.stderr.write(text[:100])
-            sys.stderr.flush()
-            self._shown = True
-
-    def close(self) -> None:
-        with self._lock:
-            self._wipe()
-
-    def _wipe(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            self._shown = False
-
-    def summary(self, name: str, status: Status) -> Iterator[str]:
-        """Say in a few lines how a run ended."""
-        seconds = time.monotonic() - self._began
-        state = paint(str(status.state), _COLOURS.get(str(status.state), "bold"), sys.stderr)
-        yield f"Run {name}: {state} after {seconds:.1f}s"
-        for action in status.actions:
-            deferred = [action.deferred] if action.deferred is not None else []
-            for phase in (*action.phases, *deferred):
-                mark = _MARKS[str(phase.state)]
-                note = " (skipped)" if phase.is_skipped else ""
-                yield f"  {mark} {action.name}/{phase.name} {phase.func_version}{note}".rstrip()
-
-
-def _told(outcome: Outcome, status: Status) -> str:
-    """Say in a line what happened; nothing of what is no news to people."""
-    from kanister_py.core.actionsets.outcomes import (
-        PhaseCompleted,
-        PhaseFailed,
-        PhaseSkipped,
-        PhaseStarted,
-    )
-
-    if not isinstance(outcome, PhaseStarted | PhaseCompleted | PhaseSkipped | PhaseFailed):
-        return ""
-    phase = status.phase_at(outcome.place)
-    where = f"{status.actions[outcome.place.action].name}/{phase.name}"
-    if isinstance(outcome, PhaseStarted):
-        again = f" (attempt {outcome.attempt})" if outcome.attempt > 1 else ""
-        return f"{paint('▶', 'blue', sys.stderr)} {where}{again}"
-    if isinstance(outcome, PhaseFailed):
-        more = ""
-        if phase.retry_time is not None:
-            more = f"; tried again at {phase.retry_time:%H:%M:%S}"
-        return f"{paint('✗', 'red', sys.stderr)} {where}: {outcome.error.message}{more}"
-    note = " skipped" if isinstance(outcome, PhaseSkipped) else ""
-    return f"{paint('✓', 'green', sys.stderr)} {where}{note}"

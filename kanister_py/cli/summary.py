@@ -1,0 +1,178 @@
+"""How did a run end, what did it leave, and what can be done next?"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from kanister_py.cli.columns import clean
+from kanister_py.cli.frame import (
+    Line,
+    Paint,
+    choose_lines,
+    count_of,
+    exact_seconds,
+    heading,
+    lines_of,
+    plain,
+    rows_of,
+)
+from kanister_py.core.actionsets.status import RunError, State, Status
+from kanister_py.core.actionsets.transitions import CANCEL_ASKED
+from kanister_py.core.errors import RunCancelled
+
+_MOST_PHASES: Final = 100
+_MOST_NAMES: Final = 8
+_ANY_WIDTH: Final = 2000
+
+
+class Ending(NamedTuple):
+    """A run that nobody carries on any more. `is_stopped`: left as it was, before its end.
+
+    `state` is the folder it is kept in, empty for none; `more` are the words of the
+    command line that it needs again to be taken up.
+    """
+
+    name: str
+    status: Status
+    seconds: float
+    is_stopped: bool = False
+    state: str = ""
+    more: Sequence[str] = ()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody asked for the end; a run whose time was over is a failed one."""
+        asked = self.status.condition(CANCEL_ASKED)
+        return (
+            self.status.error is not None
+            and asked is not None
+            and asked.reason == RunCancelled.reason
+        )
+
+
+def summary_of(ending: Ending, width: int | None = None, paint: Paint = plain) -> Iterator[str]:
+    """Sum up a run in a few lines; without a width none of them is cut."""
+    state, mark, colour = _state_of(ending)
+    yield (
+        f"{paint(mark, colour)} Run {clean(ending.name)}: {paint(state, colour)}"
+        f" after {exact_seconds(ending.seconds)}"
+    )
+    yield from _phases(ending, width or _ANY_WIDTH, paint)
+    lines = lines_of(ending.status)
+    yield from _listed("outputs", _outputs(lines), paint)
+    yield from _listed("artifacts", _artifacts(ending.status), paint)
+    if ending.state:
+        yield _entry("kept in", f"{ending.state}, as {ending.name}", paint)
+    if ending.is_stopped:
+        left = [_named(each) for each in lines if each.is_at_work]
+        yield _entry("under way", _few(left) or "nothing", paint)
+    if ending.is_stopped or ending.status.error is not None:
+        waiting = [_named(each) for each in lines if each.phase.state is State.PENDING]
+        if waiting:
+            yield _entry("not run", _few(waiting), paint)
+    if ending.status.error is not None:
+        yield from _failure(ending.status.error, paint)
+    yield from _next(ending, paint)
+
+
+def _state_of(ending: Ending) -> tuple[str, str, str]:
+    if ending.is_stopped:
+        return "stopped at once", "…", "yellow"
+    if ending.is_cancelled:
+        return "cancelled", "✗", "yellow"
+    if ending.status.state is State.COMPLETE:
+        return "complete", "✓", "green"
+    return str(ending.status.state), "✗", "red"
+
+
+def _phases(ending: Ending, width: int, paint: Paint) -> Iterator[str]:
+    lines = lines_of(ending.status)
+    shown, hidden = choose_lines(lines, _MOST_PHASES)
+    for action in ending.status.actions:
+        yield heading(action, width, paint)
+        own = [each for each in shown if each.action is action]
+        yield from rows_of(own, shown, width, paint)
+    if hidden:
+        yield paint(f"    … {count_of(hidden)} not shown", "dim")
+
+
+def _named(line: Line) -> str:
+    return clean(f"{line.action.name}/{line.phase.name}")
+
+
+def _outputs(lines: Sequence[Line]) -> list[str]:
+    return [
+        f"{clean(each.phase.name)}: {_few([clean(key) for key in each.phase.output.values])}"
+        for each in lines
+        if each.phase.output is not None and each.phase.output.values
+    ]
+
+
+def _artifacts(status: Status) -> list[str]:
+    return [clean(name) for name in status.output_artifacts]
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    text = ", ".join(names[:_MOST_NAMES])
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _listed(what: str, entries: Sequence[str], paint: Paint) -> Iterator[str]:
+    for index, each in enumerate(entries[:_MOST_NAMES]):
+        yield _entry(what if index == 0 else "", each, paint)
+    if len(entries) > _MOST_NAMES:
+        yield _entry("", f"and {len(entries) - _MOST_NAMES} more", paint)
+
+
+def _entry(what: str, text: str, paint: Paint) -> str:
+    return f"  {paint(f'{what:<11}', 'bold')}{text}"
+
+
+def _failure(error: RunError, paint: Paint) -> Iterator[str]:
+    yield f"{paint('error:', 'red')} {clean(error.message)}"
+    where = "/".join(clean(each) for each in (error.action, error.phase) if each)
+    if where:
+        attempt = f", attempt {error.attempt}" if error.attempt else ""
+        yield _entry("where", f"{where}{attempt}", paint)
+    code = f", exit code {error.exit_code}" if error.exit_code is not None else ""
+    if error.reason or code:
+        yield _entry("reason", f"{clean(error.reason)}{code}", paint)
+    yield from (
+        _entry("last log" if index == 0 else "", f"│ {clean(line)}", paint)
+        for index, line in enumerate(error.log_tail)
+    )
+
+
+def _next(ending: Ending, paint: Paint) -> Iterator[str]:
+    is_failed = ending.status.error is not None
+    if not is_failed and not ending.is_stopped:
+        return
+    if not ending.state:
+        hint = "with --state DIR a run can be taken up (--resume), or again from a phase on"
+        yield _entry("next", f"{hint} (--retry-from)", paint)
+        return
+    words = ["kanister-py", "run", "--state", ending.state, "--resume", ending.name, *ending.more]
+    if ending.is_stopped:
+        yield _entry("take it up", shlex.join(words), paint)
+        return
+    phase = _to_retry(ending.status)
+    if phase:
+        yield _entry("try again", shlex.join([*words, "--retry-from", phase]), paint)
+
+
+def _to_retry(status: Status) -> str:
+    """Name the phase that a new run would begin with; deferred ones run by themselves."""
+    error = status.error
+    return next(
+        (
+            phase.name
+            for action in status.actions
+            if error is None or not error.action or action.name == error.action
+            for phase in action.phases
+            if phase.state is not State.COMPLETE
+        ),
+        "",
+    )
