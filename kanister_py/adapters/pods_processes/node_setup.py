@@ -46,6 +46,8 @@ class NodeSetup:
         self.clock = clock
         self.host_paths = host_paths
         self.restart_backoff_seconds = restart_backoff_seconds
+        # Processes are started elsewhere: a folder must mean the same from everywhere.
+        state = state.absolute() if state is not None else None
         runs = (state or _default_folder()) / "runs"
         try:
             runs.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)

@@ -1,0 +1,83 @@
+"""What the READMEs of the blueprints tell people to type does what they say."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.blueprints.servers import Server, free_port, program
+from tests.conftest import CommandLine
+
+_BLOCK = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def place(tmp_path: Path, blueprints: Path) -> Path:
+    """Where people have the blueprints, and type."""
+    shutil.copytree(blueprints, tmp_path / "blueprints")
+    return tmp_path
+
+
+def commands_in(readme: Path) -> list[list[str]]:
+    """Give what stands in the shell blocks of a README, command by command."""
+    text = "".join(_BLOCK.findall(readme.read_text()))
+    lines = text.replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True) for line in lines if line.strip()]
+
+
+def type_all(kanister: CommandLine, place: Path, name: str, *more: str) -> list[str]:
+    """Type every command of a README, with `more` where a server is meant."""
+    said = []
+    for first, *words in commands_in(place / "blueprints" / name / "README.md"):
+        assert first == "kanister-py"
+        done = kanister(*words, *(more if "--profile" in words else ()), cwd=place)
+        assert done.code == 0, f"{' '.join(words)}\n{done.out}{done.err}"
+        said.append(done.out + done.err)
+    assert said, f"{name} says nothing to type"
+    return said
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        pytest.param("clone-config", "clone/copy", id="clone-config"),
+        pytest.param("csi-snapshot", "CreateCSISnapshot", id="csi-snapshot"),
+        pytest.param("hello", "It was said: Hello, you!", id="hello"),
+        pytest.param("pvc-files", "restore/unpack", id="pvc-files"),
+    ],
+)
+def test_what_a_readme_says_can_be_typed(
+    kanister: CommandLine, place: Path, name: str, told: str
+) -> None:
+    assert told in type_all(kanister, place, name)[-1]
+
+
+def test_what_the_readme_of_redis_says_can_be_typed(kanister: CommandLine, place: Path) -> None:
+    program("redis-server", "redis-server")
+    program("redis-cli", "redis-tools")
+    # Somebody on this machine may use the port that the README speaks of.
+    port = str(free_port())
+    objects = place / "blueprints/redis/objects.yaml"
+    objects.write_text(objects.read_text().replace("6379", port))
+    said = type_all(kanister, place, "redis", "--option", f"port={port}")
+    assert "restore/start" in said[-1]
+
+
+def test_what_the_readme_of_postgresql_says_can_be_typed(
+    kanister: CommandLine, place: Path, postgresql: Server
+) -> None:
+    postgresql.ask("CREATE TABLE t AS SELECT 1 AS one")
+    said = type_all(kanister, place, "postgresql", "--option", f"port={postgresql.port}")
+    assert "restore/restore" in said[-1]
+
+
+def test_what_the_readme_of_mariadb_says_can_be_typed(
+    kanister: CommandLine, place: Path, mariadb: Server
+) -> None:
+    mariadb.ask("CREATE TABLE t AS SELECT 1 AS one")
+    said = type_all(kanister, place, "mariadb", "--option", f"port={mariadb.port}")
+    assert "restore/restore" in said[-1]
