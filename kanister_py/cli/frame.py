@@ -51,6 +51,10 @@ class Line(NamedTuple):
     def is_to_be_retried(self) -> bool:
         return self.phase.state is State.PENDING and self.phase.retry_time is not None
 
+    @property
+    def is_waiting(self) -> bool:
+        return self.phase.state is State.PENDING and self.phase.retry_time is None
+
 
 def plain(text: str, _colour: str) -> str:
     """Give a text no colour."""
@@ -98,22 +102,30 @@ def _newest_logs(logs: Logs, room: int) -> Logs:
 
 
 def choose_lines(lines: Sequence[Line], room: int) -> tuple[list[Line], list[Line]]:
-    """Choose what to show where not all fits: what is at work, then news, then what comes next."""
-    ranks = sorted(range(len(lines)), key=lambda at: (*_rank(lines[at]), at))
+    """Choose what to show where not all fits, and what to hide, both in their order.
+
+    First what is at work, then failures, what comes next, and what ended last.
+    """
+    next_one = next((at for at, each in enumerate(lines) if each.is_waiting), None)
+    ranks = sorted(
+        range(len(lines)), key=lambda at: (*_rank(lines[at], is_next=at == next_one), at)
+    )
     taken = set(ranks[: max(0, room)])
     shown = [each for at, each in enumerate(lines) if at in taken]
     return shown, [each for at, each in enumerate(lines) if at not in taken]
 
 
-def _rank(line: Line) -> tuple[int, float]:
+def _rank(line: Line, *, is_next: bool) -> tuple[int, float]:
     phase = line.phase
     if line.is_at_work or line.is_to_be_retried:
         return 0, -_seconds_of(phase.start_time)
     if phase.state is State.FAILED:
         return 1, -_seconds_of(phase.completion_time)
+    if is_next:
+        return 2, 0.0
     if phase.state is State.COMPLETE:
-        return 2, -_seconds_of(phase.completion_time)
-    return 3, 0.0
+        return 3, -_seconds_of(phase.completion_time)
+    return 4, 0.0
 
 
 def _seconds_of(time: datetime | None) -> float:
@@ -145,7 +157,8 @@ def _headline(seen: Seen, lines: Sequence[Line], width: int, now: datetime, pain
     percent = status.percent or 0
     done = sum(1 for each in lines if each.phase.state is State.COMPLETE)
     cells = [(cut(f"Run {clean(seen.name)}", max(8, width // 2)), "bold")]
-    if width >= _BAR_FROM_WIDTH:
+    is_cancelling = status.condition(CANCEL_ASKED) is not None and not status.is_final
+    if width >= _BAR_FROM_WIDTH and not is_cancelling:
         filled = percent * _BAR_COLUMNS // 100
         cells += [("  " + "━" * filled, "blue"), ("─" * (_BAR_COLUMNS - filled), "dim")]
     cells += [
@@ -153,7 +166,7 @@ def _headline(seen: Seen, lines: Sequence[Line], width: int, now: datetime, pain
         (f"  {done} of {len(lines)}", ""),
         (f"  {whole_seconds((now - seen.began).total_seconds())}", ""),
     ]
-    if status.condition(CANCEL_ASKED) is not None and not status.is_final:
+    if is_cancelling:
         cells.append(("  cancelling; Ctrl-C again stops at once", "yellow"))
     return _joined(cells, width, paint)
 

@@ -151,8 +151,8 @@ def _next(ending: Ending, paint: Paint) -> Iterator[str]:
     if not is_failed and not ending.is_stopped:
         return
     if not ending.state:
-        hint = "with --state DIR a run can be taken up (--resume), or again from a phase on"
-        yield _entry("next", f"{hint} (--retry-from)", paint)
+        hint = "with --state DIR a run can go on: --resume, --retry-from PHASE"
+        yield _entry("next", hint, paint)
         return
     words = ["kanister-py", "run", "--state", ending.state, "--resume", ending.name, *ending.more]
     if ending.is_stopped:

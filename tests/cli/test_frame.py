@@ -1,0 +1,242 @@
+"""The picture of a run on a terminal, as people see it at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kanister_py.cli.columns import width_of
+from kanister_py.cli.frame import Logs, Seen, exact_seconds, frame_of, whole_seconds
+from kanister_py.core.actionsets.status import (
+    ActionStatus,
+    Condition,
+    PhaseError,
+    PhaseStatus,
+    State,
+    Status,
+)
+from kanister_py.core.actionsets.transitions import CANCEL_ASKED
+
+BEGAN = datetime(2026, 1, 2, 3, 4, 0, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return BEGAN + timedelta(seconds=seconds)
+
+
+def phase_of(name: str, state: State, **more: Any) -> PhaseStatus:
+    return PhaseStatus(name, state, func_version="v0.0.0", **more)
+
+
+def waits(name: str) -> PhaseStatus:
+    return phase_of(name, State.PENDING)
+
+
+def runs(name: str, since: float, percent: int | None = None, attempt: int = 1) -> PhaseStatus:
+    return phase_of(name, State.RUNNING, start_time=at(since), percent=percent, attempt=attempt)
+
+
+def complete(name: str, since: float, until: float) -> PhaseStatus:
+    return phase_of(
+        name, State.COMPLETE, start_time=at(since), completion_time=at(until), attempt=1
+    )
+
+
+def skipped(name: str, when: float) -> PhaseStatus:
+    times = {"start_time": at(when), "completion_time": at(when)}
+    return phase_of(name, State.COMPLETE, **times, attempt=1, is_skipped=True)
+
+
+BROKEN = PhaseError("It broke", "Broken")
+
+
+def failed(name: str, since: float, until: float, attempt: int = 1) -> PhaseStatus:
+    times = {"start_time": at(since), "completion_time": at(until)}
+    return phase_of(name, State.FAILED, **times, attempt=attempt, error=BROKEN)
+
+
+def retried(name: str, when: float) -> PhaseStatus:
+    times = {"start_time": at(0), "retry_time": at(when)}
+    return phase_of(name, State.PENDING, **times, attempt=1, error=BROKEN)
+
+
+def action(
+    *phases: PhaseStatus, name: str = "backup", deferred: PhaseStatus | None = None
+) -> ActionStatus:
+    target = {"kind": "Deployment", "namespace": "shop", "name": "db"}
+    return ActionStatus(name, target, phases=phases, deferred=deferred)
+
+
+def picture(
+    *actions: ActionStatus,
+    now: float = 5.0,
+    width: int = 59,
+    height: int = 24,
+    percent: int = 0,
+    logs: Logs | None = None,
+    conditions: Sequence[Condition] = (),
+) -> list[str]:
+    status = Status(State.RUNNING, actions=actions, percent=percent, conditions=tuple(conditions))
+    return frame_of(Seen("run-1", status, BEGAN, logs or {}), width, height, at(now))
+
+
+@pytest.mark.parametrize(
+    ("phase", "want"),
+    [
+        pytest.param(waits("dump"), "    · dump  v0.0.0", id="waiting"),
+        pytest.param(runs("dump", 2), "    ⠴ dump  v0.0.0       3s", id="running"),
+        pytest.param(
+            runs("dump", 2, percent=42), "    ⠴ dump  v0.0.0      42%  3s", id="with its percent"
+        ),
+        pytest.param(
+            runs("dump", 2, attempt=3),
+            "    ⠴ dump  v0.0.0       3s  attempt 3",
+            id="running for the third time",
+        ),
+        pytest.param(complete("dump", 1, 4.25), "    ✓ dump  v0.0.0     3.2s", id="complete"),
+        pytest.param(skipped("dump", 1), "    - dump  v0.0.0           skipped", id="skipped"),
+        pytest.param(
+            failed("dump", 1, 3, attempt=2),
+            "    ✗ dump  v0.0.0     2.0s  attempt 2  It broke",
+            id="failed",
+        ),
+        pytest.param(
+            retried("dump", 7.2),
+            "    ↻ dump  v0.0.0           attempt 2 in 3s  attempt 1 fa…",
+            id="to be tried again",
+        ),
+        pytest.param(
+            retried("dump", 2),
+            "    ↻ dump  v0.0.0           attempt 2 in 0s  attempt 1 fa…",
+            id="overdue for its next attempt",
+        ),
+    ],
+)
+def test_a_phase_shows_how_far_it_is(phase: PhaseStatus, want: str) -> None:
+    assert picture(action(phase))[2:] == [want]
+
+
+def test_all_actions_show_their_phases_in_order_under_what_they_act_on() -> None:
+    shown = picture(
+        action(complete("stop", 0, 1), runs("dump", 2), deferred=waits("start")),
+        action(waits("everything"), name="verify"),
+        percent=33,
+    )
+    assert shown == [
+        "Run run-1   33%  1 of 4  5s",
+        "  backup  Deployment shop/db",
+        "    ✓ stop        v0.0.0     1.0s",
+        "    ⠴ dump        v0.0.0       3s",
+        "    · start       v0.0.0           deferred",
+        "  verify  Deployment shop/db",
+        "    · everything  v0.0.0",
+    ]
+
+
+def test_a_wide_terminal_has_room_for_a_bar() -> None:
+    want = "Run run-1  ━━━━━━━━━━──────────   50%  0 of 1  5s"
+    assert picture(action(waits("a")), percent=50, width=80)[0] == want
+
+
+def test_a_phase_at_work_shows_its_last_log_line_cut_and_cleaned() -> None:
+    logs = {("backup", "dump"): "\x1b[31mtable 日本語 \x07of 12 is dumped\x1b[0m"}
+    shown = picture(action(runs("dump", 2), waits("b")), logs=logs, width=30)
+    assert shown[3] == "      │ table 日本語 of 12 is…"
+    assert len(shown) == 5
+
+
+def test_a_cancelled_run_says_so_and_what_a_second_interrupt_does() -> None:
+    asked = Condition(CANCEL_ASKED, True, "Cancelled")
+    shown = picture(action(runs("dump", 2)), conditions=[asked], width=80)
+    assert shown[0].endswith("5s  cancelling; Ctrl-C again stops at once")
+
+
+def test_where_rows_are_few_the_running_the_failed_the_next_and_the_newest_are_shown() -> None:
+    phases = [complete(f"done{number}", number, number + 1) for number in range(4)]
+    shown = picture(
+        action(*phases, skipped("no", 1), runs("now", 4), waits("next"), waits("later")), height=6
+    )
+    assert shown == [
+        "Run run-1    0%  5 of 8  5s",
+        "    ✓ done2  v0.0.0     1.0s",
+        "    ✓ done3  v0.0.0     1.0s",
+        "    ⠴ now    v0.0.0       1s",
+        "    · next   v0.0.0",
+        "  … 2 complete, 1 skipped, 1 waiting not shown",
+    ]
+
+
+def test_where_rows_are_few_phases_of_several_actions_carry_their_action() -> None:
+    shown = picture(
+        action(runs("dump", 1), waits("x")), action(runs("dump", 2), name="files"), height=4
+    )
+    assert shown[1:] == [
+        "    ⠴ backup/dump  v0.0.0       4s",
+        "    ⠴ files/dump   v0.0.0       3s",
+        "  … 1 waiting not shown",
+    ]
+
+
+def test_of_more_phases_at_work_than_rows_the_latest_are_shown_and_the_rest_counted() -> None:
+    phases = [runs(f"phase{number:04d}", number / 1000) for number in range(1000)]
+    shown = picture(action(*phases), height=5, logs={("backup", "phase0999"): "busy"})
+    assert shown == [
+        "Run run-1    0%  0 of 1000  5s",
+        "    ⠴ phase0998  v0.0.0       4s",
+        "    ⠴ phase0999  v0.0.0       4s",
+        "      │ busy",
+        "  … 998 under way not shown",
+    ]
+
+
+def test_a_name_longer_than_the_screen_leaves_room_for_the_rest() -> None:
+    shown = picture(action(runs("p" * 300, 2)), width=40)
+    assert shown[2] == "    ⠴ ppppppppppppppp…  v0.0.0       3s"
+
+
+def test_between_two_seconds_nothing_changes_but_at_the_next_one_it_does() -> None:
+    backup = action(runs("dump", 2.5))
+    assert picture(backup, now=5) == picture(backup, now=5)
+    assert picture(backup, now=5) != picture(backup, now=6)
+
+
+PHASES = st.one_of(
+    st.builds(waits, st.text(max_size=30)),
+    st.builds(runs, st.text(max_size=30), st.floats(0, 5), st.none() | st.integers(0, 100)),
+    st.builds(complete, st.text(max_size=30), st.floats(0, 2), st.floats(2, 5)),
+    st.builds(failed, st.text(max_size=30), st.floats(0, 2), st.floats(2, 5)),
+    st.builds(retried, st.text(max_size=30), st.floats(0, 9)),
+)
+
+
+@given(st.lists(st.lists(PHASES, max_size=5), max_size=4), st.integers(1, 90), st.integers(1, 20))
+def test_no_picture_is_larger_than_its_terminal(
+    phases: list[list[PhaseStatus]], width: int, height: int
+) -> None:
+    actions = [action(*each, name=f"a{index}") for index, each in enumerate(phases)]
+    logs = {(each.name, phase.name): "日" * 80 for each in actions for phase in each.phases}
+    shown = picture(*actions, width=width, height=height, logs=logs)
+    assert len(shown) <= height
+    assert all(width_of(line) <= width for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "whole", "exact"),
+    [
+        (-1.0, "0s", "0.0s"),
+        (0.44, "0s", "0.4s"),
+        (59.94, "59s", "59.9s"),
+        (59.96, "59s", "1m00s"),
+        (65.0, "1m05s", "1m05s"),
+        (3725.0, "1h02m", "1h02m"),
+    ],
+)
+def test_durations_are_short_and_sized_to_what_matters(
+    seconds: float, whole: str, exact: str
+) -> None:
+    assert (whole_seconds(seconds), exact_seconds(seconds)) == (whole, exact)

@@ -1,0 +1,160 @@
+"""What is said when a run is over: how it ended, what it left, and what to do next."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from kanister_py.cli.summary import Ending, summary_of
+from kanister_py.core.actionsets.status import (
+    ActionStatus,
+    Condition,
+    PhaseError,
+    PhaseOutput,
+    PhaseStatus,
+    RunError,
+    State,
+    Status,
+)
+from kanister_py.core.actionsets.transitions import CANCEL_ASKED
+
+BEGAN = datetime(2026, 1, 2, 3, 4, 0, tzinfo=UTC)
+ENDED = BEGAN + timedelta(seconds=2)
+
+
+def phase(name: str, state: State, **more: Any) -> PhaseStatus:
+    times = {"start_time": BEGAN, "completion_time": ENDED}
+    if state is State.PENDING:
+        times = {}
+    if state is State.RUNNING:
+        del times["completion_time"]
+    return PhaseStatus(name, state, func_version="v0.0.0", **{**times, **more})
+
+
+def output(**values: str) -> PhaseOutput:
+    return PhaseOutput(MappingProxyType(values), 1)
+
+
+def action(*phases: PhaseStatus, **more: Any) -> ActionStatus:
+    target = {"kind": "Namespace", "namespace": "shop", "name": "shop"}
+    return ActionStatus("backup", target, phases=phases, **more)
+
+
+def test_a_complete_run_tells_what_it_left_by_name_and_never_by_value() -> None:
+    done = action(
+        phase("dump", State.COMPLETE, output=output(path="s3://hidden", size="hidden")),
+        phase("check", State.COMPLETE, is_skipped=True, output=output()),
+        artifacts={"copy": {"keyValue": {"path": "hidden"}}},
+        completion_time=ENDED,
+    )
+    ending = Ending("run-1", Status(State.COMPLETE, (done,)), 65.0, state="./state")
+    assert list(summary_of(ending)) == [
+        "✓ Run run-1: complete after 1m05s",
+        "  backup  Namespace shop",
+        "    ✓ dump   v0.0.0     2.0s",
+        "    - check  v0.0.0           skipped",
+        "  outputs    dump: path, size",
+        "  artifacts  copy",
+        "  kept in    ./state, as run-1",
+    ]
+
+
+BROKEN = RunError(
+    "Phase load of action backup failed",
+    "CommandFailed",
+    "backup",
+    "load",
+    2,
+    3,
+    ("one", "\x1b[1mtwo"),
+)
+FAILED = Status(
+    State.FAILED,
+    (
+        action(
+            phase("dump", State.COMPLETE),
+            phase("load", State.FAILED, attempt=2, error=PhaseError("It broke", "CommandFailed")),
+            phase("check", State.PENDING),
+            deferred=phase("tidy", State.COMPLETE),
+        ),
+    ),
+    BROKEN,
+)
+
+
+def test_a_failed_run_tells_where_why_with_what_log_and_how_to_go_on() -> None:
+    ending = Ending("run-1", FAILED, 4.0, state="my state", more=["--pods=processes"])
+    assert list(summary_of(ending)) == [
+        "✗ Run run-1: failed after 4.0s",
+        "  backup  Namespace shop",
+        "    ✓ dump   v0.0.0     2.0s",
+        "    ✗ load   v0.0.0     2.0s  attempt 2  It broke",
+        "    · check  v0.0.0",
+        "    ✓ tidy   v0.0.0     2.0s  deferred",
+        "  kept in    my state, as run-1",
+        "  not run    backup/check",
+        "error: Phase load of action backup failed",
+        "  where      backup/load, attempt 2",
+        "  reason     CommandFailed, exit code 3",
+        "  last log   │ one",
+        "             │ two",
+        "  try again  kanister-py run --state 'my state' --resume run-1 --pods=processes"
+        " --retry-from load",
+    ]
+
+
+def test_a_failed_run_that_is_kept_nowhere_says_how_the_next_one_could_go_on() -> None:
+    assert list(summary_of(Ending("run-1", FAILED, 4.0)))[-1] == (
+        "  next       with --state DIR a run can go on: --resume, --retry-from PHASE"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_cancelled", "first"),
+    [
+        pytest.param("Cancelled", True, "✗ Run run-1: cancelled after 1.0s", id="by somebody"),
+        pytest.param("RunTimedOut", False, "✗ Run run-1: failed after 1.0s", id="by its timeout"),
+    ],
+)
+def test_a_run_that_was_cancelled_says_what_was_left(
+    reason: str, is_cancelled: bool, first: str
+) -> None:
+    phases = [phase(f"step{number:02d}", State.PENDING) for number in range(11)]
+    status = Status(
+        State.FAILED,
+        (action(*phases),),
+        RunError("It was cancelled", reason),
+        conditions=(Condition(CANCEL_ASKED, True, reason),),
+    )
+    ending = Ending("run-1", status, 1.0, state="s")
+    said = list(summary_of(ending))
+    assert ending.is_cancelled is is_cancelled
+    assert said[0] == first
+    left = ", ".join(f"backup/step{number:02d}" for number in range(8))
+    assert f"  not run    {left} and 3 more" in said
+    assert said[-1].endswith("--resume run-1 --retry-from step00")
+
+
+def test_a_run_that_was_stopped_at_once_says_what_is_under_way_and_how_to_take_it_up() -> None:
+    running = action(phase("dump", State.RUNNING), phase("check", State.PENDING))
+    ending = Ending("run-1", Status(State.RUNNING, (running,)), 1.0, is_stopped=True, state="s")
+    assert list(summary_of(ending)) == [
+        "… Run run-1: stopped at once after 1.0s",
+        "  backup  Namespace shop",
+        "    … dump   v0.0.0",
+        "    · check  v0.0.0",
+        "  kept in    s, as run-1",
+        "  under way  backup/dump",
+        "  not run    backup/check",
+        "  take it up kanister-py run --state s --resume run-1",
+    ]
+
+
+def test_of_a_thousand_phases_the_summary_lists_a_hundred_and_counts_the_rest() -> None:
+    phases = [phase(f"step{number}", State.COMPLETE) for number in range(1000)]
+    said = list(summary_of(Ending("run-1", Status(State.COMPLETE, (action(*phases),)), 1.0)))
+    assert len(said) == 103
+    assert said[-1] == "    … 900 complete not shown"
