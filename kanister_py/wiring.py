@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from kanister_py.core.actionsets.status import Status
     from kanister_py.core.blueprints.lint.signatures import Signature
     from kanister_py.core.blueprints.model import LocatedBlueprint
-    from kanister_py.core.templates.go import Effects
     from kanister_py.executor.plan_action import Plan
     from kanister_py.executor.run_actionset import Onlooker
     from kanister_py.executor.run_handle import Run
@@ -240,6 +239,7 @@ def plan_blueprint(
     from contextlib import ExitStack
 
     from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.adapters.effects_system import system_effects
     from kanister_py.core.actionsets.model import ActionSpec
     from kanister_py.executor.plan_action import Circumstances, plan_action
 
@@ -248,7 +248,8 @@ def plan_blueprint(
     spec = _action_spec(located, action, object, options, settings, more)
     clock = settings.clock or SystemClock()
     registry = settings.registry or read_functions().registry
-    given = Circumstances(registry, clock.now(), _effects(clock), at or {}, settings.is_strict)
+    effects = system_effects(clock)
+    given = Circumstances(registry, clock.now(), effects, at or {}, settings.is_strict)
     with ExitStack() as stack:
         cluster, _, _ = _cluster(settings, clock, None, stack)
         wanted = ActionSpec.model_validate(spec)
@@ -387,6 +388,7 @@ def _start(name: str, header: Mapping[str, Any] | None, settings: RunSettings) -
     from contextlib import ExitStack
 
     from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.adapters.effects_system import system_effects
     from kanister_py.executor.phase_context import Surroundings
     from kanister_py.executor.run_actionset import ActionSetRun, FunctionSource
     from kanister_py.executor.run_handle import Run
@@ -426,7 +428,7 @@ def _start(name: str, header: Mapping[str, Any] | None, settings: RunSettings) -
                 clock,
                 Workers(settings.workers),
                 SharedWatches(cluster, clock),
-                _effects(clock),
+                system_effects(clock),
             ),
             journal=journal,
             status=status,
@@ -531,26 +533,6 @@ def _located(blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path) -> Lo
         return only_blueprint(parse_documents(json.dumps(blueprint)), "the blueprint")
     path = Path(blueprint)
     return only_blueprint(parse_documents(path.read_bytes(), str(path)), str(path))
-
-
-def _effects(clock: Clock) -> Effects:
-    """Give templates the time of a clock, and true randomness."""
-    import os
-    from zoneinfo import ZoneInfo
-
-    from kanister_py.core.templates.go import Effects
-    from kanister_py.core.templates.go.functions import GoError
-    from kanister_py.core.templates.go.times import Location, from_datetime, zone_of
-
-    def load_zone(name: str) -> Location:
-        try:
-            return zone_of(name, ZoneInfo(name))
-        except (KeyError, ValueError, OSError):
-            raise GoError(f"unknown time zone {name}") from None
-
-    return Effects(
-        now=lambda: from_datetime(clock.now()), load_zone=load_zone, random_bytes=os.urandom
-    )
 
 
 def _new_uid() -> str:

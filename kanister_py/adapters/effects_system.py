@@ -1,0 +1,38 @@
+"""What templates see of the world in real runs: the time of a clock, true chance, real zones."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kanister_py.core.templates.go import Effects, GoError
+from kanister_py.core.templates.go.times import UTC, Location, from_datetime, zone_of
+
+if TYPE_CHECKING:
+    from kanister_py.ports.clock import Clock
+
+
+def system_effects(clock: Clock) -> Effects:
+    """Hand templates a clock, and the chance and the time zones of the machine.
+
+    Times are shown in UTC wherever this runs, as in Kanister's own container: a
+    blueprint means the same on a laptop and in a cluster.
+    """
+    return Effects(
+        now=lambda: from_datetime(clock.now()),
+        zone=UTC,
+        load_zone=load_zone,
+        random_bytes=os.urandom,
+    )
+
+
+def load_zone(name: str) -> Location:
+    """Find a time zone by its IANA name."""
+    # Few templates name a zone; the others need not wait for this.
+    from zoneinfo import ZoneInfo
+
+    try:
+        return zone_of(name, ZoneInfo(name))
+    # Names of folders and of other files come as one of the latter two.
+    except (KeyError, ValueError, OSError):
+        raise GoError(f"unknown time zone {name}") from None
