@@ -236,11 +236,13 @@ def plan_blueprint(
     **more: Any,
 ) -> Plan:
     """Say what `run_blueprint` would do, without doing it; `at` names other releases."""
+    import json
     from contextlib import ExitStack
 
     from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.adapters.effects_system import system_effects
-    from kanister_py.core.actionsets.model import ActionSpec
+    from kanister_py.core.actionsets.model import parse_action_spec
+    from kanister_py.core.objects.documents import parse_document
     from kanister_py.executor.plan_action import Circumstances, plan_action
 
     settings = settings or RunSettings()
@@ -252,7 +254,7 @@ def plan_blueprint(
     given = Circumstances(registry, clock.now(), effects, at or {}, settings.is_strict)
     with ExitStack() as stack:
         cluster, _, _ = _cluster(settings, clock, None, stack)
-        wanted = ActionSpec.model_validate(spec)
+        wanted = parse_action_spec(parse_document(json.dumps(spec)))
         return plan_action(located.blueprint, wanted, cluster, given)
 
 

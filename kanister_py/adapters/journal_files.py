@@ -12,10 +12,9 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from kanister_py.core.actionsets.outcomes import (
     Outcome,
@@ -38,8 +37,7 @@ FORMAT: Final = 1
 _SYNC_SECONDS: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedRun:
+class RecordedRun(NamedTuple):
     """A run as its journal has it: what it began with, and all that happened since."""
 
     name: str

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Condition, Lock, Thread
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.outputs import OutputParser
@@ -34,8 +34,7 @@ _LONGEST_POLL_SECONDS: Final = 10.0
 _SAFETY_SECONDS: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class RunIdentity:
+class RunIdentity(NamedTuple):
     """Which attempt at which phase of which ActionSet this is."""
 
     actionset_uid: str
@@ -92,15 +91,14 @@ def _call_each(listeners: Iterable[Callable[[], None]]) -> None:
         listener()
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What runs share: the world, the threads, the watches."""
 
     cluster: Cluster
     clock: Clock
     workers: Workers
     watches: SharedWatches
-    effects: Effects = field(default=NO_EFFECTS)
+    effects: Effects = NO_EFFECTS
 
 
 @dataclass(slots=True)

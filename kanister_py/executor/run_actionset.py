@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from itertools import count
 from threading import Condition, RLock
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from kanister_py.core.actionsets.course import ChosenVersions, Course, choose_versions, first_status
 from kanister_py.core.actionsets.outcomes import (
@@ -90,8 +90,7 @@ class Onlooker(Protocol):
     def on_log(self, action: str, phase: str, line: str) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionSource:
+class FunctionSource(NamedTuple):
     """Where functions come from: which there are, and how their code is loaded."""
 
     registry: Registry[FunctionEntry]

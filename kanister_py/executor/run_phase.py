@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Final, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.core.actionsets.status import DEFER, PhaseError, Place
 from kanister_py.core.blueprints.model import Phase
@@ -28,22 +28,20 @@ from kanister_py.ports.function import Func, OnRestart
 
 _LOG: Final = logging.getLogger(__name__)
 _LONGEST_MESSAGE: Final = 4000
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(NamedTuple):
     """The function did its work."""
 
     output: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(NamedTuple):
     """The phase's `if` says no."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(NamedTuple):
     """The attempt came to nothing. Some outputs may count all the same."""
 
     error: PhaseError
@@ -53,8 +51,7 @@ class Failed:
 Result: TypeAlias = Completed | Skipped | Failed
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseWork:
+class PhaseWork(NamedTuple):
     """Everything that is known about a phase before it is its turn.
 
     `references` are its `objects`, rendered when the action was launched.
@@ -64,7 +61,7 @@ class PhaseWork:
     phase: Phase
     function: type[Func]
     renderer: Renderer
-    references: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    references: Mapping[str, Mapping[str, Any]] = _NOTHING
 
     @property
     def path(self) -> Path:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from threading import Condition, Lock, Thread, local
 from types import TracebackType
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 from kanister_py.core.errors import Expired, KanisterError, TransientError
 from kanister_py.core.objects.resources import GroupVersionResource
@@ -18,8 +17,7 @@ Wake: TypeAlias = Callable[[], None]
 _RECONNECT_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """What somebody read: one object, or, without a name, all of a namespace."""
 
     resource: GroupVersionResource

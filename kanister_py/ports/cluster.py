@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 from kanister_py.core.objects.resources import GroupVersionResource, ResourceKind
 
@@ -47,8 +47,7 @@ class Propagation(StrEnum):
     ORPHAN = "Orphan"
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(NamedTuple):
     """One change, in the order in which the cluster made them.
 
     A bookmark's object holds nothing but its kind and resourceVersion: up to
@@ -116,8 +115,7 @@ class Channel(StrEnum):
     STDERR = "stderr"
 
 
-@dataclass(frozen=True, slots=True)
-class ExecChunk:
+class ExecChunk(NamedTuple):
     """A piece of what a command wrote, cut anywhere."""
 
     channel: Channel
@@ -148,8 +146,7 @@ class ExecSession(Protocol):
     def __exit__(self, *exc: object) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
+class LogOptions(NamedTuple):
     """Which part of a container's log is wanted. An empty container means the only one."""
 
     container: str = ""

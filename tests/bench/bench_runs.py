@@ -18,9 +18,9 @@ from kanister_py import Func, PhaseContext
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.core.actionsets.course import course_of
-from kanister_py.core.actionsets.model import ActionSet
+from kanister_py.core.actionsets.model import parse_actionset
 from kanister_py.core.blueprints.model import only_blueprint
-from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.objects.documents import parse_document, parse_documents
 from kanister_py.core.objects.resources import CONFIG_MAPS
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.phase_context import Surroundings
@@ -119,7 +119,7 @@ def _thousand_actions(cluster: MemoryCluster) -> ActionSetRun:
     found = only_blueprint(parse_documents(json.dumps(_blueprint("Waits", 1))), "many")
     target = {"kind": "Namespace", "name": "default", "namespace": "default"}
     action = {"name": "go", "blueprint": "many", "object": target}
-    actionset = ActionSet.model_validate({"spec": {"actions": [action] * _MANY}})
+    actionset = parse_actionset(parse_document(json.dumps({"spec": {"actions": [action] * _MANY}})))
     run = ActionSetRun(
         course_of(actionset, {"many": found.blueprint}),
         FunctionSource(registry_of(Waits), load_function),

@@ -9,7 +9,7 @@ import pytest
 
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.core.actionsets.model import ActionSpec
-from kanister_py.core.blueprints.model import blueprints_in
+from kanister_py.core.blueprints.model import ObjectReference, blueprints_in
 from kanister_py.core.errors import ActionNotFound
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import parse_documents
@@ -74,9 +74,7 @@ def plan(action: str = "go", objects: Iterable[Mapping[str, Any]] = (SECRET,)) -
     cluster = MemoryCluster()
     cluster.load(list(objects))
     reference = {"kind": "Deployment", "name": "db", "namespace": "shop"}
-    spec = ActionSpec.model_validate(
-        {"name": action, "object": reference, "options": {"really": "yes"}}
-    )
+    spec = ActionSpec(action, ObjectReference(**reference), options={"really": "yes"})
     blueprint = blueprints_in(parse_documents(TEXT))[0].blueprint
     moment = datetime(2026, 11, 18, tzinfo=UTC)
     given = Circumstances(registry_of(Shell), moment, NO_EFFECTS)

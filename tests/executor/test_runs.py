@@ -14,7 +14,7 @@ from kanister_py import Args, Func, OnRestart, PhaseContext, run
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.core.actionsets.course import course_of
-from kanister_py.core.actionsets.model import ActionSet
+from kanister_py.core.actionsets.model import parse_actionset
 from kanister_py.core.actionsets.status import State
 from kanister_py.core.blueprints.model import blueprints_in
 from kanister_py.core.errors import (
@@ -266,7 +266,7 @@ def test_a_function_that_listens_to_nobody_does_not_keep_the_run_from_its_end() 
     (found,) = blueprints_in([parse_document(json.dumps(made))])
     target = {"kind": "Namespace", "name": "default", "namespace": "default"}
     action = {"name": "act", "blueprint": "made-up", "object": target}
-    actionset = ActionSet.model_validate({"spec": {"actions": [action]}})
+    actionset = parse_actionset(parse_document(json.dumps({"spec": {"actions": [action]}})))
     clock, cluster = SystemClock(), MemoryCluster()
     status = ActionSetRun(
         course_of(actionset, {"made-up": found.blueprint}),

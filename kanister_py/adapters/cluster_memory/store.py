@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import Condition
-from typing import Self
+from typing import NamedTuple, Self
 
 from kanister_py.core.errors import Expired
 from kanister_py.core.objects.copies import copy_json
@@ -25,8 +25,7 @@ def place_of(obj: KubeObject) -> tuple[str, str]:
     return metadata.get("namespace", ""), metadata["name"]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One step of a table's history. `before` is what selectors saw until then."""
 
     version: int

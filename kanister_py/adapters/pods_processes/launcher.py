@@ -13,9 +13,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kanister_py.core.errors import ProcessesUnavailable
 
@@ -33,8 +32,7 @@ _SPAWNER: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(NamedTuple):
     """A file or folder of this machine, and where a container sees it."""
 
     source: str
@@ -45,8 +43,7 @@ class Mount:
         return {"source": self.source, "target": self.target, "read_only": self.read_only}
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """What is to be started: a container, or a command in one."""
 
     argv: Sequence[str]
@@ -55,7 +52,7 @@ class Launch:
     hostname: str = ""
     root: str = ""
     tmp: str = ""
-    mounts: Sequence[Mount] = field(default=())
+    mounts: Sequence[Mount] = ()
     is_exec: bool = False
 
     def as_json(self) -> bytes:
@@ -74,8 +71,7 @@ class Launch:
         return json.dumps(spec).encode("utf-8", "surrogateescape")
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(NamedTuple):
     """How a process ended: its code as a shell tells it, and the signal, if one killed it."""
 
     code: int

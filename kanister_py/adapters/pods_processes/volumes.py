@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.adapters.pods_processes.environment import (
     data_of,
@@ -23,8 +22,7 @@ _DEFAULT_TOKEN_SECONDS: Final = 3600
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
+class Volume(NamedTuple):
     """A volume of a pod as it stands on this machine."""
 
     path: Path

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from kanister_py.core.actionsets.model import (
     ActionSet,
@@ -36,8 +36,7 @@ from kanister_py.core.registry.choose import Choice, asked_version, choose_versi
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 
 
-@dataclass(frozen=True, slots=True)
-class ActionCourse:
+class ActionCourse(NamedTuple):
     """One action of an ActionSet, with what its blueprint says of it."""
 
     spec: ActionSpec
@@ -51,8 +50,7 @@ class ActionCourse:
         return self.action.phases[index]
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+class Course(NamedTuple):
     """An ActionSet with everything its blueprints say; never changes in a run."""
 
     actionset: ActionSet
@@ -99,10 +97,10 @@ def _phase_rules(phase: Phase) -> PhaseRules:
 def _retry_rule(retry: Retry) -> RetryRule:
     rule = RetryRule(retry.limit, factor=retry.factor, on=frozenset(retry.on) or None)
     if retry.backoff:
-        rule = replace(rule, backoff_seconds=parse_seconds(retry.backoff))
+        rule = rule._replace(backoff_seconds=parse_seconds(retry.backoff))
     if retry.max_backoff:
         longest = parse_seconds(retry.max_backoff)
-        rule = replace(rule, max_backoff_seconds=longest)
+        rule = rule._replace(max_backoff_seconds=longest)
     return rule
 
 
@@ -127,8 +125,7 @@ def _first_action_status(course: ActionCourse) -> ActionStatus:
 # Versions
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenVersions:
+class ChosenVersions(NamedTuple):
     """Which version of its function each phase of an action gets; the deferred one is last."""
 
     entries: tuple[FunctionEntry, ...]

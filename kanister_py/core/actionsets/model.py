@@ -1,153 +1,185 @@
-"""What do an ActionSet and a Profile say?"""
+"""What does an ActionSet say?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from pydantic import Field, model_validator
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.transitions import ExecutionMode
-from kanister_py.core.blueprints.model import Artifact, ObjectReference
-from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.model import ApiObject, parse_model
+from kanister_py.core.blueprints.model import Artifact, ObjectReference, ResourceReader
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.objects.documents import Document, Path
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-class _Part(ApiObject):
-    """A part of a resource: a field that is null is one that is left out."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_nulls(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        return {key: value for key, value in data.items() if value is not None}
-
-
-class ActionSpec(_Part):
+class ActionSpec(NamedTuple):
     """One action to run: which, on which object, and with what."""
 
     name: str = ""
-    object: ObjectReference = Field(default_factory=ObjectReference)
+    object: ObjectReference = ObjectReference()
     blueprint: str = ""
-    artifacts: dict[str, Artifact] = Field(default_factory=dict)
-    config_maps: dict[str, ObjectReference] = Field(default_factory=dict)
-    secrets: dict[str, ObjectReference] = Field(default_factory=dict)
+    artifacts: Mapping[str, Artifact] = _NOTHING
+    config_maps: Mapping[str, ObjectReference] = _NOTHING
+    secrets: Mapping[str, ObjectReference] = _NOTHING
     profile: ObjectReference | None = None
-    pod_override: dict[str, Any] | None = None
-    options: dict[str, str] | None = None
+    pod_override: Mapping[str, Any] | None = None
+    options: Mapping[str, str] | None = None
     preferred_version: str = ""
-    pod_labels: dict[str, str] | None = None
-    pod_annotations: dict[str, str] | None = None
+    pod_labels: Mapping[str, str] | None = None
+    pod_annotations: Mapping[str, str] | None = None
 
 
-class ActionSetSpec(_Part):
+class ActionSetSpec(NamedTuple):
     """Actions to run, and how. The times to live count from the end."""
 
-    actions: list[ActionSpec] = Field(default_factory=list)
+    actions: tuple[ActionSpec, ...] = ()
     execution_mode: ExecutionMode = ExecutionMode.PARALLEL
     cancel: bool = False
     suspend: bool = False
-    ttl_seconds_after_finished: int | None = Field(default=None, ge=0)
-    ttl_seconds_after_failure: int | None = Field(default=None, ge=0)
+    ttl_seconds_after_finished: int | None = None
+    ttl_seconds_after_failure: int | None = None
 
 
-class ActionSetMetadata(_Part):
+class ActionSetMetadata(NamedTuple):
     """What an ActionSet is called, and which one of that name it is."""
 
     name: str = ""
     generate_name: str = ""
     namespace: str = ""
     uid: str = ""
-    labels: dict[str, str] = Field(default_factory=dict)
-    annotations: dict[str, str] = Field(default_factory=dict)
+    labels: Mapping[str, str] = _NOTHING
+    annotations: Mapping[str, str] = _NOTHING
 
 
-class ActionSet(_Part):
+class ActionSet(NamedTuple):
     """Actions of blueprints, to be run once. `status` is as the resource holds it."""
 
     api_version: str = ""
     kind: str = "ActionSet"
-    metadata: ActionSetMetadata = Field(default_factory=ActionSetMetadata)
-    spec: ActionSetSpec = Field(default_factory=ActionSetSpec)
-    status: dict[str, Any] | None = None
+    metadata: ActionSetMetadata = ActionSetMetadata()
+    spec: ActionSetSpec = ActionSetSpec()
+    status: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
         return self.metadata.name
 
 
-class Location(_Part):
-    """Where a Profile's data lies. Which types there are is for what opens it to say."""
-
-    type: str = ""
-    bucket: str = ""
-    endpoint: str = ""
-    prefix: str = ""
-    region: str = ""
-
-
-class KeyPairReference(_Part):
-    """Under which keys of which Secret an identity and its secret stand."""
-
-    id_field: str = ""
-    secret_field: str = ""
-    secret: ObjectReference = Field(default_factory=ObjectReference)
-
-
-class SecretKeyReference(_Part):
-    """One key of one Secret."""
-
-    key: str = ""
-    secret: ObjectReference = Field(default_factory=ObjectReference)
-
-
-class KopiaServerSecret(_Part):
-    """How to log in to a Kopia server."""
-
-    username: str = ""
-    hostname: str = ""
-    user_passphrase: SecretKeyReference = Field(default_factory=SecretKeyReference)
-    tls_cert: SecretKeyReference = Field(default_factory=SecretKeyReference)
-    connect_options: dict[str, int] = Field(default_factory=dict)
-
-
-class Credential(_Part):
-    """What a Profile's location is opened with; `type` says which of the others counts."""
-
-    type: str = ""
-    key_pair: KeyPairReference | None = None
-    secret: ObjectReference | None = None
-    kopia_server_secret: KopiaServerSecret | None = None
-
-
-class ProfileMetadata(_Part):
-    """What a Profile is called."""
-
-    name: str = ""
-    namespace: str = ""
-
-
-class Profile(_Part):
-    """A place for data, and what opens it."""
-
-    api_version: str = ""
-    kind: str = "Profile"
-    metadata: ProfileMetadata = Field(default_factory=ProfileMetadata)
-    location: Location = Field(default_factory=Location)
-    credential: Credential = Field(default_factory=Credential)
-    # Not camel case as everything else: the first letters are an acronym.
-    skip_ssl_verify: bool = Field(default=False, alias="skipSSLVerify")
-
-
-def parse_actionset(document: Document, path: Sequence[str | int] = ()) -> ActionSet:
+def parse_actionset(document: Document, path: Path = ()) -> ActionSet:
     """Read a part of a document as an ActionSet, or refuse it with every problem in it."""
-    return parse_model(ActionSet, document, path)
+    reader = _Reader()
+    read = reader.actionset(_value_at(document, path), ())
+    _refuse_if_wrong(reader, document, path)
+    return read
 
 
-def parse_profile(document: Document, path: Sequence[str | int] = ()) -> Profile:
-    """Read a part of a document as a Profile, or refuse it with every problem in it."""
-    return parse_model(Profile, document, path)
+def parse_action_spec(document: Document, path: Path = ()) -> ActionSpec:
+    """Read a part of a document as one action of an ActionSet, or refuse it likewise."""
+    reader = _Reader()
+    read = reader.action(_value_at(document, path), ())
+    _refuse_if_wrong(reader, document, path)
+    return read
+
+
+def _value_at(document: Document, path: Path) -> Any:
+    node = document.node_at(path)
+    if node is None:
+        raise InvalidDocument([document.problem(path, "Is required")])
+    return node.value
+
+
+def _refuse_if_wrong(reader: ResourceReader, document: Document, path: Path) -> None:
+    if reader.problems:
+        problems = [document.problem((*path, *inside), said) for inside, said in reader.problems]
+        raise InvalidDocument(sorted(problems, key=lambda each: each.line))
+
+
+class _Reader(ResourceReader):
+    """Reads ActionSets; keys that nobody knows are no news here."""
+
+    def actionset(self, value: Any, path: Path) -> ActionSet:
+        data = self.mapping(value, path)
+        status = data.get("status")
+        return ActionSet(
+            self.text(data, "apiVersion", path),
+            self.text(data, "kind", path) or "ActionSet",
+            self._set_metadata(data.get("metadata"), (*path, "metadata")),
+            self._spec(data.get("spec"), (*path, "spec")),
+            None if status is None else self.mapping(status, (*path, "status"), keeps_nulls=True),
+        )
+
+    def _set_metadata(self, value: Any, path: Path) -> ActionSetMetadata:
+        data = self.mapping(value, path)
+        return ActionSetMetadata(
+            self.text(data, "name", path),
+            self.text(data, "generateName", path),
+            self.text(data, "namespace", path),
+            self.text(data, "uid", path),
+            self.texts(data, "labels", path),
+            self.texts(data, "annotations", path),
+        )
+
+    def _spec(self, value: Any, path: Path) -> ActionSetSpec:
+        data = self.mapping(value, path)
+        return ActionSetSpec(
+            tuple(
+                self.action(each, (*path, "actions", index))
+                for index, each in enumerate(self.items(data, "actions", path))
+            ),
+            self._mode(data, path),
+            self.flag(data, "cancel", path),
+            self.flag(data, "suspend", path),
+            self._seconds(data, "ttlSecondsAfterFinished", path),
+            self._seconds(data, "ttlSecondsAfterFailure", path),
+        )
+
+    def _mode(self, data: Mapping[str, Any], path: Path) -> ExecutionMode:
+        value = data.get("executionMode", ExecutionMode.PARALLEL)
+        if value in tuple(ExecutionMode):
+            return ExecutionMode(value)
+        known = " or ".join(repr(str(each)) for each in ExecutionMode)
+        self.refuse((*path, "executionMode"), known, value)
+        return ExecutionMode.PARALLEL
+
+    def _seconds(self, data: Mapping[str, Any], key: str, path: Path) -> int | None:
+        if data.get(key) is None:
+            return None
+        return int(self.number(data, key, path, 0, least=0, whole=True))
+
+    def action(self, value: Any, path: Path) -> ActionSpec:
+        data = self.mapping(value, path)
+        artifacts = self.mapping(data.get("artifacts"), (*path, "artifacts"))
+        profile, override = data.get("profile"), data.get("podOverride")
+        return ActionSpec(
+            self.text(data, "name", path),
+            self.reference(data.get("object"), (*path, "object")),
+            self.text(data, "blueprint", path),
+            {
+                name: self.artifact(each, (*path, "artifacts", name))
+                for name, each in artifacts.items()
+            },
+            self._references(data, "configMaps", path),
+            self._references(data, "secrets", path),
+            None if profile is None else self.reference(profile, (*path, "profile")),
+            None
+            if override is None
+            else self.mapping(override, (*path, "podOverride"), keeps_nulls=True),
+            self._some_texts(data, "options", path),
+            self.text(data, "preferredVersion", path),
+            self._some_texts(data, "podLabels", path),
+            self._some_texts(data, "podAnnotations", path),
+        )
+
+    def _references(
+        self, data: Mapping[str, Any], key: str, path: Path
+    ) -> dict[str, ObjectReference]:
+        found = self.mapping(data.get(key), (*path, key))
+        return {name: self.reference(each, (*path, key, name)) for name, each in found.items()}
+
+    def _some_texts(self, data: Mapping[str, Any], key: str, path: Path) -> dict[str, str] | None:
+        return None if data.get(key) is None else self.texts(data, key, path)
 
 
 def reference_as_dict(reference: ObjectReference) -> dict[str, str]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.core.actionsets.status import (
     PhaseError,
@@ -16,10 +15,13 @@ from kanister_py.core.actionsets.status import (
     parse_time,
     text_of_moment,
 )
+from kanister_py.core.objects.distinct import distinct
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+@distinct
+class Begun(NamedTuple):
     """Every function's version has been chosen: for each action, one for each phase.
 
     The version of an action's deferPhase, if there is one, comes last.
@@ -30,17 +32,17 @@ class Begun:
     warnings: tuple[Warned, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Launched:
+@distinct
+class Launched(NamedTuple):
     """What an action's templates see has been found; `facts` of it must outlive a restart."""
 
     time: datetime
     action: int
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchFailed:
+@distinct
+class LaunchFailed(NamedTuple):
     """An action cannot even start."""
 
     time: datetime
@@ -48,8 +50,8 @@ class LaunchFailed:
     error: PhaseError
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseStarted:
+@distinct
+class PhaseStarted(NamedTuple):
     """An attempt at a phase is about to act. Recorded before it does."""
 
     time: datetime
@@ -57,8 +59,8 @@ class PhaseStarted:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseProgressed:
+@distinct
+class PhaseProgressed(NamedTuple):
     """A phase says how far it is, in percent."""
 
     time: datetime
@@ -66,25 +68,25 @@ class PhaseProgressed:
     percent: int
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseCompleted:
+@distinct
+class PhaseCompleted(NamedTuple):
     """A phase did what it should, and gives outputs to later ones."""
 
     time: datetime
     place: Place
-    output: Mapping[str, Any] = field(default_factory=dict)
+    output: Mapping[str, Any] = _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseSkipped:
+@distinct
+class PhaseSkipped(NamedTuple):
     """A phase's `if` says no."""
 
     time: datetime
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseFailed:
+@distinct
+class PhaseFailed(NamedTuple):
     """An attempt at a phase failed, or a phase was refused its start.
 
     An `output` is what the failed attempt gives to later phases all the same.
@@ -96,17 +98,17 @@ class PhaseFailed:
     output: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactsRendered:
+@distinct
+class ArtifactsRendered(NamedTuple):
     """The artifacts of an action are known, and with them it ends."""
 
     time: datetime
     action: int
-    artifacts: Mapping[str, Any] = field(default_factory=dict)
+    artifacts: Mapping[str, Any] = _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactsFailed:
+@distinct
+class ArtifactsFailed(NamedTuple):
     """The artifacts of an action cannot be rendered."""
 
     time: datetime
@@ -114,8 +116,8 @@ class ArtifactsFailed:
     error: PhaseError
 
 
-@dataclass(frozen=True, slots=True)
-class CancelAsked:
+@distinct
+class CancelAsked(NamedTuple):
     """Somebody wants the ActionSet to end early. There is no way back from that."""
 
     time: datetime
@@ -123,15 +125,15 @@ class CancelAsked:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Suspended:
+@distinct
+class Suspended(NamedTuple):
     """No new phase shall start for now."""
 
     time: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed:
+@distinct
+class Resumed(NamedTuple):
     """Phases may start again."""
 
     time: datetime

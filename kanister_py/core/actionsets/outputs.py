@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from kanister_py.core.errors import OutputTooLarge, OutputUnreadable
 
@@ -18,8 +17,7 @@ _MAX_LINE_BYTES: Final = 6 * MAX_OUTPUT_BYTES + 64
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """One value for later phases, under its key."""
 
     key: str

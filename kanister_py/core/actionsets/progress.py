@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from kanister_py.core.actionsets.status import PhaseStatus, Place, State, Status
@@ -26,7 +25,7 @@ def record_percent(status: Status, now: datetime) -> Status:
     percent = percent_of(status)
     if percent == (status.percent or 0):
         return status
-    return replace(status, percent=percent, progress_time=now)
+    return status._replace(percent=percent, progress_time=now)
 
 
 def record_phase(status: Status, place: Place, phase: PhaseStatus) -> Status:
@@ -41,21 +40,20 @@ def record_phase(status: Status, place: Place, phase: PhaseStatus) -> Status:
         elif before.state is State.RUNNING:
             running = tuple(each for each in running if each != place)
     counted = 0 if place.is_deferred else (phase.percent or 0) - (before.percent or 0)
-    totals = replace(
-        totals,
+    totals = totals._replace(
         percents=totals.percents + counted,
         output_bytes=totals.output_bytes + _output_bytes(phase) - _output_bytes(before),
         running=running,
     )
     if place.is_deferred:
-        action = replace(action, deferred=phase)
+        action = action._replace(deferred=phase)
     else:
         phases = action.phases
         phases = (*phases[: place.phase], phase, *phases[place.phase + 1 :])
-        action = replace(action, phases=phases)
+        action = action._replace(phases=phases)
     actions = status.actions
     actions = (*actions[: place.action], action, *actions[place.action + 1 :])
-    return replace(status, actions=actions, totals=totals)
+    return status._replace(actions=actions, totals=totals)
 
 
 def _output_bytes(phase: PhaseStatus) -> int:

@@ -7,7 +7,6 @@ implementation of these resources writes, and a few fields more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -17,6 +16,9 @@ from kanister_py.core.notices import Notice
 
 DEFER: Final = -1
 """The phase index of an action's deferPhase."""
+
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class State(StrEnum):
@@ -54,8 +56,7 @@ class PhaseOutput(NamedTuple):
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseError:
+class PhaseError(NamedTuple):
     """Why one attempt at a phase failed. Nothing in here is secret any more.
 
     `is_transient` says that the same attempt may well succeed later.
@@ -93,8 +94,7 @@ def parse_phase_error(data: Mapping[str, Any]) -> PhaseError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RunError:
+class RunError(NamedTuple):
     """Why an ActionSet failed, and where."""
 
     message: str
@@ -121,8 +121,7 @@ class RunError:
         return data
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseStatus:
+class PhaseStatus(NamedTuple):
     """How far one phase is.
 
     `attempt` is the number of the last attempt that was started, from one.
@@ -173,8 +172,7 @@ class PhaseStatus:
 NO_PHASE: Final = PhaseStatus(name="")
 
 
-@dataclass(frozen=True, slots=True)
-class ActionStatus:
+class ActionStatus(NamedTuple):
     """How far one action is. `start_time` is when it was launched: its templates' `.Time`.
 
     `artifacts` are templates until the action has ended well. `facts` is what was
@@ -182,14 +180,14 @@ class ActionStatus:
     """
 
     name: str
-    object: Mapping[str, Any] = field(default_factory=dict)
+    object: Mapping[str, Any] = _NOTHING
     blueprint: str = ""
-    artifacts: Mapping[str, Any] = field(default_factory=dict)
+    artifacts: Mapping[str, Any] = _NOTHING
     phases: tuple[PhaseStatus, ...] = ()
     deferred: PhaseStatus | None = None
     start_time: datetime | None = None
     completion_time: datetime | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = _NOTHING
 
     def phase(self, index: int) -> PhaseStatus:
         if index == DEFER:
@@ -221,8 +219,7 @@ class ActionStatus:
         return data
 
 
-@dataclass(frozen=True, slots=True)
-class Warned:
+class Warned(NamedTuple):
     """A notice, with where in the ActionSet it belongs."""
 
     reason: str
@@ -249,8 +246,7 @@ def warned_of(notice: Notice, action: str = "", phase: str = "") -> Warned:
     return Warned(notice.reason, notice.message, action, phase, notice.function, notice.version)
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """Something that is true or not of an ActionSet, and since when."""
 
     type: str
@@ -271,8 +267,7 @@ class Condition:
         return data
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """Sums over all actions, kept up to date so that no step has to look at every phase."""
 
     phases: int = 0
@@ -283,8 +278,7 @@ class Totals:
     running: tuple[Place, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(NamedTuple):
     """How far an ActionSet is. A new value for every change, the old one stays as it is."""
 
     state: State = State.PENDING
@@ -294,7 +288,7 @@ class Status:
     progress_time: datetime | None = None
     warnings: tuple[Warned, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    totals: Totals = field(default_factory=Totals, repr=False)
+    totals: Totals = Totals()
 
     @property
     def is_final(self) -> bool:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.core.actionsets.outcomes import (
     ArtifactsFailed,
@@ -51,6 +50,7 @@ from kanister_py.core.actionsets.status import (
     measure_output,
     new_status,
 )
+from kanister_py.core.objects.distinct import distinct
 
 MAX_OUTPUT_BYTES: Final = 512 * 1024
 """How much the outputs of all phases of one ActionSet may hold together."""
@@ -72,8 +72,7 @@ class ExecutionMode(StrEnum):
     SEQUENTIAL = "Sequential"
 
 
-@dataclass(frozen=True, slots=True)
-class RetryRule:
+class RetryRule(NamedTuple):
     """How often, and after which waits, a failed phase is tried again.
 
     `limit` counts retries, the first attempt is none. `on` names reasons; without
@@ -96,8 +95,7 @@ class RetryRule:
         return min(delay, self.max_backoff_seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseRules:
+class PhaseRules(NamedTuple):
     """What the table must know of a phase."""
 
     name: str
@@ -105,8 +103,7 @@ class PhaseRules:
     timeout_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ActionRules:
+class ActionRules(NamedTuple):
     """What the table must know of an action."""
 
     name: str
@@ -121,8 +118,7 @@ class ActionRules:
         return self.phases[index]
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(NamedTuple):
     """What the table must know of an ActionSet and its blueprints; never changes in a run."""
 
     actions: tuple[ActionRules, ...] = ()
@@ -132,28 +128,28 @@ class Rules:
 # What may be done next
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+@distinct
+class Begin(NamedTuple):
     """Choose the version of every function, before anything else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+@distinct
+class Launch(NamedTuple):
     """Find what the templates of an action see."""
 
     action: int
 
 
-@dataclass(frozen=True, slots=True)
-class StartPhase:
+@distinct
+class StartPhase(NamedTuple):
     """Record that an attempt starts, then let it."""
 
     place: Place
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class ContinuePhase:
+@distinct
+class ContinuePhase(NamedTuple):
     """Take up an attempt that was under way when its process died.
 
     Whether it can be taken up is for its function to say; if it cannot, the
@@ -164,15 +160,15 @@ class ContinuePhase:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class StopPhase:
+@distinct
+class StopPhase(NamedTuple):
     """Tell a phase at work to stop. It says itself when it has."""
 
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class RefusePhase:
+@distinct
+class RefusePhase(NamedTuple):
     """Let a phase fail that never started: the ActionSet has been cancelled."""
 
     place: Place
@@ -180,16 +176,16 @@ class RefusePhase:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WaitForRetry:
+@distinct
+class WaitForRetry(NamedTuple):
     """Nothing to do for a phase before this time."""
 
     place: Place
     until: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class RenderArtifacts:
+@distinct
+class RenderArtifacts(NamedTuple):
     """Render the output artifacts of an action, whose phases are all complete."""
 
     action: int
@@ -342,8 +338,7 @@ def _record_begun(rules: Rules, status: Status, outcome: Begun) -> Status:
         _with_versions(action, versions)
         for action, versions in zip(status.actions, outcome.versions, strict=True)
     )
-    status = replace(
-        status,
+    status = status._replace(
         state=State.RUNNING,
         actions=actions,
         warnings=(*status.warnings, *outcome.warnings),
@@ -353,13 +348,13 @@ def _record_begun(rules: Rules, status: Status, outcome: Begun) -> Status:
 
 def _with_versions(action: ActionStatus, versions: tuple[str, ...]) -> ActionStatus:
     phases = tuple(
-        replace(phase, func_version=version)
+        phase._replace(func_version=version)
         for phase, version in zip(action.phases, versions, strict=False)
     )
     deferred = action.deferred
     if deferred is not None and len(versions) > len(phases):
-        deferred = replace(deferred, func_version=versions[-1])
-    return replace(action, phases=phases, deferred=deferred)
+        deferred = deferred._replace(func_version=versions[-1])
+    return action._replace(phases=phases, deferred=deferred)
 
 
 def _record_launched(rules: Rules, status: Status, outcome: Launched) -> Status:
@@ -369,10 +364,10 @@ def _record_launched(rules: Rules, status: Status, outcome: Launched) -> Status:
     status = _put_action(
         status,
         outcome.action,
-        replace(action, start_time=outcome.time, facts=outcome.facts),
+        action._replace(start_time=outcome.time, facts=outcome.facts),
     )
-    totals = replace(status.totals, unlaunched=status.totals.unlaunched - 1)
-    return _settled_action(rules, replace(status, totals=totals), outcome.action, outcome.time)
+    totals = status.totals._replace(unlaunched=status.totals.unlaunched - 1)
+    return _settled_action(rules, status._replace(totals=totals), outcome.action, outcome.time)
 
 
 def _action_to_launch(rules: Rules, status: Status, index: int) -> ActionStatus | None:
@@ -394,16 +389,15 @@ def _record_launch_failed(rules: Rules, status: Status, outcome: LaunchFailed) -
         action=action.name,
     )
     if action.phases:
-        first = replace(
-            action.phases[0],
+        first = action.phases[0]._replace(
             state=State.FAILED,
             error=error,
             completion_time=outcome.time,
         )
-        failure = replace(failure, phase=first.name)
+        failure = failure._replace(phase=first.name)
         if action.phases[0].state is State.PENDING:
             status = record_phase(status, Place(outcome.action, 0), first)
-    status = replace(status, error=status.error or failure)
+    status = status._replace(error=status.error or failure)
     if status.condition(CANCEL_ASKED) is not None and status.state is State.RUNNING:
         # Actions that were launched before the cancel are still tidying up.
         return _closed_action(rules, status, outcome.action, outcome.time)
@@ -425,8 +419,7 @@ def _record_started(rules: Rules, status: Status, outcome: PhaseStarted) -> Stat
         or status.actions[outcome.place.action].start_time is None
     ):
         return status
-    started = replace(
-        phase,
+    started = phase._replace(
         state=State.RUNNING,
         attempt=outcome.attempt,
         start_time=outcome.time,
@@ -441,7 +434,7 @@ def _record_progressed(rules: Rules, status: Status, outcome: PhaseProgressed) -
     percent = bounded_percent(outcome.percent)
     if phase is None or phase.state is not State.RUNNING or percent <= (phase.percent or 0):
         return status
-    moved = replace(phase, percent=percent, progress_time=outcome.time)
+    moved = phase._replace(percent=percent, progress_time=outcome.time)
     return record_percent(record_phase(status, outcome.place, moved), outcome.time)
 
 
@@ -466,8 +459,7 @@ def _record_completed(rules: Rules, status: Status, outcome: PhaseCompleted) -> 
             reason="OutputTooLarge",
         )
         return _record_failed(rules, status, PhaseFailed(outcome.time, outcome.place, error))
-    done = replace(
-        phase,
+    done = phase._replace(
         state=State.COMPLETE,
         output=output,
         percent=DONE,
@@ -481,8 +473,7 @@ def _record_skipped(rules: Rules, status: Status, outcome: PhaseSkipped) -> Stat
     phase = _phase_in_turn(rules, status, outcome.place)
     if phase is None or phase.state is not State.RUNNING:
         return status
-    skipped = replace(
-        phase,
+    skipped = phase._replace(
         state=State.COMPLETE,
         output=measure_output({}),
         percent=DONE,
@@ -513,8 +504,7 @@ def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status
     if phase.state is State.RUNNING and not is_cancelled and _may_retry(rule, phase, error):
         assert rule is not None
         delay = max(rule.delay_after(phase.attempt), error.delay_seconds)
-        waiting = replace(
-            phase,
+        waiting = phase._replace(
             state=State.PENDING,
             percent=None,
             progress_time=None,
@@ -522,8 +512,7 @@ def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status
             error=error,
         )
         return record_percent(record_phase(status, place, waiting), outcome.time)
-    failed = replace(
-        phase,
+    failed = phase._replace(
         state=State.FAILED,
         output=_output_of_failure(status, outcome),
         completion_time=outcome.time,
@@ -531,7 +520,7 @@ def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status
         error=error,
     )
     status = record_phase(status, place, failed)
-    status = replace(status, error=_first_error(status.error, action, failed, place, rule))
+    status = status._replace(error=_first_error(status.error, action, failed, place, rule))
     return _settled_action(rules, status, place.action, outcome.time)
 
 
@@ -605,7 +594,7 @@ def _record_artifacts(rules: Rules, status: Status, outcome: ArtifactsRendered) 
     action = _action_awaiting_artifacts(rules, status, outcome.action)
     if action is None:
         return status
-    status = _put_action(status, outcome.action, replace(action, artifacts=outcome.artifacts))
+    status = _put_action(status, outcome.action, action._replace(artifacts=outcome.artifacts))
     return _closed_action(rules, status, outcome.action, outcome.time)
 
 
@@ -618,7 +607,7 @@ def _record_artifacts_failed(rules: Rules, status: Status, outcome: ArtifactsFai
         reason=outcome.error.reason,
         action=action.name,
     )
-    status = replace(status, error=status.error or error)
+    status = status._replace(error=status.error or error)
     return _closed_action(rules, status, outcome.action, outcome.time)
 
 
@@ -689,12 +678,12 @@ def _phase_in_turn(rules: Rules, status: Status, place: Place) -> PhaseStatus | 
 
 def _put_action(status: Status, index: int, action: ActionStatus) -> Status:
     actions = status.actions
-    return replace(status, actions=(*actions[:index], action, *actions[index + 1 :]))
+    return status._replace(actions=(*actions[:index], action, *actions[index + 1 :]))
 
 
 def _with_condition(status: Status, condition: Condition) -> Status:
     others = tuple(each for each in status.conditions if each.type != condition.type)
-    return replace(status, conditions=(*others, condition))
+    return status._replace(conditions=(*others, condition))
 
 
 # Beginnings and ends
@@ -725,7 +714,7 @@ def status_for_retry(
             if from_phase in names and names.index(from_phase) <= at:
                 at = names.index(from_phase)
                 found = True
-        actions.append(replace(new, phases=(*old.phases[:at], *new.phases[at:])))
+        actions.append(new._replace(phases=(*old.phases[:at], *new.phases[at:])))
     if from_phase and not found:
         return None
     return record_percent(new_status(actions), _latest_time(status))
@@ -789,12 +778,12 @@ def _settled_action(rules: Rules, status: Status, index: int, now: datetime) -> 
 
 
 def _closed_action(rules: Rules, status: Status, index: int, now: datetime) -> Status:
-    action = replace(status.actions[index], completion_time=now)
+    action = status.actions[index]._replace(completion_time=now)
     if action.start_time is None and status.error is None:
         message = f"Action {action.name} was cancelled before it started"
-        status = replace(status, error=RunError(message, CANCELLED, action.name))
-    totals = replace(status.totals, open_actions=status.totals.open_actions - 1)
-    status = replace(_put_action(status, index, action), totals=totals)
+        status = status._replace(error=RunError(message, CANCELLED, action.name))
+    totals = status.totals._replace(open_actions=status.totals.open_actions - 1)
+    status = _put_action(status, index, action)._replace(totals=totals)
     return _settled_set(rules, status, now)
 
 
@@ -819,6 +808,6 @@ def _ended(status: Status, now: datetime) -> Status:
     error = status.error
     if error is None:
         condition = Condition(COMPLETE, True, COMPLETE, "", now)
-        return _with_condition(replace(status, state=State.COMPLETE), condition)
+        return _with_condition(status._replace(state=State.COMPLETE), condition)
     condition = Condition(FAILED, True, error.reason or FAILED, error.message, now)
-    return _with_condition(replace(status, state=State.FAILED), condition)
+    return _with_condition(status._replace(state=State.FAILED), condition)

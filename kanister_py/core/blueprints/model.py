@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.objects.documents import Document, Path, Place, kind_of
-
-if TYPE_CHECKING:
-    from pydantic_core import CoreSchema
+from kanister_py.core.objects.reading import Reader, UnknownKey
 
 GROUP: Final = "cr.kanister.io"
 TEMPLATE_ENGINE_ANNOTATION: Final = "kanister-py.io/template-engine"
@@ -38,10 +36,6 @@ class ObjectReference(NamedTuple):
         """Give every field under its name in YAML."""
         return dict(zip(_REFERENCE_KEYS, self, strict=True))
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
-        return _schema_of(cls, _Reader.reference)
-
 
 _REFERENCE_KEYS = ("apiVersion", "group", "resource", "kind", "name", "namespace")
 
@@ -55,10 +49,6 @@ class Artifact(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """Give every field under its name in YAML."""
         return {"keyValue": dict(self.key_value), "kopiaSnapshot": self.kopia_snapshot}
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
-        return _schema_of(cls, _Reader.artifact)
 
 
 class Retry(NamedTuple):
@@ -130,13 +120,6 @@ class Blueprint(NamedTuple):
         return self.metadata.name
 
 
-class UnknownKey(NamedTuple):
-    """A key that nothing reads, and the keys that are known beside it."""
-
-    path: Path
-    known: tuple[str, ...]
-
-
 class Found(NamedTuple):
     """An object inside a document: which kind it is, and at which path it stands."""
 
@@ -187,54 +170,47 @@ def _group_of(api_version: object) -> str | None:
 
 def parse_blueprint(found: Found) -> LocatedBlueprint:
     """Read a found object as a Blueprint, or refuse it with every problem in it."""
-    reader = _Reader()
+    reader = ResourceReader()
     blueprint = reader.blueprint(found.value, ())
     if reader.problems:
         raise InvalidDocument([found.problem(path, said) for path, said in reader.problems])
     return LocatedBlueprint(found, blueprint, tuple(reader.unknown))
 
 
-class _Reader:
-    """Takes plain data apart and keeps every problem, so that all are told at once.
-
-    A field that is null is one that is left out.
-    """
-
-    def __init__(self) -> None:
-        self.problems: list[tuple[Path, str]] = []
-        self.unknown: list[UnknownKey] = []
+class ResourceReader(Reader):
+    """Reads what the resources of our group have in common, and Blueprints."""
 
     def blueprint(self, value: Any, path: Path) -> Blueprint:
-        data = self._map(value, path, ("apiVersion", "kind", "metadata", "actions"))
-        actions = self._map(data.get("actions"), (*path, "actions"))
+        data = self.mapping(value, path, ("apiVersion", "kind", "metadata", "actions"))
+        actions = self.mapping(data.get("actions"), (*path, "actions"))
         return Blueprint(
-            self._text(data, "apiVersion", path),
-            self._text(data, "kind", path),
-            self._metadata(data.get("metadata"), (*path, "metadata")),
+            self.text(data, "apiVersion", path),
+            self.text(data, "kind", path),
+            self.metadata(data.get("metadata"), (*path, "metadata")),
             {name: self._action(each, (*path, "actions", name)) for name, each in actions.items()},
         )
 
-    def _metadata(self, value: Any, path: Path) -> Metadata:
+    def metadata(self, value: Any, path: Path) -> Metadata:
         # What else stands in an object's metadata is the cluster's.
-        data = self._map(value, path)
+        data = self.mapping(value, path)
         return Metadata(
-            self._text(data, "name", path),
-            self._text(data, "namespace", path),
-            self._texts(data, "labels", path),
-            self._texts(data, "annotations", path),
+            self.text(data, "name", path),
+            self.text(data, "namespace", path),
+            self.texts(data, "labels", path),
+            self.texts(data, "annotations", path),
         )
 
     def _action(self, value: Any, path: Path) -> Action:
-        data = self._map(value, path, _ACTION_KEYS)
-        artifacts = self._map(data.get("outputArtifacts"), (*path, "outputArtifacts"))
-        phases = self._list(data, "phases", path)
+        data = self.mapping(value, path, _ACTION_KEYS)
+        artifacts = self.mapping(data.get("outputArtifacts"), (*path, "outputArtifacts"))
+        phases = self.items(data, "phases", path)
         deferred = data.get("deferPhase")
         return Action(
-            self._text(data, "name", path),
-            self._text(data, "kind", path),
-            self._names(data, "configMapNames", path),
-            self._names(data, "secretNames", path),
-            self._names(data, "inputArtifactNames", path),
+            self.text(data, "name", path),
+            self.text(data, "kind", path),
+            self.names(data, "configMapNames", path),
+            self.names(data, "secretNames", path),
+            self.names(data, "inputArtifactNames", path),
             {
                 name: self.artifact(each, (*path, "outputArtifacts", name))
                 for name, each in artifacts.items()
@@ -244,20 +220,20 @@ class _Reader:
         )
 
     def _phase(self, value: Any, path: Path) -> Phase:
-        data = self._map(value, path, _PHASE_KEYS)
-        objects = self._map(data.get("objects"), (*path, "objects"))
+        data = self.mapping(value, path, _PHASE_KEYS)
+        objects = self.mapping(data.get("objects"), (*path, "objects"))
         condition, retry = data.get("if"), data.get("retry")
         return Phase(
-            self._text(data, "func", path),
-            self._text(data, "name", path),
+            self.text(data, "func", path),
+            self.text(data, "name", path),
             {
                 name: self.reference(each, (*path, "objects", name))
                 for name, each in objects.items()
             },
-            self._map(data.get("args"), (*path, "args"), keeps_nulls=True),
-            self._text(data, "funcVersion", path),
+            self.mapping(data.get("args"), (*path, "args"), keeps_nulls=True),
+            self.text(data, "funcVersion", path),
             None if condition is None else self._condition(condition, (*path, "if")),
-            self._text(data, "timeout", path),
+            self.text(data, "timeout", path),
             None if retry is None else self._retry(retry, (*path, "retry")),
         )
 
@@ -267,104 +243,29 @@ class _Reader:
             return "true" if value else "false"
         if isinstance(value, str | int | float):
             return str(value)
-        self._refuse(path, "text", value)
+        self.refuse(path, "text", value)
         return ""
 
     def _retry(self, value: Any, path: Path) -> Retry:
         # YAML reads the bare key `on` as true, and nobody means that here.
         if isinstance(value, dict) and "true" in value and "on" not in value:
             value = {"on" if key == "true" else key: each for key, each in value.items()}
-        data = self._map(value, path, ("limit", "backoff", "factor", "maxBackoff", "on"))
+        data = self.mapping(value, path, ("limit", "backoff", "factor", "maxBackoff", "on"))
         return Retry(
-            int(self._number(data, "limit", path, 0, least=0, whole=True)),
-            self._text(data, "backoff", path),
-            float(self._number(data, "factor", path, 2.0, least=1)),
-            self._text(data, "maxBackoff", path),
-            self._names(data, "on", path),
+            int(self.number(data, "limit", path, 0, least=0, whole=True)),
+            self.text(data, "backoff", path),
+            float(self.number(data, "factor", path, 2.0, least=1)),
+            self.text(data, "maxBackoff", path),
+            self.names(data, "on", path),
         )
 
     def reference(self, value: Any, path: Path) -> ObjectReference:
-        data = self._map(value, path, _REFERENCE_KEYS)
-        return ObjectReference(*(self._text(data, key, path) for key in _REFERENCE_KEYS))
+        data = self.mapping(value, path, _REFERENCE_KEYS)
+        return ObjectReference(*(self.text(data, key, path) for key in _REFERENCE_KEYS))
 
     def artifact(self, value: Any, path: Path) -> Artifact:
-        data = self._map(value, path, ("keyValue", "kopiaSnapshot"))
-        return Artifact(
-            self._texts(data, "keyValue", path), self._text(data, "kopiaSnapshot", path)
-        )
-
-    def _refuse(self, path: Path, wanted: str, found: object) -> None:
-        is_bare = wanted == "text" and isinstance(found, bool | int | float)
-        hint = "; put it in quotes if that is what it says" if is_bare else ""
-        self.problems.append((path, f"Must be {wanted}, found {_shown(found)}{hint}"))
-
-    def _map(
-        self,
-        value: Any,
-        path: Path,
-        known: tuple[str, ...] | None = None,
-        *,
-        keeps_nulls: bool = False,
-    ) -> dict[str, Any]:
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            self._refuse(path, "a map", value)
-            return {}
-        if known is not None:
-            self.unknown += [UnknownKey((*path, key), known) for key in value if key not in known]
-        if keeps_nulls:
-            return value
-        return {key: each for key, each in value.items() if each is not None}
-
-    def _list(self, data: Mapping[str, Any], key: str, path: Path) -> list[Any]:
-        value = data.get(key)
-        if value is None or isinstance(value, list):
-            return value or []
-        self._refuse((*path, key), "a list", value)
-        return []
-
-    def _text(self, data: Mapping[str, Any], key: str, path: Path) -> str:
-        value = data.get(key)
-        if value is None or isinstance(value, str):
-            return value or ""
-        self._refuse((*path, key), "text", value)
-        return ""
-
-    def _texts(self, data: Mapping[str, Any], key: str, path: Path) -> dict[str, str]:
-        found = self._map(data.get(key), (*path, key))
-        return {name: self._text(found, name, (*path, key)) for name in found}
-
-    def _names(self, data: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...]:
-        found = []
-        for index, each in enumerate(self._list(data, key, path)):
-            if isinstance(each, str):
-                found.append(each)
-            else:
-                self._refuse((*path, key, index), "text", each)
-        return tuple(found)
-
-    def _number(
-        self,
-        data: Mapping[str, Any],
-        key: str,
-        path: Path,
-        default: float,
-        *,
-        least: int,
-        whole: bool = False,
-    ) -> float:
-        value = data.get(key)
-        if value is None:
-            return default
-        wanted = "a whole number" if whole else "a number"
-        kinds = int if whole else int | float
-        if isinstance(value, bool) or not isinstance(value, kinds):
-            self._refuse((*path, key), wanted, value)
-            return default
-        if value < least:
-            self._refuse((*path, key), f"at least {least}", value)
-        return value
+        data = self.mapping(value, path, ("keyValue", "kopiaSnapshot"))
+        return Artifact(self.texts(data, "keyValue", path), self.text(data, "kopiaSnapshot", path))
 
 
 _ACTION_KEYS = (
@@ -378,37 +279,6 @@ _ACTION_KEYS = (
     "deferPhase",
 )
 _PHASE_KEYS = ("func", "name", "objects", "args", "funcVersion", "if", "timeout", "retry")
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, dict | list) or value is None:
-        return kind_of(value)
-    text = repr(value) if isinstance(value, str) else str(value).lower()
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _schema_of(kind: Any, read: Any) -> CoreSchema:
-    """Let a pydantic model have one of these values as a field."""
-    from pydantic_core import core_schema
-
-    def validated(value: Any) -> Any:
-        if isinstance(value, kind):
-            return value
-        reader = _Reader()
-        result = read(reader, value, ())
-        if reader.problems:
-            # Only the first: there is one message for one field.
-            path, said = reader.problems[0]
-            where = ".".join(str(part) for part in path)
-            raise ValueError(f"{where}: {said}" if where else said)
-        return result
-
-    return core_schema.no_info_plain_validator_function(
-        validated,
-        serialization=core_schema.plain_serializer_function_ser_schema(
-            lambda value: value.as_dict()
-        ),
-    )
 
 
 def blueprints_in(documents: Sequence[Document]) -> list[LocatedBlueprint]:

@@ -5,37 +5,31 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.core.errors import InvalidJSONPath
 
 # What a template is made of
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Literal:
+class _Literal(NamedTuple):
     value: int | float | bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Slice:
+class _Slice(NamedTuple):
     """One index is a slice up to the next one, which is `derived` from it."""
 
     start: int | None
@@ -44,23 +38,19 @@ class _Slice:
     is_derived: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Wildcard:
+class _Wildcard(NamedTuple):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Descent:
+class _Descent(NamedTuple):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Union:
+class _Union(NamedTuple):
     parts: tuple[tuple[_Node, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Filter:
+class _Filter(NamedTuple):
     left: tuple[_Node, ...]
     operator: str
     right: tuple[_Node, ...]
@@ -73,8 +63,7 @@ _Part: TypeAlias = tuple[_Node, ...] | str
 """A template alternates between plain text and what stands in braces."""
 
 
-@dataclass(frozen=True, slots=True)
-class JSONPath:
+class JSONPath(NamedTuple):
     """A template that was read once and may be asked often."""
 
     text: str

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.core.errors import ApplyConflict
 from kanister_py.core.objects.copies import copy_json
@@ -264,8 +263,7 @@ def _path_element(key: str) -> str:
 # Managers
 
 
-@dataclass(frozen=True, slots=True)
-class Manager:
+class Manager(NamedTuple):
     """Who writes, and how: one entry of `managedFields`."""
 
     name: str
@@ -354,8 +352,7 @@ def _few_updates(ownership: Ownership) -> Ownership:
     return ownership
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """The object after an apply, and who owns what in it."""
 
     object: dict[str, Any]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.core.errors import InvalidPath, PathNotFound
 
@@ -16,8 +15,7 @@ WILDCARD: Final = "*"
 MAX_INDEX: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class FieldPath:
+class FieldPath(NamedTuple):
     """The steps from an object to one of its fields."""
 
     steps: tuple[Step, ...]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class GroupVersionResource:
+class GroupVersionResource(NamedTuple):
     """Where objects of one kind live: group (empty for core), version, plural."""
 
     group: str

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import InvalidSelector
 from kanister_py.core.objects.names import why_not_a_label_key, why_not_a_label_value
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(NamedTuple):
     """One condition on one label: `operator` is one of `in notin exists !exists gt lt`."""
 
     key: str
@@ -50,8 +48,7 @@ class Requirement:
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
+class LabelSelector(NamedTuple):
     """All requirements at once; none at all lets everything through."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -198,8 +195,7 @@ class _LabelParser:
 _SIGNS: Final = frozenset({"=", "==", "!=", "!", ">", "<", "(", ")", ","})
 
 
-@dataclass(frozen=True, slots=True)
-class FieldTerm:
+class FieldTerm(NamedTuple):
     """One field that must, or must not, have one value."""
 
     field: str
@@ -207,8 +203,7 @@ class FieldTerm:
     is_equal: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSelector:
+class FieldSelector(NamedTuple):
     """All terms at once; none at all lets everything through."""
 
     terms: tuple[FieldTerm, ...] = ()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from kanister_py.core.errors import TemplateParseError, UnknownTemplateEngine
 from kanister_py.core.templates.go import FunctionTable, compile_template
@@ -20,8 +20,7 @@ class Engine(StrEnum):
     JINJA2 = "jinja2"
 
 
-@dataclass(frozen=True, slots=True)
-class EngineChoice:
+class EngineChoice(NamedTuple):
     """Which language was taken, and why, in words for the author."""
 
     engine: Engine

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import InvalidObjectReference, InvalidProfile
 from kanister_py.core.objects.resources import (
@@ -32,6 +31,10 @@ KubeObject = Mapping[str, Any]
 # What must be read
 
 
+# A plain map, since templates see it; nobody may change it.
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
 class WorkloadKind(StrEnum):
     """Kinds of which a template sees the pods; the value is what an ActionSet calls them."""
 
@@ -40,8 +43,7 @@ class WorkloadKind(StrEnum):
     DEPLOYMENT_CONFIG = "deploymentconfig"
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectNeed:
+class ObjectNeed(NamedTuple):
     """One object that must be read. An empty namespace means an object of the whole cluster."""
 
     resource: GroupVersionResource
@@ -49,8 +51,7 @@ class ObjectNeed:
     namespace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ActionNeeds:
+class ActionNeeds(NamedTuple):
     """What must be read for the object an action acts on.
 
     With a `workload`, its pods are wanted too: those that match the selector of the
@@ -119,8 +120,7 @@ def _text(reference: Mapping[str, Any], key: str) -> str:
 # What was found
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(NamedTuple):
     """A workload and its running pods, with the containers of each in the same order.
 
     `persistent_volume_claims` maps each pod to its claims, and those to the paths at
@@ -131,19 +131,17 @@ class Workload:
     namespace: str
     pods: tuple[str, ...] = ()
     containers: tuple[tuple[str, ...], ...] = ()
-    persistent_volume_claims: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    persistent_volume_claims: Mapping[str, Mapping[str, str]] = _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(NamedTuple):
     """Something of which a template sees no more than where it is."""
 
     name: str
     namespace: str
 
 
-@dataclass(frozen=True, slots=True)
-class KopiaServer:
+class KopiaServer(NamedTuple):
     """How to log in to a Kopia server."""
 
     username: str
@@ -153,16 +151,14 @@ class KopiaServer:
     connect_options: Mapping[str, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPair:
+class KeyPair(NamedTuple):
     """An identity and its secret, read out of a Secret."""
 
     id: str
     secret: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedProfile:
+class ResolvedProfile(NamedTuple):
     """A Profile with what its credential refers to. One of the last three is set."""
 
     location: Mapping[str, str]
@@ -173,8 +169,7 @@ class ResolvedProfile:
     kopia_server: KopiaServer | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ActionFacts:
+class ActionFacts(NamedTuple):
     """What was read for one action before its first phase. None is Go's nil."""
 
     time: str
@@ -185,8 +180,8 @@ class ActionFacts:
     pvc: Named | None = None
     namespace: Named | None = None
     artifacts: Mapping[str, Mapping[str, Any]] | None = None
-    config_maps: Mapping[str, KubeObject] = field(default_factory=dict)
-    secrets: Mapping[str, KubeObject] = field(default_factory=dict)
+    config_maps: Mapping[str, KubeObject] = _NOTHING
+    secrets: Mapping[str, KubeObject] = _NOTHING
     profile: ResolvedProfile | None = None
     options: Mapping[str, str] | None = None
     pod_override: Mapping[str, Any] | None = None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.errors import RenderFailed, TemplateError, TemplateKeyMissing
 from kanister_py.core.objects.documents import text_of_path
@@ -15,8 +14,7 @@ from kanister_py.core.templates.params import Params
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Renderer:
+class Renderer(NamedTuple):
     """Renders texts over params, in the language of one blueprint.
 
     What it is handed of the world (`effects`) and how much it may do (`limits`) holds
@@ -24,8 +22,8 @@ class Renderer:
     """
 
     engine: Engine = Engine.GO
-    effects: Effects = field(default=NO_EFFECTS)
-    limits: Limits = field(default=DEFAULT)
+    effects: Effects = NO_EFFECTS
+    limits: Limits = DEFAULT
 
     def text(self, template: str, params: Params, path: Path = ()) -> str:
         """Say what one text means."""

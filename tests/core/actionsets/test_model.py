@@ -6,9 +6,9 @@ import pytest
 
 from kanister_py.core.actionsets.model import (
     parse_actionset,
-    parse_profile,
     reference_as_dict,
 )
+from kanister_py.core.actionsets.profile import parse_profile
 from kanister_py.core.actionsets.references import parse_named_reference, parse_object_reference
 from kanister_py.core.actionsets.transitions import ExecutionMode
 from kanister_py.core.blueprints.model import ObjectReference

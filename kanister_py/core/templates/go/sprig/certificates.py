@@ -7,10 +7,9 @@ import binascii
 import ipaddress
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC as PYTHON_UTC
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.core.templates.go.functions import Function, GoError, go_function
 from kanister_py.core.templates.go.limits import Context
@@ -121,8 +120,7 @@ def _names(values: Sequence[Value], context: Context) -> list[str]:
     return list(values)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(NamedTuple):
     """What a certificate shall say."""
 
     common_name: str
@@ -132,8 +130,7 @@ class _Request:
     is_authority: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Issuer:
+class _Issuer(NamedTuple):
     certificate: x509.Certificate
     key: CertificateIssuerPrivateKeyTypes
 

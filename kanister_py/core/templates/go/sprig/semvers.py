@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.templates.go.functions import Function, GoError, go_function
 from kanister_py.core.templates.go.values import (
@@ -102,8 +101,7 @@ def compare_prereleases(one: str, other: str) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Constraint:
+class _Constraint(NamedTuple):
     """One comparison; dirty where a part was left out or is an x."""
 
     operator: str

@@ -1,0 +1,125 @@
+"""How does plain data become values with types, and what is said when it does not?
+
+By hand: every command that reads a resource waits for this module, and a library
+for models takes longer to load than all the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kanister_py.core.objects.documents import Path, kind_of
+
+
+class UnknownKey(NamedTuple):
+    """A key that nothing reads, and the keys that are known beside it."""
+
+    path: Path
+    known: tuple[str, ...]
+
+
+class Reader:
+    """Takes plain data apart and keeps every problem, so that all are told at once.
+
+    A field that is null is one that is left out.
+    """
+
+    def __init__(self) -> None:
+        self.problems: list[tuple[Path, str]] = []
+        self.unknown: list[UnknownKey] = []
+
+    def refuse(self, path: Path, wanted: str, found: object) -> None:
+        """Note that something else was wanted at a path."""
+        is_bare = wanted == "text" and isinstance(found, bool | int | float)
+        hint = "; put it in quotes if that is what it says" if is_bare else ""
+        self.problems.append((path, f"Must be {wanted}, found {_shown(found)}{hint}"))
+
+    def mapping(
+        self,
+        value: Any,
+        path: Path,
+        known: tuple[str, ...] | None = None,
+        *,
+        keeps_nulls: bool = False,
+    ) -> dict[str, Any]:
+        """Read a map; with `known`, keys beside those are noted."""
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self.refuse(path, "a map", value)
+            return {}
+        if known is not None:
+            self.unknown += [UnknownKey((*path, key), known) for key in value if key not in known]
+        if keeps_nulls:
+            return value
+        return {key: each for key, each in value.items() if each is not None}
+
+    def flag(self, data: Mapping[str, Any], key: str, path: Path) -> bool:
+        """Read true or false under a key; nothing is false."""
+        value = data.get(key)
+        if value is None or isinstance(value, bool):
+            return bool(value)
+        self.refuse((*path, key), "true or false", value)
+        return False
+
+    def items(self, data: Mapping[str, Any], key: str, path: Path) -> list[Any]:
+        """Read a list under a key."""
+        value = data.get(key)
+        if value is None or isinstance(value, list):
+            return value or []
+        self.refuse((*path, key), "a list", value)
+        return []
+
+    def text(self, data: Mapping[str, Any], key: str, path: Path) -> str:
+        """Read a text under a key; none is an empty one."""
+        value = data.get(key)
+        if value is None or isinstance(value, str):
+            return value or ""
+        self.refuse((*path, key), "text", value)
+        return ""
+
+    def texts(self, data: Mapping[str, Any], key: str, path: Path) -> dict[str, str]:
+        """Read a map of texts under a key."""
+        found = self.mapping(data.get(key), (*path, key))
+        return {name: self.text(found, name, (*path, key)) for name in found}
+
+    def names(self, data: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...]:
+        """Read a list of texts under a key."""
+        found = []
+        for index, each in enumerate(self.items(data, key, path)):
+            if isinstance(each, str):
+                found.append(each)
+            else:
+                self.refuse((*path, key, index), "text", each)
+        return tuple(found)
+
+    def number(
+        self,
+        data: Mapping[str, Any],
+        key: str,
+        path: Path,
+        default: float,
+        *,
+        least: int,
+        whole: bool = False,
+    ) -> float:
+        """Read a number under a key that is no less than `least`."""
+        value = data.get(key)
+        if value is None:
+            return default
+        wanted = "a whole number" if whole else "a number"
+        kinds = int if whole else int | float
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            self.refuse((*path, key), wanted, value)
+            return default
+        if value < least:
+            self.refuse((*path, key), f"at least {least}", value)
+        return value
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict | list) or value is None:
+        return kind_of(value)
+    text = repr(value) if isinstance(value, str) else str(value).lower()
+    return text if len(text) <= 60 else f"{text[:57]}..."
