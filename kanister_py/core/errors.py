@@ -1068,3 +1068,65 @@ class SnapshotFailed(UsageError):
         super().__init__(f"Snapshot {namespace}/{snapshot} failed: {why}")
         self.snapshot = snapshot
         self.why = why
+
+
+class InvalidRequest(UsageError):
+    """A request cannot be sent, or may not be sent where it should go."""
+
+    reason = "InvalidRequest"
+
+
+class RequestFailed(TransientError):
+    """Nobody answered a request."""
+
+    reason = "RequestFailed"
+
+    def __init__(self, request: str, why: str) -> None:
+        super().__init__(f"{request}: {why}")
+        self.request = request
+        self.why = why
+
+
+class UnexpectedStatus(UsageError):
+    """A request was answered otherwise than expected."""
+
+    reason = "UnexpectedStatus"
+
+    def __init__(self, request: str, status: int, body: str) -> None:
+        super().__init__(f"{request}: answered with {status}{f': {body}' if body else ''}")
+        self.request = request
+        self.status = status
+
+
+class ServiceNotReady(TransientError):
+    """A request was answered otherwise than expected, and may be answered so soon."""
+
+    reason = "UnexpectedStatus"
+
+    def __init__(self, request: str, status: int, body: str, delay_seconds: float) -> None:
+        told = f"{request}: answered with {status}{f': {body}' if body else ''}"
+        super().__init__(told, delay_seconds)
+        self.request = request
+        self.status = status
+
+
+class ResponseTooLarge(UsageError):
+    """An answer holds more than anybody wants to keep in memory."""
+
+    reason = "ResponseTooLarge"
+
+    def __init__(self, request: str, limit_bytes: int) -> None:
+        super().__init__(f"{request}: the answer has more than {limit_bytes // 1024} KiB")
+        self.limit_bytes = limit_bytes
+
+
+class OutputNotInResponse(UsageError):
+    """An answer has nothing where an output is looked for."""
+
+    reason = "OutputNotInResponse"
+
+    def __init__(self, output: str, path: str, why: str) -> None:
+        super().__init__(f"Output {output}: the answer has nothing at {path}: {why}")
+        self.output = output
+        self.path = path
+        self.why = why

@@ -57,4 +57,7 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
             "kanister_py.functions.blueprint.delete_csi_snapshot_content.v0_0_0:DeleteCSISnapshotContent"
         ),
     },
+    "HTTPRequest": {
+        "v0.1.0": "kanister_py.functions.blueprint.http_request.v0_1_0:HTTPRequest",
+    },
 }

@@ -1,0 +1,1 @@
+"""Sends an HTTP request."""

@@ -1,0 +1,247 @@
+"""How one HTTP request is sent and its response read, so that somebody else can stop it."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from base64 import b64encode
+from collections.abc import Mapping
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPResponse, IncompleteRead
+from threading import Lock
+from typing import Final, NamedTuple
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
+from urllib.request import getproxies_environment, proxy_bypass
+
+from kanister_py.core.errors import InvalidRequest, ResponseTooLarge
+
+_PORTS: Final = {"http": 80, "https": 443}
+_LARGEST_BODY: Final = 4 * 1024 * 1024
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+# Everything a URL may hold as it is; what is escaped already stays escaped.
+_SAFE: Final = "!#$%&'()*+,/:;=?@[]~"
+
+
+class Address(NamedTuple):
+    """A URL, taken apart."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+    credentials: str = ""
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        """Read a URL; only http and https are known."""
+        try:
+            split = urlsplit(url.strip())
+            host, port = split.hostname or "", split.port
+            host = host.encode("idna").decode("ascii") if not host.isascii() else host
+        except ValueError as error:
+            raise InvalidRequest(f"URL cannot be read: {error}") from None
+        if split.scheme not in _PORTS or not host:
+            raise InvalidRequest("URL wants http or https and a host")
+        target = quote(split.path or "/", safe=_SAFE)
+        if split.query:
+            target += f"?{quote(split.query, safe=_SAFE)}"
+        port = _PORTS[split.scheme] if port is None else port
+        return cls(split.scheme, host, port, target, _credentials_of(split))
+
+    def joined(self, location: str) -> Address:
+        """Read where a response sends us."""
+        return Address.of(urljoin(f"{self.origin}{self.target}", location))
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scheme}://{self.authority}"
+
+    def __str__(self) -> str:
+        """Name it where anybody may read it: a query often holds a token."""
+        return f"{self.origin}{self.target.partition('?')[0]}"
+
+
+def _credentials_of(split: SplitResult) -> str:
+    if split.username is None:
+        return ""
+    pair = f"{unquote(split.username)}:{unquote(split.password or '')}"
+    return f"Basic {b64encode(pair.encode()).decode('ascii')}"
+
+
+class Request(NamedTuple):
+    """What is sent."""
+
+    method: str
+    address: Address
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+
+class Response(NamedTuple):
+    """What came back; the names of headers are in small letters."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        _, _, charset = self.headers.get("content-type", "").partition("charset=")
+        try:
+            return self.body.decode(charset.strip(' "') or "utf-8", "replace")
+        except LookupError:
+            return self.body.decode("utf-8", "replace")
+
+
+class Security(NamedTuple):
+    """Whom we trust, and whether a proxy of the environment stands between."""
+
+    authority: str = ""
+    is_unchecked: bool = False
+    uses_proxy: bool = False
+
+    def context(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        if self.authority:
+            try:
+                context.load_verify_locations(cadata=self.authority)
+            except ssl.SSLError:
+                raise InvalidRequest("caCertificate is no certificate in PEM") from None
+        if self.is_unchecked:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+    def proxy_for(self, address: Address) -> Address | None:
+        if not self.uses_proxy or proxy_bypass(address.authority):
+            return None
+        url = getproxies_environment().get(address.scheme, "")
+        return Address.of(url if "://" in url else f"http://{url}") if url else None
+
+
+class Exchange:
+    """One request and its response. `stop` may come from any thread, at any time."""
+
+    def __init__(self, security: Security, timeout_seconds: float) -> None:
+        self._security = security
+        self._timeout_seconds = timeout_seconds
+        self._lock = Lock()
+        self._held: socket.socket | None = None
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        """Have whoever is in `run` fail at once."""
+        with self._lock:
+            self.is_stopped = True
+            if self._held is not None:
+                with suppress(OSError):
+                    self._held.shutdown(socket.SHUT_RDWR)
+
+    def run(self, request: Request) -> Response:
+        address = request.address
+        proxy = self._security.proxy_for(address)
+        try:
+            with self._connect(proxy or address) as plain:
+                if address.scheme != "https":
+                    return self._talk(plain, request, proxy)
+                if proxy is not None:
+                    self._tunnel(plain, address, proxy)
+                context = self._security.context()
+                with context.wrap_socket(plain, server_hostname=address.host) as wrapped:
+                    return self._talk(wrapped, request, None)
+        finally:
+            with self._lock:
+                if self._held is not None:
+                    self._held.close()
+                    self._held = None
+
+    def _connect(self, address: Address) -> socket.socket:
+        failure: OSError = OSError("no address")
+        for family, kind, protocol, _, place in socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM
+        ):
+            sock = socket.socket(family, kind, protocol)
+            try:
+                self._hold(sock)
+                sock.settimeout(self._timeout_seconds)
+                sock.connect(place)
+                self._check_stopped()
+            except OSError as error:
+                sock.close()
+                failure = error
+                self._check_stopped()
+            else:
+                return sock
+        raise failure
+
+    def _hold(self, sock: socket.socket) -> None:
+        # A second handle on the connection: TLS may have the first one taken apart.
+        with self._lock:
+            if self._held is not None:
+                self._held.close()
+            self._held = sock.dup()
+        self._check_stopped()
+
+    def _check_stopped(self) -> None:
+        if self.is_stopped:
+            raise ConnectionAbortedError("stopped")
+
+    def _tunnel(self, sock: socket.socket, address: Address, proxy: Address) -> None:
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        place = f"{host}:{address.port}"
+        lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
+        if proxy.credentials:
+            lines.append(f"Proxy-Authorization: {proxy.credentials}")
+        sock.sendall("\r\n".join([*lines, "", ""]).encode("ascii"))
+        response = HTTPResponse(sock, method="CONNECT")
+        try:
+            response.begin()
+            if response.status != 200:
+                raise OSError(f"the proxy answers {response.status}")
+        finally:
+            response.close()
+
+    def _talk(self, sock: socket.socket, request: Request, proxy: Address | None) -> Response:
+        address = request.address
+        connection = HTTPConnection(address.host, address.port)
+        connection.sock = sock
+        target = f"{address.origin}{address.target}" if proxy is not None else address.target
+        try:
+            connection.putrequest(request.method, target, skip_host=True, skip_accept_encoding=True)
+            for name, value in _headers_of(request, proxy).items():
+                connection.putheader(name, value.encode("utf-8"))
+            connection.endheaders(request.body)
+        except ValueError as error:
+            raise InvalidRequest(f"Request cannot be sent: {error}") from None
+        with connection.getresponse() as response:
+            body = response.read(_LARGEST_BODY + 1)
+            if len(body) > _LARGEST_BODY:
+                raise ResponseTooLarge(str(address), _LARGEST_BODY)
+            if response.length:
+                raise IncompleteRead(body, response.length)
+            headers = {name.lower(): value for name, value in response.getheaders()}
+            return Response(response.status, headers, body)
+
+
+def _headers_of(request: Request, proxy: Address | None) -> Mapping[str, str]:
+    """Give what is sent: what the caller says comes before what we would say."""
+    address = request.address
+    headers = {
+        "host": address.authority,
+        "user-agent": "kanister-py",
+        "accept": "*/*",
+        "accept-encoding": "identity",
+        "connection": "close",
+    }
+    if address.credentials:
+        headers["authorization"] = address.credentials
+    if proxy is not None and proxy.credentials:
+        headers["proxy-authorization"] = proxy.credentials
+    if request.body is not None or request.method in _WITH_BODY:
+        headers["content-length"] = str(len(request.body or b""))
+    return {**headers, **{name.lower(): value for name, value in request.headers.items()}}

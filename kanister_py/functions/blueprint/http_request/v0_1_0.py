@@ -1,0 +1,295 @@
+"""What does HTTPRequest v0.1.0 do?"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from http.client import HTTPException
+from ssl import SSLCertVerificationError
+from threading import Timer
+from typing import Any, ClassVar, Final
+
+from pydantic import Field, field_validator
+
+from kanister_py.core.errors import (
+    InvalidJSONPath,
+    InvalidRequest,
+    OutputNotInResponse,
+    RequestFailed,
+    ServiceNotReady,
+    TransientError,
+    UnexpectedStatus,
+)
+from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.objects.jsonpath import parse_jsonpath
+from kanister_py.functions.blueprint.http_request.exchange import (
+    Address,
+    Exchange,
+    Request,
+    Response,
+    Security,
+)
+from kanister_py.functions.blueprint.pods import Timeout
+from kanister_py.ports.function import AnyOutputs, Args, Func, OnRestart, PhaseContext
+
+_METHOD: Final = re.compile(r"[A-Z]+")
+_STATUS: Final = re.compile(r"[1-5](?:[0-9]{2}|xx)(?:-[1-5][0-9]{2})?")
+_OUTPUT: Final = re.compile(r"[A-Za-z0-9_]+")
+_STATUS_OUTPUT: Final = "statusCode"
+_PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+# What may be said to a host that the blueprint did not write the headers for.
+_HARMLESS: Final = frozenset({"accept", "accept-language", "content-type", "user-agent"})
+_MOST_REDIRECTS: Final = 10
+_FIRST_DELAY_SECONDS: Final = 1.0
+_LONGEST_DELAY_SECONDS: Final = 30.0
+_LONGEST_RETRY_AFTER_SECONDS: Final = 300.0
+_SHOWN_OF_BODY: Final = 300
+
+
+class HTTPRequestArgs(Args):
+    """What HTTPRequest takes."""
+
+    url: str = Field(description="Where the request goes: `https://…` or `http://…`.")
+    method: str = Field(default="GET", description="Its method, in any capitals.")
+    headers: dict[str, str] = Field(default_factory=dict, description="Its headers.")
+    body: str | dict[str, Any] | list[Any] | None = Field(
+        default=None,
+        description="What is sent: text as it is; a map or a list as JSON, with the "
+        "`Content-Type` that goes with it.",
+    )
+    expected_status: list[int | str] = Field(
+        default_factory=list,
+        description="Which answers are fine, such as `200`, `2xx` or `200-204`; left out, `2xx`.",
+    )
+    timeout: Timeout = Field(
+        default="30s", description="How long one try may take, from its connection to its end."
+    )
+    retries: int = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="How often a try is repeated that found nobody, broke off, or was answered "
+        "with 408, 425, 429, 500, 502, 503 or 504. The pauses grow from a second to half a "
+        "minute, unless the answer says `Retry-After`.",
+    )
+    outputs: dict[str, str] = Field(
+        default_factory=dict,
+        description="Outputs, each with the JSONPath of what it is in the answer, such as "
+        "`{.items[0].id}`. An answer that is no JSON is one text: `{@}`.",
+    )
+    allowed_redirect_hosts: list[str] = Field(
+        default_factory=list,
+        description="Other hosts that an answer may send the request to. They see none of its "
+        "headers but what says the types of contents.",
+    )
+    ca_certificate: str = Field(
+        default="", description="Certificates in PEM of authorities to trust besides the usual."
+    )
+    insecure_skip_tls_verify: bool = Field(
+        default=False, description="Whether anybody is believed to be the host. For tests only."
+    )
+    use_environment_proxy: bool = Field(
+        default=False,
+        description="Whether `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` of the process count.",
+    )
+
+    @field_validator("method")
+    @classmethod
+    def _known_method(cls, method: str) -> str:
+        if not _METHOD.fullmatch(method.upper()):
+            raise ValueError("a method has letters only")
+        return method.upper()
+
+    @field_validator("expected_status")
+    @classmethod
+    def _readable_status(cls, several: list[int | str]) -> list[int | str]:
+        for each in several:
+            if not _STATUS.fullmatch(str(each)):
+                raise ValueError("write a status as 200, 2xx or 200-204")
+        return several
+
+    @field_validator("outputs")
+    @classmethod
+    def _readable_outputs(cls, outputs: dict[str, str]) -> dict[str, str]:
+        for name, path in outputs.items():
+            if not _OUTPUT.fullmatch(name) or name == _STATUS_OUTPUT:
+                raise ValueError(f"no output can be called {name}")
+            try:
+                parse_jsonpath(_in_braces(path))
+            except InvalidJSONPath as error:
+                raise ValueError(f"the JSONPath of {name} cannot be read: {error}") from error
+        return {name: _in_braces(path) for name, path in outputs.items()}
+
+
+class HTTPRequestOutputs(AnyOutputs):
+    """The answer, and what `outputs` names."""
+
+    status_code: int = Field(description="The status of the answer.")
+
+
+class HTTPRequest(Func):
+    """Sends an HTTP request, and gives parts of the answer as outputs.
+
+    The request comes from where kanister-py runs: the controller's pod, or your machine. An
+    answer that is not expected fails the phase; one that may be another one soon does so as
+    an error that passes, which a `retry` of the phase repeats. Answers that send the request
+    elsewhere are followed, at most ten times, on the same host and on the hosts in
+    `allowedRedirectHosts` alone, and never from https to http; a 303, and a 301 or 302 after
+    a POST, make it a GET. Answers have at most 4 MiB. Outputs are texts as kubectl prints
+    them: maps and lists as JSON. Secrets that are known are masked in logs and errors, and
+    of a URL they show no query. Nobody knows after a restart how far a request came: the
+    phase fails then with the reason `Interrupted`.
+    """
+
+    name = "HTTPRequest"
+    version: ClassVar = "v0.1.0"
+    Args = HTTPRequestArgs
+    Outputs = HTTPRequestOutputs
+    on_restart = OnRestart.FAIL
+
+    def exec(self, ctx: PhaseContext, params: Any, args: HTTPRequestArgs) -> Mapping[str, Any]:
+        request = _request_of(args)
+        for tries_left in reversed(range(args.retries + 1)):
+            try:
+                response = _send(ctx, args, request)
+                break
+            except TransientError as error:
+                if not tries_left:
+                    raise
+                done = args.retries - tries_left
+                pause = error.delay_seconds or _pause_before(done)
+                ctx.log(f"{error.message}; again in {pause:g} s")
+                ctx.sleep(pause)
+        return {_STATUS_OUTPUT: response.status, **_outputs_of(args, response)}
+
+
+def _in_braces(path: str) -> str:
+    return path if "{" in path else f"{{{path}}}"
+
+
+def _pause_before(retry: int) -> float:
+    return min(_FIRST_DELAY_SECONDS * 2.0**retry, _LONGEST_DELAY_SECONDS)
+
+
+def _request_of(args: HTTPRequestArgs) -> Request:
+    headers = dict(args.headers)
+    if args.body is None or isinstance(args.body, str):
+        body = None if args.body is None else args.body.encode("utf-8", "surrogateescape")
+    else:
+        body = json.dumps(args.body, ensure_ascii=False).encode()
+        if "content-type" not in {name.lower() for name in headers}:
+            headers["Content-Type"] = "application/json"
+    return Request(args.method, Address.of(args.url), headers, body)
+
+
+def _send(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Response:
+    """Send a request wherever the answers send it, and give the one that was expected."""
+    for _ in range(_MOST_REDIRECTS + 1):
+        response = _exchange(ctx, args, request)
+        ctx.log(
+            f"{request.method} {request.address}: {response.status}, {len(response.body)} bytes"
+        )
+        if _is_expected(args.expected_status, response.status):
+            return response
+        location = response.headers.get("location", "")
+        if response.status not in _REDIRECTS or not location:
+            raise _unexpected(request, response)
+        request = _redirected(args, request, response.status, location)
+    raise InvalidRequest(f"The answers send the request in a circle, at last to {request.address}")
+
+
+def _exchange(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Response:
+    seconds = parse_seconds(args.timeout or "30s")
+    security = Security(
+        args.ca_certificate, args.insecure_skip_tls_verify, args.use_environment_proxy
+    )
+    exchange = Exchange(security, seconds)
+    told = f"{request.method} {request.address}"
+    timer = Timer(seconds, exchange.stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        with ctx.on_cancel(exchange.stop), ctx.idle():
+            return exchange.run(request)
+    except SSLCertVerificationError as error:
+        raise InvalidRequest(f"{told}: {error.verify_message}") from error
+    except (OSError, HTTPException) as error:
+        ctx.check_cancelled()
+        if exchange.is_stopped or isinstance(error, TimeoutError):
+            raise RequestFailed(told, f"no answer within {seconds:g} s") from error
+        raise RequestFailed(told, _why(error)) from error
+    finally:
+        timer.cancel()
+
+
+def _why(error: Exception) -> str:
+    told = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(told).split())
+
+
+def _is_expected(expected: list[int | str], status: int) -> bool:
+    return any(_fits(str(each), status) for each in expected or ["2xx"])
+
+
+def _fits(expected: str, status: int) -> bool:
+    first, _, last = expected.partition("-")
+    if "x" in first:
+        return str(status)[0] == first[0]
+    return int(first) <= status <= int(last or first)
+
+
+def _unexpected(request: Request, response: Response) -> UnexpectedStatus | ServiceNotReady:
+    shown = " ".join(response.text[:_SHOWN_OF_BODY].split())
+    told = f"{request.method} {request.address}"
+    if response.status in _PASSING:
+        return ServiceNotReady(told, response.status, shown, _retry_after(response))
+    return UnexpectedStatus(told, response.status, shown)
+
+
+def _retry_after(response: Response) -> float:
+    text = response.headers.get("retry-after", "").strip()
+    return min(float(text), _LONGEST_RETRY_AFTER_SECONDS) if text.isdecimal() else 0.0
+
+
+def _redirected(args: HTTPRequestArgs, request: Request, status: int, location: str) -> Request:
+    """Give the request that an answer asks for, if it may be sent."""
+    before, address = request.address, request.address.joined(location)
+    headers = dict(request.headers)
+    if before.scheme == "https" and address.scheme == "http":
+        raise InvalidRequest(f"{before} sends the request from https to {address.origin}")
+    if address.host != before.host:
+        allowed = {host.lower() for host in args.allowed_redirect_hosts}
+        if address.host.lower() not in allowed:
+            raise InvalidRequest(
+                f"{before} sends the request to another host, {address.host}; "
+                "name it in allowedRedirectHosts if it may see it"
+            )
+    is_same = (address.host, address.port) == (before.host, before.port)
+    is_upgraded = address.host == before.host and (before.port, address.port) == (80, 443)
+    if is_same or is_upgraded:
+        address = address._replace(credentials=address.credentials or before.credentials)
+    else:
+        headers = {name: each for name, each in headers.items() if name.lower() in _HARMLESS}
+    if status == 303 or (status in {301, 302} and request.method == "POST"):
+        method = request.method if request.method == "HEAD" else "GET"
+        kept = {name: each for name, each in headers.items() if name.lower() != "content-type"}
+        return Request(method, address, kept)
+    return request._replace(address=address, headers=headers)
+
+
+def _outputs_of(args: HTTPRequestArgs, response: Response) -> Mapping[str, str]:
+    if not args.outputs:
+        return {}
+    try:
+        answer = json.loads(response.body)
+    except ValueError:
+        answer = response.text
+    outputs = {}
+    for name, path in args.outputs.items():
+        try:
+            outputs[name] = parse_jsonpath(path).render(answer)
+        except InvalidJSONPath as error:
+            raise OutputNotInResponse(name, path, error.why) from error
+    return outputs
