@@ -11,6 +11,7 @@ import pytest
 
 from kanister_py.testing import Stage, check_golden
 from kanister_py.testing.stage import Ran
+from tests.blueprints.servers import free_port
 
 REPOSITORY = Path(__file__).parents[2]
 PROFILE = {"profile": "shop/backups"}
@@ -24,6 +25,8 @@ class Course:
     script: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What the commands give that these words are found in."""
     prepare: Callable[[Stage], None] = lambda _: None
+    port: str = ""
+    """Where an application of the manifests listens, if it must truly run."""
 
 
 def with_snapshots(stage: Stage) -> None:
@@ -67,6 +70,7 @@ COURSES = {
         {"hello": {"object": "Namespace/default", "options": {"name": "you"}}},
         {"kando output greeting": {"greeting": "Hello, you!"}, "It was said": {}},
     ),
+    "http-hook": Course({"export": {"object": "Deployment/shop/orders"}}, port="8080"),
     "mariadb": Course(
         DATABASE, {"mysqldump": {"path": "mariadb/1", "database": "app"}, "kando location": {}}
     ),
@@ -100,7 +104,14 @@ COURSES = {
 @pytest.mark.parametrize("name", sorted(COURSES))
 def test_a_blueprint_takes_its_recorded_course(blueprint_stage: Stage, name: str) -> None:
     course, folder = COURSES[name], REPOSITORY / "blueprints" / name
-    blueprint_stage.given(folder / "objects.yaml")
+    options: Mapping[str, str] = {}
+    manifests = (folder / "objects.yaml").read_text()
+    if course.port:
+        port = str(free_port())
+        manifests = manifests.replace(course.port, port)
+        options = {"url": f"http://127.0.0.1:{port}"}
+        blueprint_stage.use_processes()
+    blueprint_stage.given_text(manifests)
     for words, outputs in course.script.items():
         blueprint_stage.script(words, outputs=outputs)
     course.prepare(blueprint_stage)
@@ -108,7 +119,7 @@ def test_a_blueprint_takes_its_recorded_course(blueprint_stage: Stage, name: str
     artifacts: Mapping[str, Any] = {}
     for action, more in course.actions.items():
         ran: Ran = blueprint_stage.run(
-            folder / "blueprint.yaml", action, artifacts=artifacts, **more
+            folder / "blueprint.yaml", action, artifacts=artifacts, **{"options": options, **more}
         )
         assert ran.is_complete, ran.error
         assert ran.pods == ()

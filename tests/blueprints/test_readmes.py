@@ -56,6 +56,16 @@ def test_what_a_readme_says_can_be_typed(
     assert told in type_all(kanister, place, name)[-1]
 
 
+def test_what_the_readme_of_the_http_hook_says_can_be_typed(
+    kanister: CommandLine, place: Path
+) -> None:
+    port = str(free_port())
+    for name in ("README.md", "objects.yaml"):
+        file = place / "blueprints/http-hook" / name
+        file.write_text(file.read_text().replace("8080", port))
+    assert "export/resume" in type_all(kanister, place, "http-hook")[-1]
+
+
 def test_what_the_readme_of_redis_says_can_be_typed(kanister: CommandLine, place: Path) -> None:
     program("redis-server", "redis-server")
     program("redis-cli", "redis-tools")

@@ -1,0 +1,60 @@
+"""An application leaves maintenance again, whatever happened to its export."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from kanister_py.testing import Stage
+from tests.blueprints.servers import free_port
+
+
+@pytest.mark.parametrize(
+    ("changed", "failed_phase", "reason"),
+    [
+        pytest.param(("", ""), "", "", id="an export that works"),
+        pytest.param(
+            ("POST /exports", "POST /elsewhere"),
+            "begin",
+            "UnexpectedStatus",
+            id="an export that cannot begin",
+        ),
+        pytest.param(
+            ('"records": 1234', '"rows": 1234'),
+            "wait",
+            "OutputNotInResponse",
+            id="an answer without what was promised",
+        ),
+    ],
+)
+def test_an_application_leaves_maintenance_whatever_happened(
+    blueprint_stage: Stage,
+    blueprints: Path,
+    changed: tuple[str, str],
+    failed_phase: str,
+    reason: str,
+) -> None:
+    port = str(free_port())
+    manifests = (blueprints / "http-hook/objects.yaml").read_text().replace("8080", port)
+    stage = blueprint_stage.use_processes().given_text(manifests.replace(*changed))
+    url = f"http://127.0.0.1:{port}"
+    ran = stage.run(
+        blueprints / "http-hook/blueprint.yaml",
+        "export",
+        object="Deployment/shop/orders",
+        options={"url": url},
+    )
+    assert ran.is_complete == (not reason), ran.error
+    assert ran.reason == reason
+    assert (ran.status.get("error") or {}).get("phase", "") == failed_phase
+    assert ran.outputs["pause"] == ran.outputs["resume"] == {"statusCode": 200}
+    with urllib.request.urlopen(f"{url}/healthz", timeout=10) as answer:
+        assert json.load(answer) == {"maintenance": False}
+    if not reason:
+        found = {"file": "orders-7.csv", "records": "1234"}
+        assert ran.artifacts == {"export": {"keyValue": found}}
+    # A token that blueprints send is for the application alone.
+    assert "change-me" not in "\n".join(ran.log) + ran.error
