@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from threading import Lock, current_thread, main_thread
 from types import FrameType
@@ -260,23 +260,25 @@ def _painted(text: str, colour: str) -> str:
     return paint(text, colour, sys.stderr)
 
 
+def size_of(stream: TextIO) -> tuple[int, int]:
+    """Say how many columns and rows a terminal has; one that does not know has 80 and 24."""
+    try:
+        columns, rows = os.get_terminal_size(stream.fileno())
+    except OSError:
+        columns, rows = 0, 0
+    return columns or 80, rows or 24
+
+
 class Screen:
     """The last rows of a terminal, drawn over in place with one write each time."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, size: Callable[[], tuple[int, int]] | None = None) -> None:
         self._stream = stream
+        self.size = size or (lambda: size_of(stream))
         self._lines: list[str] = []
         self._columns = 0
         self._has_cursor = True
         self._is_lost = False
-
-    def size(self) -> tuple[int, int]:
-        """Say how many columns and rows there are; what does not know has 80 and 24."""
-        try:
-            columns, rows = os.get_terminal_size(self._stream.fileno())
-        except OSError:
-            columns, rows = 0, 0
-        return columns or 80, rows or 24
 
     def draw(self, lines: Sequence[str], above: Sequence[str] = ()) -> None:
         """Show lines instead of those shown before; `above` goes there and stays."""

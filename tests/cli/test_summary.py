@@ -87,6 +87,8 @@ FAILED = Status(
 
 def test_a_failed_run_tells_where_why_with_what_log_and_how_to_go_on() -> None:
     ending = Ending("run-1", FAILED, 4.0, state="my state", more=["--pods=processes"])
+    kept = "--state 'my state' --resume run-1"
+    again = f"kanister-py run {kept} --pods=processes --retry-from load"
     assert list(summary_of(ending)) == [
         "✗ Run run-1: failed after 4.0s",
         "  backup  Namespace shop",
@@ -101,8 +103,7 @@ def test_a_failed_run_tells_where_why_with_what_log_and_how_to_go_on() -> None:
         "  reason     CommandFailed, exit code 3",
         "  last log   │ one",
         "             │ two",
-        "  try again  kanister-py run --state 'my state' --resume run-1 --pods=processes"
-        " --retry-from load",
+        f"  try again  {again}",
     ]
 
 
