@@ -50,6 +50,8 @@ _RUN_SECONDS: Final = 60.0
 _STANDING_SECONDS: Final = 60.0
 _RUN_LABEL: Final = "kanister-py.io/run"
 _FIRST: Final = ("attempt", 1)
+_NOBODYS: Final = frozenset({"Pod", "Node", "Event", "PersistentVolume"})
+"""Kinds whose objects are seen elsewhere, or come and go by themselves."""
 _TIME: Final = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"')
 _KEY: Final = re.compile(r"\b[0-9a-f]{20}\b")
 _TOLD_OF_METADATA: Final = ("namespace", "name", "labels", "annotations")
@@ -245,7 +247,7 @@ class Stage:
         return {
             each["metadata"]["uid"]: each
             for each in self.cluster.objects()
-            if each["kind"] not in {"Pod", "Node", "Event"} and not is_controlled(each)
+            if each["kind"] not in _NOBODYS and not is_controlled(each)
         }
 
     def _api_version_of(self, kind: str) -> str:
@@ -472,6 +474,9 @@ def _title(obj: KubeObject) -> str:
 def _object_told(obj: KubeObject) -> dict[str, Any]:
     """Say of an object what its maker has made of it."""
     told = {key: value for key, value in obj.items() if key not in {"metadata", "status"}}
+    if obj["kind"] == "PersistentVolumeClaim":
+        # Which volume a claim is bound to, and whether it is already, is not its maker's doing.
+        told["spec"] = {key: value for key, value in obj["spec"].items() if key != "volumeName"}
     metadata = {key: obj["metadata"][key] for key in _TOLD_OF_METADATA if key in obj["metadata"]}
     return {**told, "metadata": metadata}
 
