@@ -11,7 +11,7 @@ _LONGEST: Final = 4000
 
 # Colours and cursor movements, titles and hyperlinks, and the other sequences that
 # start with an escape: a text that is shown must not steer the terminal.
-_ESCAPES: Final = re.compile(
+_ESCAPES: Final = (
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
 )
 _NOT_SHOWN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
@@ -25,7 +25,8 @@ def clean(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text[:_LONGEST]
-    plain = _ESCAPES.sub("", text[:_LONGEST]).rstrip("\r\n")
+    # Compiled when the first is met: most runs meet none.
+    plain = re.sub(_ESCAPES, "", text[:_LONGEST]).rstrip("\r\n")
     pictures = [each for each in plain.split("\r") if each.strip()]
     plain = (pictures[-1] if pictures else "").replace("\t", " ").replace("\n", " ")
     return "".join(each for each in plain if _is_shown(each))

@@ -1,4 +1,4 @@
-"""Shows a run while it runs: a picture kept up to date on a terminal, else plain lines."""
+"""Shows a run while it runs, as a picture on a terminal that is kept up to date."""
 
 from __future__ import annotations
 
@@ -9,140 +9,15 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from threading import Lock, current_thread, main_thread
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
-from kanister_py.cli.output import has_colours, paint
+from kanister_py.cli.output import paint
+from kanister_py.cli.view import Warnings
 
 if TYPE_CHECKING:
     from kanister_py.core.actionsets.outcomes import Outcome
     from kanister_py.core.actionsets.status import Status, Warned
     from kanister_py.ports.clock import Clock
-
-
-class View(Protocol):
-    """What shows a run. `on_outcome` and `on_log` are called by the threads of the run."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc: object) -> None: ...
-
-    def on_outcome(self, outcome: Outcome, status: Status) -> None: ...
-
-    def on_log(self, action: str, phase: str, line: str) -> None: ...
-
-    def tell(self, line: str) -> None:
-        """Say something that stays."""
-
-    def refresh(self, name: str, status: Status, notices: Sequence[Warned]) -> None:
-        """Show how the run stands now, and what it has to say for the first time."""
-
-    def clear(self) -> None:
-        """Make room for what is said at the end."""
-
-    @property
-    def width(self) -> int | None:
-        """How wide a line may be, None for as wide as it likes."""
-
-
-def view_on(stream: TextIO, clock: Clock) -> View:
-    """Choose how to show a run on a stream: live only where a cursor can be moved."""
-    encoding = (stream.encoding or "").lower().replace("-", "")
-    if has_colours(stream) and encoding == "utf8":
-        return LiveView(stream, clock)
-    return PlainView(stream)
-
-
-class _Warnings:
-    """Says each notice once, however often and to whichever thread it is given."""
-
-    def __init__(self) -> None:
-        self._said: set[str] = set()
-        self._last: Sequence[Warned] = ()
-
-    def new(self, notices: Sequence[Warned]) -> list[str]:
-        if notices is self._last:
-            return []
-        self._last = notices
-        found = []
-        for notice in notices:
-            if notice.message not in self._said:
-                self._said.add(notice.message)
-                found.append(f"{paint('warning:', 'yellow', sys.stderr)} {notice.message}")
-        return found
-
-
-class PlainView:
-    """Shows a run as a line for each thing that happens."""
-
-    width = None
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._is_terminal = stream.isatty()
-        self._lock = Lock()
-        self._warnings = _Warnings()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        pass
-
-    def on_outcome(self, outcome: Outcome, status: Status) -> None:
-        with self._lock:
-            self._write(self._warnings.new(status.warnings))
-            self._write(_told(outcome, status))
-
-    def on_log(self, action: str, phase: str, line: str) -> None:
-        if self._is_terminal:
-            from kanister_py.cli.columns import clean
-
-            line = clean(line)
-        self.tell(f"  {action}/{phase} | {line}")
-
-    def tell(self, line: str) -> None:
-        with self._lock:
-            self._write([line])
-
-    def refresh(self, name: str, status: Status, notices: Sequence[Warned]) -> None:  # noqa: ARG002 # all but the notices was told when it happened
-        with self._lock:
-            self._write(self._warnings.new(notices))
-
-    def clear(self) -> None:
-        pass
-
-    def _write(self, lines: Sequence[str]) -> None:
-        if lines:
-            self._stream.write("".join(f"{line}\n" for line in lines))
-            self._stream.flush()
-
-
-def _told(outcome: Outcome, status: Status) -> list[str]:
-    """Say in a line what happened; nothing of what is no news to people."""
-    from kanister_py.core.actionsets.outcomes import (
-        PhaseCompleted,
-        PhaseFailed,
-        PhaseSkipped,
-        PhaseStarted,
-    )
-
-    if not isinstance(outcome, PhaseStarted | PhaseCompleted | PhaseSkipped | PhaseFailed):
-        return []
-    phase = status.phase_at(outcome.place)
-    where = f"{status.actions[outcome.place.action].name}/{phase.name}"
-    if isinstance(outcome, PhaseStarted):
-        again = f" (attempt {outcome.attempt})" if outcome.attempt > 1 else ""
-        return [f"{paint('▶', 'blue', sys.stderr)} {where}{again}"]
-    if isinstance(outcome, PhaseFailed):
-        more = ""
-        if phase.retry_time is not None:
-            more = f"; tried again at {phase.retry_time:%H:%M:%S}"
-        return [f"{paint('✗', 'red', sys.stderr)} {where}: {outcome.error.message}{more}"]
-    note = " skipped" if isinstance(outcome, PhaseSkipped) else ""
-    return [f"{paint('✓', 'green', sys.stderr)} {where}{note}"]
-
-
-# On a terminal
 
 _HIDE_CURSOR: Final = "\x1b[?25l"
 _SHOW_CURSOR: Final = "\x1b[?25h"
@@ -165,7 +40,7 @@ class LiveView:
         self._began = clock.now()
         self._screen = Screen(stream)
         self._lock = Lock()
-        self._warnings = _Warnings()
+        self._warnings = Warnings()
         self._told: list[str] = []
         self._logs: dict[tuple[str, str], str] = {}
         self._news = 0

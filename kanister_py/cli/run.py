@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in, options_of
-from kanister_py.cli.live import View, view_on
 from kanister_py.cli.output import paint, say
+from kanister_py.cli.view import View, view_on
 from kanister_py.core.objects.durations import parse_seconds
 
 if TYPE_CHECKING:

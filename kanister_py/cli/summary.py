@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -154,6 +153,8 @@ def _next(ending: Ending, paint: Paint) -> Iterator[str]:
         hint = "with --state DIR a run can go on: --resume, --retry-from PHASE"
         yield _entry("next", hint, paint)
         return
+    import shlex
+
     words = ["kanister-py", "run", "--state", ending.state, "--resume", ending.name, *ending.more]
     if ending.is_stopped:
         yield _entry("take it up", shlex.join(words), paint)

@@ -22,7 +22,8 @@ import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.cli.columns import width_of
-from kanister_py.cli.live import LiveView, PlainView, Screen, view_on
+from kanister_py.cli.live import LiveView, Screen
+from kanister_py.cli.view import PlainView, view_on
 from kanister_py.core.actionsets.outcomes import Begun, PhaseCompleted, PhaseStarted
 from kanister_py.core.actionsets.status import (
     ActionStatus,
@@ -246,12 +247,20 @@ def test_an_exception_leaves_the_last_picture_and_gives_the_cursor_back(glass: G
     assert glass.terminal.text.startswith("Said late\nRun run-1")
 
 
-def test_a_terminal_that_goes_away_takes_no_run_with_it(glass: Glass) -> None:
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_a_terminal_that_goes_away_takes_no_run_with_it(
+    glass: Glass, monkeypatch: pytest.MonkeyPatch, term: str
+) -> None:
+    monkeypatch.setenv("TERM", term)
     clock = FakeClock()
-    with LiveView(glass, clock) as view:
+    status = status_of(State.RUNNING, clock, OLD)
+    with view_on(glass, clock) as view:
         glass.is_gone = True
-        view.refresh("run-1", status_of(State.RUNNING, clock), ())
+        view.on_outcome(PhaseStarted(clock.now(), Place(0, 0), 1), status)
+        view.on_log("backup", "dump", "table 1 of 3")
+        view.refresh("run-1", status, status.warnings)
         view.clear()
+    assert glass.writes == 0
 
 
 # Where there is no live view
