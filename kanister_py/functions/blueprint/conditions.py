@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from pydantic import Field
@@ -18,12 +18,13 @@ from kanister_py.core.errors import (
     TemplateError,
     WaitTimedOut,
 )
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.templates.go import FunctionTable, GoError, go_function
 from kanister_py.core.templates.go.values import Kind, Value, from_bytes, kind_of
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Path
-from kanister_py.functions.blueprint.references import ObjectReference, check_scope
+from kanister_py.functions.blueprint.references import ObjectReference, access_to, check_scope
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Args, PhaseContext
 
@@ -73,6 +74,22 @@ def paths_of(conditions: Conditions) -> Iterable[tuple[Condition, Path]]:
     for key, several in (("anyOf", conditions.any_of), ("allOf", conditions.all_of)):
         for index, each in enumerate(several):
             yield each, ("conditions", key, index)
+
+
+def access_of(args: Mapping[str, Any]) -> list[Access]:
+    """Say which rights a wait takes."""
+    conditions = args.get("conditions")
+    several = [
+        each
+        for key in ("anyOf", "allOf")
+        for each in (conditions.get(key) if isinstance(conditions, Mapping) else None) or ()
+        if isinstance(each, Mapping)
+    ]
+    return [
+        access
+        for each in several
+        for access in access_to(each.get("objectReference"), "get", "list", "watch")
+    ]
 
 
 def seconds_of(function: str, timeout: str) -> float:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import Field
 
 from kanister_py.core.errors import ApiError, Conflict, NotFound
-from kanister_py.core.objects.resources import GroupVersionResource, group_version_of
+from kanister_py.core.objects.access import Access
+from kanister_py.core.objects.resources import (
+    GroupVersionResource,
+    group_version_of,
+    guess_plural,
+)
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Args, PhaseContext
 
@@ -36,6 +41,26 @@ class ObjectReference(Args):
     @property
     def gvr(self) -> GroupVersionResource:
         return GroupVersionResource(self.group, self.api_version, self.resource)
+
+
+def access_to(
+    reference: Any, *verbs: str, namespace: str = "", is_cluster_wide: bool | None = None
+) -> list[Access]:
+    """Say which rights a call takes on what a reference of a blueprint means.
+
+    `namespace` is where it is looked for if the reference names none; without one such
+    an object belongs to no namespace.
+    """
+    if not isinstance(reference, Mapping):
+        return []
+    where = str(reference.get("namespace") or namespace)
+    group, _ = group_version_of(str(reference.get("apiVersion") or ""))
+    resource = str(reference.get("resource") or "")
+    if not resource:
+        resource = guess_plural(str(reference.get("kind") or ""))
+    wide = not where if is_cluster_wide is None else is_cluster_wide
+    name = str(reference.get("name") or "")
+    return [Access(str(reference.get("group") or group), resource, verbs, where, name, wide)]
 
 
 def as_output(resource: GroupVersionResource, name: str, namespace: str) -> dict[str, str]:

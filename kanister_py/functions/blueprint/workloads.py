@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from kanister_py.core.errors import WorkloadNotKnown, WorkloadNotSupported
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.resources import (
     DEPLOYMENT_CONFIGS,
     DEPLOYMENTS,
@@ -76,6 +77,29 @@ def target_of(args: WorkloadNames, facts: ActionFacts) -> Target:
     if resource is None:
         raise WorkloadNotSupported(kind, ("StatefulSet", "Deployment", "DeploymentConfig"))
     return Target(resource, name, namespace)
+
+
+def access_of(args: Mapping[str, Any], *verbs: str, scales: bool = False) -> list[Access]:
+    """Say which rights a scaling takes: of every kind there is, if no kind is named."""
+    namespace, name = str(args.get("namespace") or ""), str(args.get("name") or "")
+    named = _KINDS.get(str(args.get("kind") or "").lower())
+    accesses = []
+    for resource in [named] if named is not None else _KINDS.values():
+        group = resource.group
+        accesses.append(
+            Access(group, resource.resource, ("get", "list", "watch", *verbs), namespace, name)
+        )
+        if scales:
+            scale = f"{resource.resource}/scale"
+            accesses.append(Access(group, scale, ("get", "update", "patch"), namespace, name))
+    watched = ("get", "list", "watch")
+    return [
+        *accesses,
+        *(
+            Access(each.group, each.resource, watched, namespace)
+            for each in (PODS, REPLICA_SETS, REPLICATION_CONTROLLERS)
+        ),
+    ]
 
 
 def _kind_of(facts: ActionFacts) -> str:

@@ -39,6 +39,7 @@ class Api:
         self.clock = clock or FakeClock()
         self.cluster = kind(clock=self.clock)
         self.log: list[str] = []
+        self._waiting = 0
         self._renderer = Renderer(engine)
         self._surroundings = Surroundings(
             self.cluster, self.clock, Workers(), SharedWatches(self.cluster, self.clock)
@@ -92,11 +93,13 @@ class Api:
         self, function: type[Func], args: Mapping[str, Any], **options: Any
     ) -> Iterator[Called]:
         """Call a function, and go on when it waits. It has come back when the block ends."""
+        self._waiting += 1
         called = self.start(function, args, **options)
-        if not self.clock.wait_for_sleepers(1):
+        if not self.clock.wait_for_sleepers(self._waiting):
             called.cancel()
             called.result()
         yield called
+        self._waiting -= 1
         called.cancel()
         called.thread.join(10)
         assert not called.thread.is_alive(), "the function does not come back"

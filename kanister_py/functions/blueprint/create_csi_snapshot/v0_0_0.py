@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.paths import find_path
 from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
 from kanister_py.functions.blueprint.references import failing_as
@@ -66,6 +67,15 @@ class CreateCSISnapshot(Func):
     Args = CreateCSISnapshotArgs
     Outputs = CreateCSISnapshotOutputs
     on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
+        namespace = str(args.get("namespace") or "")
+        verbs = ("get", "list", "watch", "create")
+        return [
+            Access("", "persistentvolumeclaims", ("get",), namespace, str(args.get("pvc") or "")),
+            Access("snapshot.storage.k8s.io", "volumesnapshots", verbs, namespace),
+        ]
 
     def exec(
         self, ctx: PhaseContext, params: Any, args: CreateCSISnapshotArgs

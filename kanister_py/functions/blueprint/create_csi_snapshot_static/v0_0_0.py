@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
 
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.resources import (
     VOLUME_SNAPSHOT_CLASSES,
     VOLUME_SNAPSHOT_CONTENTS,
@@ -62,6 +63,17 @@ class CreateCSISnapshotStatic(Func):
     Args = CreateCSISnapshotStaticArgs
     Outputs = CreateCSISnapshotStaticOutputs
     on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
+        namespace, group = str(args.get("namespace") or ""), "snapshot.storage.k8s.io"
+        verbs = ("get", "list", "watch", "create")
+        used = str(args.get("snapshotClass") or "")
+        return [
+            Access(group, "volumesnapshotclasses", ("get",), "", used, is_cluster_wide=True),
+            Access(group, "volumesnapshotcontents", ("get", "create"), is_cluster_wide=True),
+            Access(group, "volumesnapshots", verbs, namespace),
+        ]
 
     def exec(
         self, ctx: PhaseContext, params: Any, args: CreateCSISnapshotStaticArgs

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.resources import VOLUME_SNAPSHOTS
 from kanister_py.functions.blueprint.references import failing_as, wait_until_gone
 from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
@@ -31,6 +33,12 @@ class DeleteCSISnapshot(Func):
     Args = DeleteCSISnapshotArgs
     Outputs = Outputs
     on_restart = OnRestart.REPEAT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
+        namespace, name = str(args.get("namespace") or ""), str(args.get("name") or "")
+        verbs = ("get", "list", "watch", "delete")
+        return [Access("snapshot.storage.k8s.io", "volumesnapshots", verbs, namespace, name)]
 
     def exec(self, ctx: PhaseContext, params: Any, args: DeleteCSISnapshotArgs) -> None:
         try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.resources import VOLUME_SNAPSHOT_CONTENTS
 from kanister_py.functions.blueprint.references import failing_as
 from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
@@ -30,6 +32,21 @@ class DeleteCSISnapshotContent(Func):
     Args = DeleteCSISnapshotContentArgs
     Outputs = Outputs
     on_restart = OnRestart.REPEAT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
+        name = str(args.get("name") or "")
+        verbs = ("delete",)
+        return [
+            Access(
+                "snapshot.storage.k8s.io",
+                "volumesnapshotcontents",
+                verbs,
+                "",
+                name,
+                is_cluster_wide=True,
+            )
+        ]
 
     def exec(self, ctx: PhaseContext, params: Any, args: DeleteCSISnapshotContentArgs) -> None:
         with suppress(NotFound), failing_as(f"Failed to delete {args.name}"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http.client import HTTPException
 from ssl import SSLCertVerificationError
 from threading import Timer
@@ -21,6 +21,7 @@ from kanister_py.core.errors import (
     TransientError,
     UnexpectedStatus,
 )
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.objects.jsonpath import parse_jsonpath
 from kanister_py.functions.blueprint.http_request.exchange import (
@@ -148,6 +149,10 @@ class HTTPRequest(Func):
     Args = HTTPRequestArgs
     Outputs = HTTPRequestOutputs
     on_restart = OnRestart.FAIL
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
+        return []
 
     def exec(self, ctx: PhaseContext, params: Any, args: HTTPRequestArgs) -> Mapping[str, Any]:
         request = _request_of(args)

@@ -14,11 +14,18 @@ from kanister_py.core.errors import (
     InvalidOperation,
     NotFound,
 )
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import Document, kind_of, parse_documents
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.objects.resources import (
+    BUILTIN_KINDS,
+    WELL_KNOWN_CUSTOM_KINDS,
+    GroupVersionResource,
+)
+from kanister_py.core.templates.engines import is_template
 from kanister_py.functions.blueprint.references import (
     RUN_LABEL,
     ObjectReference,
+    access_to,
     as_output,
     check_scope,
     is_made_by,
@@ -29,6 +36,7 @@ from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseCont
 
 OPERATIONS = ("create", "delete", "patch")
 _FIELD_MANAGER = "kanister-create"
+_KNOWN = {each.kind: each for each in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS)}
 
 
 class KubeOpsArgs(Args):
@@ -77,6 +85,10 @@ class KubeOps(Func):
     Outputs = KubeOpsOutputs
     on_restart = OnRestart.REPEAT
 
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
+        return access_of(args, "create", "get", "list")
+
     def exec(self, ctx: PhaseContext, params: Any, args: KubeOpsArgs) -> Mapping[str, Any]:
         reference = args.object_reference or ObjectReference()
         if args.operation == "create":
@@ -123,6 +135,36 @@ class KubeOps(Func):
             patch_type=PatchType.STRATEGIC,
         )
         return as_output(reference.gvr, patched["metadata"]["name"], reference.namespace)
+
+
+def access_of(args: Mapping[str, Any], *creating: str) -> list[Access] | None:
+    """Say which rights an operation takes; nothing where only a rendered spec would tell."""
+    reference, namespace = args.get("objectReference"), str(args.get("namespace") or "default")
+    if args.get("operation") == "delete":
+        return access_to(reference, "get", "list", "watch", "delete", namespace=namespace)
+    if args.get("operation") == "patch":
+        return access_to(reference, "patch", namespace=namespace)
+    spec = args.get("spec")
+    if isinstance(spec, str):
+        if is_template(spec):
+            return None
+        try:
+            documents = read_spec(spec)
+        except InvalidDocument:
+            return None
+    else:
+        several = spec if isinstance(spec, list) else [spec]
+        documents = [Document.of(each, "spec") for each in several if each]
+    accesses: list[Access] = []
+    for document in documents:
+        for manifest in _flat(document, document.root.value):
+            where = str(metadata_of(manifest).get("namespace") or namespace)
+            known = _KNOWN.get(str(manifest.get("kind", "")))
+            wide = known is not None and not known.is_namespaced
+            accesses += access_to(
+                manifest, *creating, namespace="" if wide else where, is_cluster_wide=wide
+            )
+    return accesses
 
 
 def check_reference(reference: ObjectReference, operation: str) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from kanister_py.core.errors import IncompleteOperation, InvalidOperation, UnsupportedMediaType
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
     OPERATIONS,
     KubeOps,
+    access_of,
     create_once,
     delete_and_wait,
     labelled,
@@ -71,6 +73,10 @@ class KubeOpsV010(Func, parent=KubeOps):
 
     version: ClassVar = "v0.1.0"
     Args = KubeOpsArgsV010
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
+        return access_of(args, "get", "list", "create", "patch")
 
     def exec(self, ctx: PhaseContext, params: Any, args: KubeOpsArgsV010) -> Mapping[str, Any]:
         if args.operation not in OPERATIONS:

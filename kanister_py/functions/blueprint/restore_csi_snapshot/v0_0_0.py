@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
 from pydantic import Field, field_validator
 
 from kanister_py.core.errors import InvalidQuantity
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.quantities import format_quantity, parse_quantity
 from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
 from kanister_py.functions.blueprint.snapshots import make
@@ -74,6 +76,11 @@ class RestoreCSISnapshot(Func):
     Args = RestoreCSISnapshotArgs
     Outputs = Outputs
     on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
+        namespace = str(args.get("namespace") or "")
+        return [Access("", "persistentvolumeclaims", ("get", "create"), namespace)]
 
     def exec(self, ctx: PhaseContext, params: Any, args: RestoreCSISnapshotArgs) -> None:
         make(ctx, PERSISTENT_VOLUME_CLAIMS, _claim_of(args), "claim", "Failed to create PVC")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
 from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.references import despite_conflicts
 from kanister_py.functions.blueprint.workloads import (
     ORIGINAL_REPLICAS,
     Target,
+    access_of,
     remembered,
     replicas_of,
     target_of,
@@ -85,6 +87,10 @@ class ScaleWorkload(Func):
     Args = ScaleWorkloadArgs
     Outputs = ScaleWorkloadOutputs
     on_restart = OnRestart.REPEAT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
+        return access_of(args, "update")
 
     def exec(self, ctx: PhaseContext, params: Params, args: ScaleWorkloadArgs) -> Mapping[str, Any]:
         target = target_of(args, params.facts)

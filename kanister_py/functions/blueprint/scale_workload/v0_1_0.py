@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from kanister_py.core.errors import WaitTimedOut, WorkloadNotReady
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import Timeout
@@ -19,6 +20,7 @@ from kanister_py.functions.blueprint.scale_workload.v0_0_0 import (
 from kanister_py.functions.blueprint.workloads import (
     ORIGINAL_REPLICAS,
     Target,
+    access_of,
     remembered,
     replicas_of,
     target_of,
@@ -49,6 +51,10 @@ class ScaleWorkloadV010(Func, parent=ScaleWorkload):
 
     version: ClassVar = "v0.1.0"
     Args = ScaleWorkloadArgsV010
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
+        return access_of(args, "patch", scales=True)
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: ScaleWorkloadArgsV010

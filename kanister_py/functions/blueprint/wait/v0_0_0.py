@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.jsonpath import parse_jsonpath
 from kanister_py.core.templates.engines import Engine, blueprint_functions
 from kanister_py.core.templates.go import compile_template
@@ -13,6 +15,7 @@ from kanister_py.core.templates.render import Path
 from kanister_py.functions.blueprint.conditions import (
     Condition,
     WaitArgs,
+    access_of,
     fetch_of,
     rendered,
     seconds_of,
@@ -44,6 +47,10 @@ class Wait(Func):
     Outputs = Outputs
     on_restart = OnRestart.REPEAT
     renders_own_args = True
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
+        return access_of(args)
 
     def exec(self, ctx: PhaseContext, params: Params, args: WaitArgs) -> None:
         seconds = seconds_of(self.name, self._rendered_timeout(ctx, params, args))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 from kanister_py.core.errors import TemplateParseError
+from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.go import FunctionTable, compile_template
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Path
@@ -12,6 +14,7 @@ from kanister_py.functions.blueprint.conditions import (
     KUBECTL_FUNCTIONS,
     Condition,
     WaitArgs,
+    access_of,
     as_kubectl_sees,
     fetch_of,
     rendered,
@@ -42,6 +45,10 @@ class WaitV2(Func):
     Outputs = Outputs
     on_restart = OnRestart.REPEAT
     renders_own_args = True
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
+        return access_of(args)
 
     def exec(self, ctx: PhaseContext, params: Params, args: WaitArgs) -> None:
         def check(condition: Condition, path: Path) -> bool:
