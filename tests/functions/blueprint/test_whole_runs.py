@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kanister_py.core.objects.resources import PODS
 from kanister_py.executor.run_handle import Run
-from kanister_py.ports.cluster import Cluster
-from kanister_py.wiring import RunSettings, run_actionset
-from tests.functions.blueprint.conftest import World
+from kanister_py.ports.cluster import EventType
+from kanister_py.wiring import RunSettings, resume_run, run_actionset
+from tests.functions.blueprint.conftest import World, is_running
 
 Phase = Mapping[str, Any]
 
@@ -21,7 +22,9 @@ def task(name: str, text: str, **rest: Any) -> Phase:
     return {"func": "KubeTask", "name": name, "args": {**args, **rest.pop("args", {})}, **rest}
 
 
-def run(*phases: Phase, deferred: Phase | None = None, cluster: Cluster | None = None) -> Run:
+def started(
+    *phases: Phase, deferred: Phase | None = None, settings: RunSettings | None = None
+) -> Run:
     action: dict[str, Any] = {"phases": [*phases]}
     if deferred is not None:
         action["deferPhase"] = deferred
@@ -45,9 +48,11 @@ def run(*phases: Phase, deferred: Phase | None = None, cluster: Cluster | None =
             ]
         },
     }
-    pods = "" if cluster is not None else "processes"
-    settings = RunSettings(cluster=cluster, pods=pods, namespace="default")
-    return run_actionset(actionset, [blueprint], settings).wait(60)
+    return run_actionset(actionset, [blueprint], settings or RunSettings(pods="processes"))
+
+
+def run(*phases: Phase, deferred: Phase | None = None) -> Run:
+    return started(*phases, deferred=deferred).wait(60)
 
 
 def phases(done: Run) -> Sequence[Mapping[str, Any]]:
@@ -94,6 +99,51 @@ def test_a_version_that_promises_no_such_thing_leaves_nothing() -> None:
 
 @pytest.mark.parametrize("text", ["true", "exit 1", "echo '###Phase-output###: {'"])
 def test_when_a_run_is_over_no_pod_is_left(world: World, text: str) -> None:
-    done = run(task("only", text), cluster=world.cluster)
+    done = started(task("only", text), settings=RunSettings(cluster=world.cluster)).wait(60)
     assert done.status["state"] in {"complete", "failed"}
     assert world.cluster.list(PODS).items == []
+
+
+def test_a_cancelled_run_leaves_no_pod_and_runs_its_deferred_phase(world: World) -> None:
+    going = started(
+        task("long", "sleep 600"),
+        deferred=task("tidy", "kando output tidied yes"),
+        settings=RunSettings(cluster=world.cluster),
+    )
+    world.seen_pod(is_running)
+    going.cancel()
+    status = going.wait(60).status
+    assert (status["state"], status["error"]["reason"]) == ("failed", "Cancelled")
+    assert status["actions"][0]["deferPhase"]["output"] == {"tidied": "yes"}
+    assert world.cluster.list(PODS).items == []
+
+
+def test_a_run_that_is_taken_up_follows_the_pod_it_finds(world: World, tmp_path: Path) -> None:
+    settings = RunSettings(cluster=world.cluster, state=tmp_path / "state")
+    before = world.cluster.list(PODS).resource_version
+    text = "kando output began $(date +%s%N); sleep 1; kando output done yes"
+    first = started(task("long", text), settings=settings)
+    world.seen_pod(is_running)
+    first.abort()
+    first.wait(60)
+    assert first.status["state"] == "running"
+    done = resume_run("", settings).wait(60)
+    assert done.status["state"] == "complete"
+    assert phases(done)[0]["output"]["done"] == "yes"
+    with world.cluster.watch(PODS, resource_version=before, timeout_seconds=0.01) as events:
+        made = [each for each in events if each.type is EventType.ADDED]
+    assert len(made) == 1
+    assert world.cluster.list(PODS).items == []
+
+
+def test_a_command_in_a_pod_of_others_is_not_begun_again(world: World, tmp_path: Path) -> None:
+    world.pod_to_go_into("db", "server")
+    settings = RunSettings(cluster=world.cluster, state=tmp_path / "state")
+    args = {"namespace": "default", "pod": "db", "command": ["sleep", "600"]}
+    first = started({"func": "KubeExec", "name": "inside", "args": args}, settings=settings)
+    while phases(first)[0]["state"] != "running":
+        first.wait(0.01)
+    first.abort()
+    first.wait(60)
+    done = resume_run("", settings).wait(60)
+    assert done.status["error"]["reason"] == "Interrupted"
