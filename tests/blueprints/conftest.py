@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
 from tests.blueprints.servers import (
     PASSWORD,
     Server,
@@ -24,6 +26,14 @@ from tests.blueprints.servers import (
 def blueprints(repository: Path) -> Path:
     """The folder of all blueprints."""
     return repository / "blueprints"
+
+
+@pytest.fixture
+def mounts(tmp_path: Path) -> None:
+    """Skip where a pod that runs as processes can have no volumes."""
+    with ProcessPodRunner(SystemClock(), state=tmp_path / "mounts") as runner:
+        if runner.why_no_mounts:
+            pytest.skip(f"this machine gives no namespaces: {runner.why_no_mounts}")
 
 
 @pytest.fixture

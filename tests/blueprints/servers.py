@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from kanister_py.adapters.pods_processes.environment import DEFAULT_PATH
+
 PASSWORD = "change-me"
 """What the manifests beside the blueprints say."""
 
@@ -23,9 +25,8 @@ _START_SECONDS = 30
 
 
 def program(name: str, package: str, *folders: str) -> str:
-    """Find a program, or skip the test and say which package brings it."""
-    places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", *folders])
-    found = shutil.which(name, path=places)
+    """Find a program where pods find theirs, or skip the test and say which package brings it."""
+    found = shutil.which(name, path=os.pathsep.join([DEFAULT_PATH, *folders]))
     if found is None:
         pytest.skip(f"{name} is not installed: apt-get install {package}")
     return found

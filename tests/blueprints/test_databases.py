@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kanister_py.testing import Stage
 from tests.blueprints.servers import PASSWORD, Server, free_port, program
 
@@ -168,6 +170,7 @@ redis.call('SET', 'ends', 'some day', 'PXAT', '4102444800123')
 """
 
 
+@pytest.mark.usefixtures("mounts")
 def test_redis_has_every_key_again_after_a_restore(
     blueprint_stage: Stage, blueprints: Path
 ) -> None:

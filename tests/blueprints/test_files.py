@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kanister_py.testing import Stage
+
+pytestmark = pytest.mark.usefixtures("mounts")
 
 BLUEPRINT = "pvc-files/blueprint.yaml"
 ACTION: dict[str, Any] = {"object": "PersistentVolumeClaim/shop/pictures"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 
 from kanister_py.testing import Stage, check_golden
 from kanister_py.testing.stage import Ran
-from tests.blueprints.servers import free_port
+from tests.blueprints.servers import free_port, program
+from tests.conftest import CommandLine
 
 REPOSITORY = Path(__file__).parents[2]
 PROFILE = {"profile": "shop/backups"}
@@ -102,11 +104,15 @@ COURSES = {
 
 
 @pytest.mark.parametrize("name", sorted(COURSES))
-def test_a_blueprint_takes_its_recorded_course(blueprint_stage: Stage, name: str) -> None:
+def test_a_blueprint_takes_its_recorded_course(
+    request: pytest.FixtureRequest, blueprint_stage: Stage, name: str
+) -> None:
     course, folder = COURSES[name], REPOSITORY / "blueprints" / name
     options: Mapping[str, str] = {}
     manifests = (folder / "objects.yaml").read_text()
     if course.port:
+        request.getfixturevalue("mounts")
+        program("python3", "python3")
         port = str(free_port())
         manifests = manifests.replace(course.port, port)
         options = {"url": f"http://127.0.0.1:{port}"}
@@ -126,6 +132,16 @@ def test_a_blueprint_takes_its_recorded_course(blueprint_stage: Stage, name: str
         artifacts = ran.artifacts or artifacts
         found[action] = ran.as_golden()
     check_golden(found, REPOSITORY / "tests/golden" / name / "want.yaml")
+
+
+def test_lint_finds_nothing_in_any_blueprint_but_which_engine_it_is_read_with(
+    kanister: CommandLine,
+) -> None:
+    done = kanister("lint", "blueprints", "--strict-versions", "-o", "json", cwd=REPOSITORY)
+    found = json.loads(done.out)["findings"]
+    assert {each["rule"] for each in found} == {"template-engine"}
+    assert len(found) == len(COURSES)
+    assert done.code == 0
 
 
 def test_every_blueprint_is_whole_and_has_a_recorded_course() -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from kanister_py.testing import Stage
-from tests.blueprints.servers import free_port
+from tests.blueprints.servers import free_port, program
 
 
+@pytest.mark.usefixtures("mounts")
 @pytest.mark.parametrize(
     ("changed", "failed_phase", "reason"),
     [
@@ -37,6 +38,7 @@ def test_an_application_leaves_maintenance_whatever_happened(
     failed_phase: str,
     reason: str,
 ) -> None:
+    program("python3", "python3")
     port = str(free_port())
     manifests = (blueprints / "http-hook/objects.yaml").read_text().replace("8080", port)
     stage = blueprint_stage.use_processes().given_text(manifests.replace(*changed))

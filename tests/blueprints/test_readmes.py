@@ -12,6 +12,8 @@ import pytest
 from tests.blueprints.servers import Server, free_port, program
 from tests.conftest import CommandLine
 
+pytestmark = pytest.mark.usefixtures("mounts")
+
 _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -59,6 +61,7 @@ def test_what_a_readme_says_can_be_typed(
 def test_what_the_readme_of_the_http_hook_says_can_be_typed(
     kanister: CommandLine, place: Path
 ) -> None:
+    program("python3", "python3")
     port = str(free_port())
     for name in ("README.md", "objects.yaml"):
         file = place / "blueprints/http-hook" / name

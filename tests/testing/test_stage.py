@@ -190,7 +190,7 @@ WAIT: dict[str, Any] = {
 
 def test_a_run_that_takes_too_long_is_cancelled_and_leaves_no_pod(blueprint_stage: Stage) -> None:
     blueprint_stage.script("server", prints="up", stays=True)
-    ran = blueprint_stage.run(WAIT, "go", timeout_seconds=0.5)
+    ran = blueprint_stage.run(WAIT, "go", timeout_seconds=2)
     assert (ran.state, ran.reason) == ("failed", "RunTimedOut")
     assert ran.log == ("go/long | up",)
     assert ran.pods == ()

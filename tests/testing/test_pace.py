@@ -1,0 +1,40 @@
+"""The clock of a stage tells the same times in every run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from threading import Condition, Thread
+from time import perf_counter
+
+from kanister_py.testing.pace import StageClock
+
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def test_time_passes_for_who_waits_it_out_and_only_then() -> None:
+    clock, condition = StageClock(speed=1000), Condition()
+    assert (clock.now(), clock.monotonic()) == (START, 0.0)
+    with condition:
+        assert not clock.wait(condition, 60)
+    assert (clock.now(), clock.monotonic()) == (START + timedelta(seconds=60), 60.0)
+    clock.sleep(30)
+    assert clock.monotonic() == 90.0
+
+
+def test_who_is_woken_has_waited_for_nothing() -> None:
+    clock, condition = StageClock(), Condition()
+
+    def wake() -> None:
+        with condition:
+            condition.notify_all()
+
+    with condition:
+        Thread(target=wake).start()
+        assert clock.wait(condition, 60)
+    assert clock.monotonic() == 0.0
+
+
+def test_a_clock_at_its_true_speed_takes_its_time() -> None:
+    clock, began = StageClock(), perf_counter()
+    clock.sleep(0.05)
+    assert perf_counter() - began >= 0.05
