@@ -465,6 +465,13 @@ def _cluster(
     """Give the cluster of a run; that it is a new one in memory; and who runs its pods."""
     if settings.cluster is not None:
         return settings.cluster, None, None
+    runner = None
+    if settings.pods:
+        from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
+
+        state = settings.state / "pods" if settings.state is not None else None
+        runner = ProcessPodRunner(clock, state=state)
+        stack.callback(runner.close)
     from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 
     cluster = MemoryCluster(clock=clock, default_namespace=settings.namespace)
@@ -472,12 +479,10 @@ def _cluster(
     if kept is not None:
         cluster.restore(kept)
     cluster.load(settings.objects)
-    if settings.pods:
-        from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
+    if runner is not None:
         from kanister_py.adapters.pods_processes.standing import StandingPods
 
-        state = settings.state / "pods" if settings.state is not None else None
-        pods = StandingPods(cluster, ProcessPodRunner(clock, state=state), clock)
+        pods = StandingPods(cluster, runner, clock)
         cluster.attach_pods(pods.node)
         stack.callback(pods.close)
         pods.start()

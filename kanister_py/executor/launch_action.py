@@ -55,7 +55,7 @@ def _texts_in(secret: Mapping[str, Any]) -> Iterator[str]:
             continue
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ActionWork:
     """What one process holds in hand for an action. It can be found again after a restart."""
 

@@ -101,7 +101,7 @@ class Surroundings(NamedTuple):
     effects: Effects = NO_EFFECTS
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Tail:
     """The last lines of a phase's log, as they came; nothing longer than a screen is kept."""
 

@@ -98,7 +98,7 @@ class FunctionSource(NamedTuple):
     is_strict: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Call:
     """An attempt that is being carried out at this moment."""
 
@@ -116,7 +116,7 @@ class _Call:
 _Timer: TypeAlias = tuple[datetime, int, Callable[[], None]]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Hand:
     """What the process holds for the run; all of it can be found again."""
 

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -218,7 +219,8 @@ class Launcher:
     """Where processes of pods come from, and what this machine offers them.
 
     Everything it started ends with it, and with our own process however that
-    ends. `namespaces` is empty where there are none; `why` then says why.
+    ends. `namespaces` is empty where there are none; `why` then says why. Both
+    wait until the first process is there, which starts beside whoever made this.
     """
 
     def __init__(self, folder: Path, *, wanted: Wanted = "any") -> None:
@@ -257,19 +259,31 @@ class Launcher:
             log.close()
         self._channel = ours
         self._lock = threading.Lock()
-        ours.settimeout(_START_SECONDS)
+        self._log = folder / "spawner.log"
+
+    @cached_property
+    def _offer(self) -> Mapping[str, str]:
+        """Hear what this machine offers; comes back when processes can be started."""
         hello = b""
+        self._channel.settimeout(_START_SECONDS)
         with contextlib.suppress(OSError):
-            while not hello.endswith(b"\n") and (data := ours.recv(4096)):
+            while not hello.endswith(b"\n") and (data := self._channel.recv(4096)):
                 hello += data
-        ours.settimeout(None)
+            self._channel.settimeout(None)
         if not hello.endswith(b"\n"):
             self.close()
-            said = (folder / "spawner.log").read_text("utf-8", "replace").strip().splitlines()
+            said = self._log.read_text("utf-8", "replace").strip().splitlines()
             raise ProcessesUnavailable(said[-1] if said else "its first process ended at once")
-        offer = json.loads(hello)
-        self.namespaces: str = offer["namespaces"]
-        self.why: str = offer["why"]
+        offer: Mapping[str, str] = json.loads(hello)
+        return offer
+
+    @property
+    def namespaces(self) -> str:
+        return self._offer["namespaces"]
+
+    @property
+    def why(self) -> str:
+        return self._offer["why"]
 
     @property
     def pid(self) -> int:

@@ -9,15 +9,18 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
 from kanister_py.adapters.pods_processes.launcher import Launcher, Mount, Reactor, Wanted
-from kanister_py.adapters.pods_processes.spawner import HELPERS_FOLDER
 from kanister_py.adapters.pods_processes.volumes import Claims
 from kanister_py.core.errors import ProcessesUnavailable
 from kanister_py.ports.clock import Clock
+
+HELPERS_FOLDER: Final = "/.kanister-py"
+"""Where a pod with a root of its own finds what we lay into it."""
 
 LOCATIONS_VARIABLE: Final = "KANDO_LOCATIONS"
 """Tells `kando` which folder stands in for every bucket."""
@@ -63,11 +66,21 @@ class NodeSetup:
         self.locations.mkdir(exist_ok=True)
         self.launcher = Launcher(self._run, wanted=namespaces)
         self.reactor = Reactor()
-        self._helpers = self._write_helpers()
+
+    # How a pod sees these is known when the first process is there: nobody waits for it before.
+
+    @property
+    def helpers_in_pod(self) -> str:
+        """Say which folder goes on the PATH of a pod."""
         is_apart = bool(self.launcher.namespaces)
-        self.helpers_in_pod = f"{HELPERS_FOLDER}/bin" if is_apart else str(self._helpers / "bin")
+        return f"{HELPERS_FOLDER}/bin" if is_apart else str(self._helpers / "bin")
+
+    @property
+    def given_env(self) -> Mapping[str, str]:
+        """Say what every container's environment holds besides its own."""
+        is_apart = bool(self.launcher.namespaces)
         locations = f"{HELPERS_FOLDER}/locations" if is_apart else str(self.locations)
-        self.given_env: Mapping[str, str] = {LOCATIONS_VARIABLE: locations}
+        return {LOCATIONS_VARIABLE: locations}
 
     def folder_of(self, pod: Mapping[str, Any]) -> Path:
         """Say where a pod keeps what ends with it."""
@@ -96,7 +109,8 @@ class NodeSetup:
         shutil.rmtree(self._run, ignore_errors=True)
         os.close(self._lock)
 
-    def _write_helpers(self) -> Path:
+    @cached_property
+    def _helpers(self) -> Path:
         folder = self._run / "helpers"
         (folder / "bin").mkdir(parents=True)
         # The mount point of the locations must stand before the folder is mounted read-only.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -86,6 +84,10 @@ class Prober:
 
 
 def _get(request: Mapping[str, Any], port: int, seconds: float) -> bool:
+    # Here, since few pods are asked by HTTP, and every run would wait for it.
+    import http.client
+    import ssl
+
     host = request.get("host") or NODE_IP
     connection: http.client.HTTPConnection
     if str(request.get("scheme", "")).upper() == "HTTPS":

@@ -50,6 +50,10 @@ class ProcessPodRunner:
         self._runs: dict[str, PodRun] = {}
         self._is_closed = False
 
+    def wait_until_ready(self) -> None:
+        """Come back when pods can be started; `ProcessesUnavailable` says why they never can."""
+        _ = self._setup.launcher.namespaces
+
     @property
     def why_no_mounts(self) -> str:
         """Say why this machine gives pods no mounts; empty if it does."""

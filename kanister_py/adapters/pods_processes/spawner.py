@@ -28,9 +28,6 @@ from typing import Any, Final, NoReturn
 
 from . import linux
 
-HELPERS_FOLDER: Final = "/.kanister-py"
-"""Where a pod with a root of its own finds what we lay into it."""
-
 _NAMESPACES: Final = (
     linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC | linux.CLONE_NEWPID
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.adapters.pods_processes.node import ProcessNode
+from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
 from kanister_py.adapters.pods_processes.workloads import Workloads
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.resources import (
@@ -18,7 +19,6 @@ from kanister_py.core.objects.resources import (
 )
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList
-from kanister_py.ports.pods import PodRunner
 
 STANDING_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
@@ -28,10 +28,11 @@ _RESOURCES: Final = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, REPLICA_SETS)
 class StandingPods:
     """Runs the pods of a cluster, those of its workloads included, until closed."""
 
-    def __init__(self, cluster: Cluster, runner: PodRunner, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, runner: ProcessPodRunner, clock: Clock) -> None:
         self.node = ProcessNode(runner, clock)
         self.cluster = cluster
         self._clock = clock
+        self._runner = runner
         self._workloads = Workloads(cluster, clock)
 
     def start(self) -> None:
@@ -48,8 +49,10 @@ class StandingPods:
     ) -> list[Notice]:
         """Wait until every workload has its pods, and say which have not when the time is over.
 
-        Comes back early when nobody wants it any more.
+        Comes back early when nobody wants it any more. Raises `ProcessesUnavailable`
+        where there will never be a pod.
         """
+        self._runner.wait_until_ready()
         deadline = self._clock.monotonic() + timeout_seconds
         while is_wanted():
             listed = [(each, self.cluster.list(each)) for each in _RESOURCES]

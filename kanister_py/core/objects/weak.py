@@ -77,7 +77,7 @@ def _name_of(name: str, info: FieldInfo) -> str:
 # Decoding
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Decoder:
     is_open: Callable[[object], bool]
     problems: list[ArgProblem] = field(default_factory=list)

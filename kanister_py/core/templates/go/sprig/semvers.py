@@ -26,14 +26,15 @@ _SUFFIX = (
     r"(-([0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*))?"
     r"(\+([0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*))?"
 )
-_VERSION = re.compile(rf"v?([0-9]+)(\.[0-9]+)?(\.[0-9]+)?{_SUFFIX}")
+# Texts, not compiled: few templates need them, and every start would wait for them.
+_VERSION = rf"v?([0-9]+)(\.[0-9]+)?(\.[0-9]+)?{_SUFFIX}"
 _PART = r"[0-9|x|X|\*]+"
 _CONSTRAINED = rf"v?({_PART})(\.{_PART})?(\.{_PART})?{_SUFFIX}"
-_RANGE = re.compile(rf"\s*({_CONSTRAINED})\s+-\s+({_CONSTRAINED})\s*", re.ASCII)
+_RANGE = rf"\s*({_CONSTRAINED})\s+-\s+({_CONSTRAINED})\s*"
 
 # Longest first where one is the beginning of another; both readings come to the same.
 _OPERATORS = r"!=|>=|=>|<=|=<|~>|=|>|<|~|\^|"
-_ONE = re.compile(rf"\s*({_OPERATORS})\s*({_CONSTRAINED})\s*", re.ASCII)
+_ONE = rf"\s*({_OPERATORS})\s*({_CONSTRAINED})\s*"
 
 
 class SemanticVersion:
@@ -43,7 +44,7 @@ class SemanticVersion:
     go_type: GoType
 
     def __init__(self, text: str, limit: int) -> None:
-        found = _VERSION.fullmatch(text)
+        found = re.fullmatch(_VERSION, text)
         if found is None:
             raise GoError("Invalid Semantic Version")
         self.original = text
@@ -144,7 +145,7 @@ class Rules:
         return self.holds(constraint, version)
 
     def _parse_one(self, text: str, *, patch_may_lack: bool) -> _Constraint:
-        found = _ONE.fullmatch(text)
+        found = re.fullmatch(_ONE, text, re.ASCII)
         if found is None:
             raise GoError(f"improper constraint: {text}")
         version = found.group(2)
@@ -169,7 +170,7 @@ class Rules:
 
 def _with_ranges(text: str, form: str) -> str:
     """`1.2 - 1.4` becomes a comparison with each end."""
-    for found in _RANGE.finditer(text):
+    for found in re.finditer(_RANGE, text, re.ASCII):
         text = text.replace(found.group(), form.format(found.group(1), found.group(9)), 1)
     return text
 
@@ -240,12 +241,11 @@ class BlueprintRules(Rules):
         return wanted.minor != version.minor and not constraint.is_minor_dirty
 
 
-_MANY = re.compile(
+_MANY = (
     rf"\s*(?:{_OPERATORS})\s*(?:{_CONSTRAINED})\s*"
-    rf"(?:(?:\s+|,\s*)(?:{_OPERATORS})\s*(?:{_CONSTRAINED})\s*)*",
-    re.ASCII,
+    rf"(?:(?:\s+|,\s*)(?:{_OPERATORS})\s*(?:{_CONSTRAINED})\s*)*"
 )
-_EACH = re.compile(rf"(?:{_OPERATORS})\s*(?:{_CONSTRAINED})", re.ASCII)
+_EACH = rf"(?:{_OPERATORS})\s*(?:{_CONSTRAINED})"
 
 
 class CompositionRules(Rules):
@@ -261,9 +261,9 @@ class CompositionRules(Rules):
     def parse_constraints(self, text: str) -> list[list[_Constraint]]:
         alternatives = []
         for part in _with_ranges(text, ">= {}, <= {} ").split("||"):
-            if _MANY.fullmatch(part) is None:
+            if re.fullmatch(_MANY, part, re.ASCII) is None:
                 raise GoError(f"improper constraint: {part}")
-            found = [each.group() for each in _EACH.finditer(part)] or [part]
+            found = [each.group() for each in re.finditer(_EACH, part, re.ASCII)] or [part]
             alternatives.append([self._parse_one(each, patch_may_lack=True) for each in found])
         return alternatives
 
