@@ -90,8 +90,10 @@ def _phases(ending: Ending, width: int, paint: Paint) -> Iterator[str]:
     lines = lines_of(ending.status)
     shown, hidden = choose_lines(lines, _MOST_PHASES)
     for action in ending.status.actions:
-        yield heading(action, width, paint)
         own = [each for each in shown if each.action is action]
+        if hidden and not own:
+            continue
+        yield heading(action, width, paint)
         yield from rows_of(own, shown, width, paint)
     if hidden:
         yield paint(f"    … {count_of(hidden)} not shown", "dim")

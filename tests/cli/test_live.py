@@ -23,8 +23,8 @@ import pytest
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.cli.columns import width_of
 from kanister_py.cli.live import LiveView, Screen
-from kanister_py.cli.view import PlainView, view_on
-from kanister_py.core.actionsets.outcomes import Begun, PhaseCompleted, PhaseStarted
+from kanister_py.cli.view import view_on
+from kanister_py.core.actionsets.outcomes import PhaseCompleted, PhaseStarted
 from kanister_py.core.actionsets.status import (
     ActionStatus,
     PhaseStatus,
@@ -261,44 +261,6 @@ def test_a_terminal_that_goes_away_takes_no_run_with_it(
         view.refresh("run-1", status, status.warnings)
         view.clear()
     assert glass.writes == 0
-
-
-# Where there is no live view
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("NO_COLOR", "1"), ("TERM", "dumb")],
-)
-def test_who_wants_no_colours_gets_plain_lines(
-    glass: Glass, monkeypatch: pytest.MonkeyPatch, name: str, value: str
-) -> None:
-    monkeypatch.setenv(name, value)
-    assert isinstance(view_on(glass, FakeClock()), PlainView)
-
-
-def test_a_terminal_without_unicode_gets_plain_lines(glass: Glass) -> None:
-    glass.encoding = "latin-1"
-    assert isinstance(view_on(glass, FakeClock()), PlainView)
-
-
-def test_a_pipe_gets_plain_lines_as_things_happen_and_each_warning_once() -> None:
-    clock = FakeClock()
-    pipe = io.StringIO()
-    status = status_of(State.RUNNING, clock, OLD)
-    with view_on(pipe, clock) as view:
-        view.on_outcome(Begun(clock.now(), (("v0.0.0",),), (OLD,)), status)
-        view.on_outcome(PhaseStarted(clock.now(), Place(0, 0), 2), status)
-        view.on_log("backup", "dump", "table 1 of 3")
-        view.refresh("run-1", status, (*status.warnings,))
-        view.on_outcome(PhaseCompleted(clock.now(), Place(0, 0)), status)
-        view.clear()
-    assert pipe.getvalue().splitlines() == [
-        "warning: KubeTask v0.0.0 is old",
-        "▶ backup/dump (attempt 2)",
-        "  backup/dump | table 1 of 3",
-        "✓ backup/dump",
-    ]
 
 
 # The command itself, on a pseudo-terminal

@@ -159,3 +159,10 @@ def test_of_a_thousand_phases_the_summary_lists_a_hundred_and_counts_the_rest() 
     said = list(summary_of(Ending("run-1", Status(State.COMPLETE, (action(*phases),)), 1.0)))
     assert len(said) == 103
     assert said[-1] == "    … 900 complete not shown"
+
+
+def test_of_a_thousand_actions_the_summary_names_those_whose_phases_it_lists() -> None:
+    actions = tuple(action(phase("dump", State.COMPLETE)) for _ in range(1000))
+    said = list(summary_of(Ending("run-1", Status(State.COMPLETE, actions), 1.0)))
+    assert len(said) == 202
+    assert said[-1] == "    … 900 complete not shown"
