@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
 from kanister_py.core.blueprints.reads import Read, reads_of
+from kanister_py.core.blueprints.texts import is_condition
 from kanister_py.core.errors import KanisterError, RenderFailed, TemplateError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.access import Access, merged
@@ -135,7 +136,9 @@ class _Rendering:
             return self._text(value, path)
         if isinstance(value, Mapping):
             return {
-                self._text(key, (*path, key)): self.value(each, (*path, key))
+                self._text(key, (*path, key)): each
+                if is_condition(value, key)
+                else self.value(each, (*path, key))
                 for key, each in value.items()
             }
         if isinstance(value, list | tuple):

@@ -69,6 +69,15 @@ def reads_of(text: str, engine: Engine) -> list[Read]:
     return walker.reads
 
 
+def check_condition(text: str) -> None:
+    """Raise TemplateParseError for what is no condition on an object.
+
+    It is a Go template, and may call what kubectl's templates may besides.
+    """
+    if is_template(text, Engine.GO):
+        parse(text, _CONDITION_NAMES)
+
+
 # Names that most blueprints call. For others the table of functions is loaded, which takes
 # longer than reading a Blueprint.
 COMMON_NAMES: Final = frozenset(
@@ -88,7 +97,13 @@ class _Names(Container[str]):
         return name in COMMON_NAMES or name in BUILTINS or name in blueprint_functions()
 
 
+class _ConditionNames(_Names):
+    def __contains__(self, name: object) -> bool:
+        return name in ("exists", "base64decode") or super().__contains__(name)
+
+
 _NAMES = _Names()
+_CONDITION_NAMES = _ConditionNames()
 _Way = tuple[str, ...]
 
 

@@ -16,8 +16,10 @@ class Text(NamedTuple):
     """A text that is rendered, and where: its path in the action, its phase, and its role.
 
     `phase` counts from zero, is DEFER for the deferPhase, and None for what is
-    rendered at the end of the action. `role` is args, if, objects or artifacts.
-    `is_key`: it is the name of something, not a value.
+    rendered at the end of the action. `role` is args, if, objects, artifacts or
+    condition: that one is a Go template over the object whose reference stands beside
+    it, whatever the Blueprint's other templates are. `is_key`: it is the name of
+    something, not a value.
     """
 
     text: str
@@ -56,15 +58,23 @@ def _texts_in(value: Any, path: Path, index: int) -> Iterator[Text]:
     elif isinstance(value, Mapping):
         for key, each in value.items():
             yield Text(key, (*path, key), index, "args", is_key=True)
-            yield from _texts_in(each, (*path, key), index)
+            if is_condition(value, key) and isinstance(each, str):
+                yield Text(each, (*path, key), index, "condition")
+            else:
+                yield from _texts_in(each, (*path, key), index)
     elif isinstance(value, list | tuple):
         for at, each in enumerate(value):
             yield from _texts_in(each, (*path, at), index)
 
 
+def is_condition(beside: Mapping[str, Any], key: str) -> bool:
+    """Say whether what stands under a key is a template over the object referred to beside it."""
+    return key == "condition" and "objectReference" in beside
+
+
 def templates_of(blueprint: Blueprint) -> Iterator[str]:
-    """Give every text of a Blueprint that may be a template."""
+    """Give every text of a Blueprint that may be a template in its language."""
     for action in blueprint.actions.values():
         for each in texts_of(action):
-            if "{" in each.text:
+            if "{" in each.text and each.role != "condition":
                 yield each.text

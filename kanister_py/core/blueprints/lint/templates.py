@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import Action, LocatedBlueprint, Phase
-from kanister_py.core.blueprints.reads import ROOTS, Read, reads_of
+from kanister_py.core.blueprints.reads import ROOTS, Read, check_condition, reads_of
 from kanister_py.core.blueprints.texts import DEFER, Text, templates_of, texts_of
 from kanister_py.core.errors import TemplateError, UnknownTemplateEngine
 from kanister_py.core.objects.documents import nearest
@@ -147,6 +147,9 @@ class _Checker(NamedTuple):
         for text in texts_of(self.action):
             spot = self._spot(text)
             try:
+                if text.role == "condition":
+                    check_condition(text.text)
+                    continue
                 reads = reads_of(text.text, self.engine)
             except TemplateError as error:
                 yield self._placed(spot.finding(INVALID, error.message), spot, error.line)

@@ -1,0 +1,63 @@
+"""Conditions on objects are templates of their own, whatever the Blueprint's language is."""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.blueprints.lint.templates import check_templates
+from kanister_py.core.blueprints.model import LocatedBlueprint, blueprints_in
+from kanister_py.core.blueprints.reads import check_condition
+from kanister_py.core.blueprints.texts import templates_of, texts_of
+from kanister_py.core.errors import TemplateParseError
+from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.templates.engines import Engine, choose_engine
+
+TEXT = """\
+kind: Blueprint
+metadata: {name: b}
+actions:
+  go:
+    phases:
+    - func: WaitV2
+      name: a
+      args:
+        timeout: 1s
+        conditions:
+          anyOf:
+          - condition: '%s'
+            objectReference: {apiVersion: v1, resource: pods, name: "{{ Options['name'] }}"}
+"""
+
+
+def located(condition: str) -> LocatedBlueprint:
+    return blueprints_in(parse_documents(TEXT % condition))[0]
+
+
+def test_a_condition_says_nothing_about_the_language_of_a_blueprint() -> None:
+    blueprint = located("{{ eq .status.phase 1 }}").blueprint
+    assert list(templates_of(blueprint)) == ["{{ Options['name'] }}"]
+    assert choose_engine({}, templates_of(blueprint)).engine is Engine.JINJA2
+    [condition] = [each for each in texts_of(blueprint.actions["go"]) if each.role == "condition"]
+    assert condition.text == "{{ eq .status.phase 1 }}"
+
+
+def test_a_condition_reads_an_object_and_not_the_parameters() -> None:
+    text = '{{ if and (exists . "status") (eq .status.phase "Up") }}true{{ end }}'
+    assert [each.rule for each in check_templates(located(text), {})] == ["template-engine"]
+
+
+def test_a_condition_that_cannot_be_parsed_is_found() -> None:
+    found = [each for each in check_templates(located("{{ if }}"), {}) if each.line > 5]
+    assert [each.rule for each in found] == ["template-invalid"]
+
+
+@pytest.mark.parametrize(
+    "text", ["true", '{{ exists . "a" }}', "{{ base64decode .data.a | upper }}"]
+)
+def test_a_condition_may_call_what_kubectl_knows(text: str) -> None:
+    check_condition(text)
+
+
+def test_a_condition_may_call_nothing_else() -> None:
+    with pytest.raises(TemplateParseError, match='function "nothing" not defined'):
+        check_condition("{{ nothing }}")
