@@ -390,17 +390,19 @@ def _start(name: str, header: Mapping[str, Any] | None, settings: RunSettings) -
     from contextlib import ExitStack
 
     from kanister_py.adapters.clock_system import SystemClock
-    from kanister_py.adapters.effects_system import system_effects
-    from kanister_py.executor.phase_context import Surroundings
-    from kanister_py.executor.run_actionset import ActionSetRun, FunctionSource
-    from kanister_py.executor.run_handle import Run
-    from kanister_py.executor.watching import SharedWatches
-    from kanister_py.executor.working import Workers
 
     clock = settings.clock or SystemClock()
     with ExitStack() as stack:
         folder = stack.enter_context(_folder(settings)) if settings.state is not None else None
         cluster, own, pods = _cluster(settings, clock, folder, stack)
+        # These take a while to load; the first process of pods starts meanwhile.
+        from kanister_py.adapters.effects_system import system_effects
+        from kanister_py.executor.phase_context import Surroundings
+        from kanister_py.executor.run_actionset import ActionSetRun, FunctionSource
+        from kanister_py.executor.run_handle import Run
+        from kanister_py.executor.watching import SharedWatches
+        from kanister_py.executor.working import Workers
+
         recorded = None
         if header is None:
             assert folder is not None  # whoever resumes has named one

@@ -67,6 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(error)
     finally:
         _flush()
+        if argv is None:
+            # The process ends: nothing that is left is worth looking through once more.
+            gc.freeze()
 
 
 def _run(words: list[str]) -> int:
