@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -61,8 +63,8 @@ class Functions(NamedTuple):
         return installed_release()
 
 
-def read_versions_file() -> tuple[str, str]:
-    """Give the text of versions.yaml and where it was found.
+def read_versions_file() -> tuple[bytes, str]:
+    """Give the bytes of versions.yaml and where it was found.
 
     A wheel carries the file inside; an editable install finds it at the top of
     the repository.
@@ -70,7 +72,7 @@ def read_versions_file() -> tuple[str, str]:
     here = Path(__file__).parent
     for path in (here / "versions.yaml", here.parent / "versions.yaml"):
         if path.is_file():
-            return path.read_text(encoding="utf-8"), str(path)
+            return path.read_bytes(), str(path)
     raise CatalogueMismatch("the installation", "versions.yaml is missing; install it again")
 
 
@@ -122,7 +124,7 @@ def build_functions(
 
     A plugin that is broken is left out and reported; the others stay.
     """
-    source = Source(DISTRIBUTION, installed_release(), catalogue.releases)
+    source = Source(DISTRIBUTION, installed_release(), catalogue.releases, is_ours=True)
     wrongs = disagreements(catalogue, targets, source)
     if wrongs:
         raise CatalogueMismatch("what is released", "; ".join(wrongs))
@@ -142,7 +144,9 @@ def build_functions(
 def _register_plugin(builder: RegistryBuilder[FunctionEntry], plugin: EntryPoint) -> None:
     title = f"{plugin.name} ({plugin.value})"
     try:
-        declared = plugin.load()
+        # Standard output belongs to the result, whatever foreign code says when it is imported.
+        with redirect_stdout(sys.stderr):
+            declared = plugin.load()
     except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
         raise PluginBroken(title, f"{type(error).__name__}: {error}") from error
     distribution = plugin.dist
@@ -186,12 +190,23 @@ def read_signatures() -> Mapping[tuple[str, str], Signature]:
     }
 
 
-def check_everything(functions: Functions) -> None:
-    """Load the code of every served version, so that no mismatch waits for its first use."""
+def check_everything(functions: Functions) -> Functions:
+    """Load the code of every served version, so that no mismatch waits for its first use.
+
+    What is wrong with ours stops here; a plugin's function is left out and reported.
+    """
+    builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
+    broken = [*functions.broken]
     for family in functions.registry:
-        for entry in family:
-            if entry.target is not None:
-                load_function(entry)
+        try:
+            for entry in family:
+                if entry.target is not None:
+                    load_function(entry)
+        except PluginBroken as error:
+            broken.append(error)
+        else:
+            builder.add(family.candidates, family.default)
+    return functions._replace(registry=builder.build(), broken=tuple(broken))
 
 
 # Runs

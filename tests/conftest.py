@@ -15,6 +15,11 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 
 
+def pytest_configure() -> None:
+    """Make the folder that holds everything tests leave: a fresh clone has none."""
+    (REPOSITORY / "build").mkdir(exist_ok=True)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail where every gate must run and one was skipped: a skipped gate is not a passed one."""
     if not os.environ.get("KANISTER_PY_EVERY_GATE"):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -28,6 +30,13 @@ functions:
     kind: Blueprint
     versions:
       v0.0.0: {since: 0.1.0, annotations: {kanister-py.io/stable: "true"}}
+"""
+
+EMPTY = """\
+apiVersion: kanister-py.io/v1alpha1
+kind: FunctionVersions
+releases: [{version: 0.1.0}]
+functions: {}
 """
 
 
@@ -73,12 +82,7 @@ def test_a_broken_plugin_is_named_and_the_others_stay(
 ) -> None:
     sound = plugin("greet", "acme_functions:Greet")
     functions = build_functions(
-        record("""\
-apiVersion: kanister-py.io/v1alpha1
-kind: FunctionVersions
-releases: [{version: 0.1.0}]
-functions: {}
-"""),
+        record(EMPTY),
         {},
         [plugin("broken", value), sound],
     )
@@ -133,6 +137,68 @@ def test_a_version_is_held_against_the_record_when_it_is_loaded(
         load_function(functions.registry.family("Greet").candidates[0])
     with pytest.raises(CatalogueMismatch, match=said):
         check_everything(functions)
+
+
+NOISY = """\
+from kanister_py import Func, VersionedFunc
+
+print("noise")
+
+
+class Loud(Func):
+    name = "Loud"
+
+    def exec(self, ctx, params, args):
+        return None
+
+
+class NoModel(Func):
+    name = "NoModel"
+    Args = dict
+
+    def exec(self, ctx, params, args):
+        return None
+
+
+class Absent(VersionedFunc):
+    name = "Absent"
+    stable_version = "v1.0.0"
+    versions = {"v1.0.0": "noisy_plugin.nowhere:Absent"}
+"""
+
+
+@pytest.fixture
+def noisy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (tmp_path / "noisy_plugin.py").write_text(NOISY)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("noisy_plugin", None)
+
+
+def test_what_a_plugin_prints_when_it_is_loaded_never_reaches_the_result(
+    noisy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    functions = build_functions(record(EMPTY), {}, [plugin("loud", "noisy_plugin:Loud")])
+    assert functions.registry.names == ("Loud",)
+    assert capsys.readouterr() == ("", "noise\n")
+
+
+def test_arguments_that_are_no_model_are_refused_when_the_plugin_is_registered(
+    noisy: Path,
+) -> None:
+    functions = build_functions(record(EMPTY), {}, [plugin("bad", "noisy_plugin:NoModel")])
+    assert "its `Args` is no model" in functions.broken[0].why
+
+
+def test_a_plugin_whose_code_is_missing_is_left_out_when_everything_is_checked(
+    noisy: Path,
+) -> None:
+    plugins = [plugin("absent", "noisy_plugin:Absent"), plugin("loud", "noisy_plugin:Loud")]
+    checked = check_everything(build_functions(record(EMPTY), {}, plugins))
+    assert checked.registry.names == ("Loud",)
+    assert "Absent v1.0.0: its code noisy_plugin.nowhere:Absent cannot be loaded" in str(
+        checked.broken[0]
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,11 +48,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         # that for garbage again and again would cost it a tenth of its time.
         gc.set_threshold(20_000, 20, 20)
     words = list(sys.argv[1:] if argv is None else argv)
+    _open_closed_streams()
+    code = _finish(_ending_of(words))
+    if argv is None:
+        # The process ends: nothing that is left is worth looking through once more.
+        gc.freeze()
+    return code
+
+
+def _ending_of(words: list[str]) -> int:
     try:
         return _run(words)
-    except ShowHelp as asked:
-        sys.stdout.write(asked.text)
-        return EXIT_FINE
     except CommandLineError as error:
         sys.stderr.write(f"{error}\n")
         return EXIT_USAGE
@@ -60,25 +66,46 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write("Cancelled\n")
         return EXIT_CANCELLED
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Nothing may complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     except Exception as error:  # noqa: BLE001 - no traceback reaches a user, whatever happened
         return _failed(error)
-    finally:
-        _flush()
-        if argv is None:
-            # The process ends: nothing that is left is worth looking through once more.
-            gc.freeze()
+
+
+def _open_closed_streams() -> None:
+    """Put an empty stream where the caller has closed one: nobody reads it, and nothing breaks."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - for the whole life of the process
+
+
+def _finish(code: int) -> int:
+    """Hand on what is still held back. Nothing may complain about a closed stream at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            # Whoever read our output has seen enough.
+            return code
+        return _failed(error)
+    return code
 
 
 def _run(words: list[str]) -> int:
+    try:
+        return _run_command(words)
+    except ShowHelp as asked:
+        text = asked.text
+    sys.stdout.write(text)
+    return EXIT_FINE
+
+
+def _run_command(words: list[str]) -> int:
     command, rest = _command_of(words)
     module = module_of(command)
     parser = Parser(prog=f"{PROGRAM} {command}", description=module.__doc__ or "")
     module.add_arguments(parser)
     code: int = module.run(parser.parse_args(rest))
-    sys.stdout.flush()
     return code
 
 
@@ -97,7 +124,7 @@ def _command_of(words: list[str]) -> tuple[str, list[str]]:
         meant = f"; did you mean {' or '.join(near)}?" if near else ""
         what = "flag" if command.startswith("-") else "command"
         raise CommandLineError(
-            f"{PROGRAM}: Unknown {what} {words[0]!r}{meant} See {PROGRAM} --help"
+            f"{PROGRAM}: Unknown {what} {words[0]!r}{meant or ';'} see {PROGRAM} --help"
         )
     return command, words[1:]
 
@@ -135,13 +162,6 @@ def _failed(error: Exception) -> int:
 
         traceback.print_exception(error)
     return EXIT_FAILED
-
-
-def _flush() -> None:
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def entry() -> NoReturn:

@@ -37,12 +37,6 @@ class Parser(argparse.ArgumentParser):
         self._environment = os.environ if environment is None else environment
         super().__init__(**options)
 
-    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
-        action = super().add_argument(*names, **options)
-        if action.option_strings and action.dest not in ("help", argparse.SUPPRESS):
-            self._take_from_environment(action)
-        return action
-
     def environment_name(self, action: argparse.Action) -> str:
         """Say which variable stands in for a flag."""
         command = self.prog.split()[1:2]
@@ -102,6 +96,9 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # argparse overloads on its namespace
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
+        for action in self._actions:
+            if action.option_strings and action.dest not in ("help", argparse.SUPPRESS):
+                self._take_from_environment(action)
         return super().parse_known_args(args, namespace)
 
 

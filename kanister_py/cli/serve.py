@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
+import os
 import signal
 import socket
 import sys
@@ -95,11 +96,10 @@ def _publication() -> Publication:
     from kanister_py.http_api.discovery import Publication
     from kanister_py.wiring import check_everything, read_functions, read_versions_file
 
-    functions = read_functions()
+    functions = check_everything(read_functions())
     for broken in functions.broken:
         say_warning(broken.message)
-    check_everything(functions)
-    text, _ = read_versions_file()
+    text = read_versions_file()[0].decode()
     schema = files("kanister_py").joinpath("versions.schema.json").read_text(encoding="utf-8")
     left_out = tuple(broken.plugin for broken in functions.broken)
     return Publication(functions.registry, functions.release, text, schema, left_out)
@@ -112,7 +112,10 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         family, _, _, _, address = found[0]
         taken = socket.create_server(address[:2], family=family, backlog=2048)
     except OSError as error:
-        raise AddressUnavailable(host, port, error.strerror or str(error)) from None
+        # asyncio and socket add their own words to what the system says.
+        is_name = isinstance(error, socket.gaierror) or not error.errno
+        why = (error.strerror or str(error)) if is_name else os.strerror(error.errno or 0)
+        raise AddressUnavailable(host, port, why) from None
     # Connections inherit it. Without it, the body of an answer waits 40 ms for its head to be
     # confirmed: asyncio sets it only on sockets that say which protocol they are made for.
     taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -127,7 +127,7 @@ class PluginBroken(UsageError):
     reason = "PluginBroken"
 
     def __init__(self, plugin: str, why: str) -> None:
-        super().__init__(f"Plugin {plugin} is left out: {why}")
+        super().__init__(f"Plugin {plugin} is broken: {why}")
         self.plugin = plugin
         self.why = why
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from importlib import import_module
 from typing import Any
 
-from kanister_py.core.errors import CatalogueMismatch, FunctionVersionRemoved
+from kanister_py.core.errors import (
+    CatalogueMismatch,
+    FunctionVersionRemoved,
+    KanisterError,
+    PluginBroken,
+)
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind
 from kanister_py.core.versions.semver import parse_version
 
@@ -23,7 +30,7 @@ def load_function(entry: FunctionEntry) -> type[Any]:
     loaded = _imported(entry) if isinstance(entry.target, str) else entry.target
     why = _why_it_differs(entry, loaded)
     if why:
-        raise CatalogueMismatch(f"{entry.function} {entry.version}", why)
+        raise _mismatch(entry, why)
     found: type[Any] = loaded
     return found
 
@@ -31,12 +38,20 @@ def load_function(entry: FunctionEntry) -> type[Any]:
 def _imported(entry: FunctionEntry) -> Any:
     module_name, _, attribute = entry.target.partition(":")
     try:
-        return getattr(import_module(module_name), attribute)
-    except Exception as error:
-        raise CatalogueMismatch(
-            f"{entry.function} {entry.version}",
-            f"its code {entry.target} cannot be loaded: {type(error).__name__}: {error}",
-        ) from error
+        # Standard output belongs to the result, whatever foreign code says when it is imported.
+        with redirect_stdout(sys.stderr):
+            return getattr(import_module(module_name), attribute)
+    except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
+        why = f"its code {entry.target} cannot be loaded: {type(error).__name__}: {error}"
+        raise _mismatch(entry, why) from error
+
+
+def _mismatch(entry: FunctionEntry, why: str) -> KanisterError:
+    """Blame whoever brings the function: our record, or the package of a plugin."""
+    title = f"{entry.function} {entry.version}"
+    if entry.source.is_ours:
+        return CatalogueMismatch(title, why)
+    return PluginBroken(entry.source.name, f"{title}: {why}")
 
 
 def _why_it_differs(entry: FunctionEntry, loaded: Any) -> str:

@@ -68,6 +68,31 @@ def test_a_reader_who_has_seen_enough_is_no_error(plugin_folder: Path) -> None:
     assert (done.stdout, done.stderr) == ("{", "")
 
 
+def shell(command: str) -> subprocess.CompletedProcess[str]:
+    words = command.replace("kanister-py", f"{sys.executable} -m kanister_py")
+    return subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("kanister-py functions list >&-", id="no standard output"),
+        pytest.param("kanister-py --help >&- 2>&-", id="no output at all"),
+        pytest.param("kanister-py lint - <&- 2>/dev/null", id="no standard input"),
+    ],
+)
+def test_a_closed_stream_is_an_empty_one(command: str) -> None:
+    done = shell(command)
+    assert done.returncode == 0
+    assert "defect" not in done.stderr
+
+
+@pytest.mark.parametrize("words", ["--help", "functions list"])
+def test_a_full_disk_under_the_output_is_told_in_one_line(words: str) -> None:
+    done = shell(f"kanister-py {words} >/dev/full")
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
 def test_a_defect_shows_one_line_and_no_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,7 +147,7 @@ class TestTheEnvironment:
         self, name: str, value: str, said: str
     ) -> None:
         with pytest.raises(CommandLineError, match=said) as refused:
-            self.parser(**{f"KANISTER_PY_LINT_{name}": value})
+            self.parser(**{f"KANISTER_PY_LINT_{name}": value}).parse_args([])
         assert f"KANISTER_PY_LINT_{name}" in str(refused.value)
 
     def test_help_says_which_variable_stands_for_a_flag(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -131,7 +132,13 @@ class Browser:
 def started_browser(profile: Path) -> Iterator[Browser]:
     """Start a browser whose profile is in a folder of ours, and end it."""
     driver = subprocess.Popen(
-        ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ["chromedriver", "--port=0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        # Browsers keep things in the user's folders that a test has no business with.
+        env={**os.environ, "HOME": str(profile), "TMPDIR": str(profile)}
+        | {name: str(profile) for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")},
     )
     browser = None
     try:

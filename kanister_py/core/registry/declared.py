@@ -36,6 +36,7 @@ def entries_of(
         call = "exec" if kind is FunctionKind.BLUEPRINT else "run"
         if not _can(declared, call):
             raise RegistrationRefused(name, f"it has no method `{call}`")
+        _check_models(declared, name, kind)
         return [
             FunctionEntry(
                 name, _own_version(declared, name), kind, source, declared, is_stable=True
@@ -71,7 +72,7 @@ def _version(name: str, text: Any) -> Version:
 def _versioned_entries(
     declared: Any, name: str, source: Source, kind: FunctionKind
 ) -> list[FunctionEntry]:
-    targets = _targets_of(declared, name)
+    targets = _targets_of(declared, name, kind)
     lifecycle = _lifecycle_of(declared, name)
     listings = lifecycle.versions if lifecycle else {}
     releases = lifecycle.releases if lifecycle else ()
@@ -97,7 +98,7 @@ def _versioned_entries(
     return entries
 
 
-def _targets_of(declared: Any, name: str) -> dict[Version, Any]:
+def _targets_of(declared: Any, name: str, kind: FunctionKind) -> dict[Version, Any]:
     offered = declared.versions
     if not isinstance(offered, Mapping):
         raise RegistrationRefused(name, "`versions` maps versions to classes")
@@ -108,8 +109,10 @@ def _targets_of(declared: Any, name: str) -> dict[Version, Any]:
             raise RegistrationRefused(name, f"{version} is offered twice")
         if target is None:
             raise RegistrationRefused(name, f"{version} is None, not a function")
-        if isinstance(target, type) and _name_of(target) != name:
-            raise RegistrationRefused(name, f"{version} calls itself {_name_of(target)}")
+        if isinstance(target, type):
+            if _name_of(target) != name:
+                raise RegistrationRefused(name, f"{version} calls itself {_name_of(target)}")
+            _check_models(target, name, kind)
         targets[version] = target
     # A class that is its own v0.0.0 may say so or leave it out; one without `exec` has none.
     if _can(declared, "exec") or _can(declared, "run"):
@@ -117,6 +120,12 @@ def _targets_of(declared: Any, name: str) -> dict[Version, Any]:
     if not targets:
         raise RegistrationRefused(name, "it offers no versions")
     return targets
+
+
+def _check_models(declared: type, name: str, kind: FunctionKind) -> None:
+    model = getattr(declared, "Args", None)
+    if kind is FunctionKind.BLUEPRINT and not hasattr(model, "model_validate"):
+        raise RegistrationRefused(name, "its `Args` is no model; derive it from kanister_py.Args")
 
 
 def _can(declared: type, method: str) -> bool:

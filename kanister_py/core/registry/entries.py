@@ -26,6 +26,7 @@ class Source(NamedTuple):
     name: str
     release: Version
     releases: tuple[Release, ...] = ()
+    is_ours: bool = False
 
     def release_on(self, version: Version) -> Release | None:
         return next((each for each in self.releases if each.version == version), None)

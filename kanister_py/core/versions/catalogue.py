@@ -8,6 +8,7 @@ read without a library for models; a published schema says the same to editors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import date as Date  # noqa: N812 - a field is called date
 from typing import Any, Final, NamedTuple
 
@@ -86,7 +87,7 @@ def parse_catalogue(source: str | bytes, file: str, release: Version) -> Catalog
     releases = reader.releases(("releases",))
     functions = {name: reader.function(("functions", name)) for name in reader.map(("functions",))}
     catalogue = Catalogue(releases, functions)
-    for path, message in _wrongs_of(catalogue, release, reader.broken_functions()):
+    for path, message in _wrongs_of(catalogue, release, reader.half_read):
         reader.refuse(path, message)
     reader.finish()
     return catalogue
@@ -107,20 +108,16 @@ class _Reader:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._problems: list[tuple[Path, Problem]] = []
+        self._problems: list[Problem] = []
+        self.half_read: set[str] = set()
+        """The functions of which a version could not be read: what they lack is not known."""
 
     def refuse(self, path: Path, message: str) -> None:
-        self._problems.append((path, self._document.problem(path, message)))
-
-    def broken_functions(self) -> frozenset[str]:
-        """Name the functions of which something could not be read."""
-        return frozenset(
-            str(path[1]) for path, _ in self._problems if path[:1] == ("functions",) and path[1:]
-        )
+        self._problems.append(self._document.problem(path, message))
 
     def finish(self) -> None:
         if self._problems:
-            raise InvalidDocument([problem for _, problem in self._problems])
+            raise InvalidDocument(self._problems)
 
     def value(self, path: Path) -> Any:
         node = self._document.node_at(path)
@@ -236,6 +233,8 @@ class _Reader:
                 version = parse_version(text)
             except InvalidVersion as error:
                 self.refuse(here, error.message)
+                self.half_read.add(str(path[1]))
+                self.listing(here)
                 continue
             if version in texts:
                 self.refuse(here, f"The same version as {texts[version]}")
@@ -294,17 +293,19 @@ def _shown(value: object) -> str:
 _Wrong = tuple[Path, str]
 
 
-def _wrongs_of(catalogue: Catalogue, release: Version, unread: frozenset[str]) -> Iterator[_Wrong]:
-    """Find what no part says by itself; functions that could not be read are left alone."""
+def _wrongs_of(
+    catalogue: Catalogue, release: Version, half_read: AbstractSet[str]
+) -> Iterator[_Wrong]:
+    """Find what no part says by itself; nothing is called missing that could not be read."""
     yield from _wrong_releases(catalogue)
     releases = [each.version for each in catalogue.releases]
-    find = _reader(catalogue, unread)
+    find = _reader(catalogue, half_read)
     for name, record in catalogue.functions.items():
-        if name in unread:
-            continue
         here = ("functions", name, "versions")
+        is_whole = name not in half_read
         for where, message in wrong_listings(record.versions, releases, release, find):
-            yield (*here, record.texts[where[0]], *where[1:]), message
+            if is_whole or where[1] != "replacement":
+                yield (*here, record.texts[where[0]], *where[1:]), message
         stable = [version for version in record.versions if _is_stable(record, version)]
         for version in stable[1:]:
             yield (
@@ -314,13 +315,14 @@ def _wrongs_of(catalogue: Catalogue, release: Version, unread: frozenset[str]) -
         for version, listing in record.versions.items():
             for key, message in _wrong_annotations(listing):
                 yield (*here, record.texts[version], "annotations", key), message
-        for message in wrong_stable(record.versions, stable[0] if stable else None, release):
-            yield here, message
+        if is_whole:
+            for message in wrong_stable(record.versions, stable[0] if stable else None, release):
+                yield here, message
 
 
-def _reader(catalogue: Catalogue, unread: frozenset[str]) -> Callable[[Read], Listing | None]:
+def _reader(catalogue: Catalogue, half_read: AbstractSet[str]) -> Callable[[Read], Listing | None]:
     def find(read: Read) -> Listing | None:
-        if read.function in unread:
+        if read.function in half_read:
             raise LookupError(read.function)
         return catalogue.listed(read.function).get(read.version)
 

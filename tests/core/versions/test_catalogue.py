@@ -262,6 +262,28 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     ]
 
 
+def test_one_bad_key_does_not_hide_what_is_wrong_beside_it() -> None:
+    text = GOOD.replace("message: it waits for ever", "massage: it waits").replace(
+        "removedIn: 0.4.0", "removedIn: 0.3.0"
+    )
+    text += '      "1.0": {since: 7.0.0}\n'
+    assert [path for _, path, _ in refusals(text)] == [
+        'functions.KubeTask.versions["v0.0.0"].removedIn',
+        'functions.KubeTask.versions["v0.0.0"].massage',
+        'functions.KubeTask.versions["1.0"]',
+    ]
+
+
+def test_a_version_that_could_not_be_read_is_not_called_missing() -> None:
+    text = GOOD.replace("      v0.1.0:\n", '      "0.1":\n')
+    assert [path for _, path, _ in refusals(text)] == ['functions.KubeTask.versions["0.1"]']
+
+
+def test_a_record_that_is_not_utf8_says_where() -> None:
+    with pytest.raises(InvalidDocument, match=r"versions\.yaml:\d+:\d+: Not UTF-8"):
+        parse_catalogue(GOOD.encode() + b"# \xff\n", "versions.yaml", NOW)
+
+
 def test_an_empty_record_says_what_is_missing() -> None:
     text = "apiVersion: kanister-py.io/v1alpha1\nkind: FunctionVersions\n"
     assert [(path, message) for _, path, message in refusals(text)] == [
