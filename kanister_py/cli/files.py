@@ -39,8 +39,9 @@ def find_inputs(paths: Sequence[str]) -> tuple[list[Input], list[Problem]]:
             continue
         path = Path(text)
         if path.is_dir():
+            before = len(problems)
             below = list(_files_below(path, problems))
-            if not below:
+            if not below and len(problems) == before:
                 kinds = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
                 problems.append(_problem(text, f"No {kinds} in this folder"))
             for each in below:
@@ -57,15 +58,31 @@ def _files_below(folder: Path, problems: list[Problem]) -> Iterator[Path]:
     for where, folders, files in os.walk(folder, onerror=refused):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
-            if name.endswith(SUFFIXES):
-                yield Path(where, name)
+            path = Path(where, name)
+            if name.endswith(SUFFIXES) and _may_be_document(path):
+                yield path
+
+
+def _may_be_document(path: Path) -> bool:
+    """Say whether to read what was found in a folder: pipes, sockets and devices are left alone."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        # A link that leads nowhere, say: reading it tells why.
+        return True
 
 
 def read_input(given: Input) -> bytes:
-    """Read a file whole; one that is too large is refused for its size, unread."""
+    """Read a file whole; one that is too large is refused for its size, unread.
+
+    Opening a named pipe or a device may never come to an end, so those are refused,
+    except under the names by which a shell hands over its own pipes.
+    """
     if given.path is None:
         return _read_at_most(sys.stdin.buffer, given.name)
     try:
+        if not stat.S_ISREG(given.path.stat().st_mode) and not _is_handed_over(given.path):
+            raise InvalidDocument([_problem(given.name, "Not a regular file; use - for stdin")])
         with given.path.open("rb") as file:
             status = os.fstat(file.fileno())
             if stat.S_ISREG(status.st_mode) and status.st_size > MAX_BYTES:
@@ -73,6 +90,13 @@ def read_input(given: Input) -> bytes:
             return _read_at_most(file, given.name)
     except OSError as error:
         raise InvalidDocument([_problem(given.name, error.strerror or str(error))]) from None
+
+
+def _is_handed_over(path: Path) -> bool:
+    return str(path) in (os.devnull, "/dev/stdin") or str(path.parent) in _DESCRIPTORS
+
+
+_DESCRIPTORS = ("/dev/fd", "/proc/self/fd")
 
 
 def _read_at_most(stream: object, name: str) -> bytes:

@@ -38,6 +38,22 @@ class TestPaths:
         _, (problem,) = find_inputs([str(tmp_path)])
         assert "No *.yaml" in problem.message
 
+    def test_of_folders_leave_pipes_alone(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe.yaml")
+        (tmp_path / "a.yaml").write_text("a: 1\n")
+        found, problems = find_inputs([str(tmp_path)])
+        assert [each.path for each in found] == [tmp_path / "a.yaml"]
+        assert problems == []
+
+    def test_of_folders_that_cannot_be_read_are_one_problem(self, tmp_path: Path) -> None:
+        if os.geteuid() == 0:
+            pytest.skip("root reads every folder: run the tests as another user to see this")
+        closed = tmp_path / "closed"
+        closed.mkdir(mode=0)
+        _, (problem,) = find_inputs([str(closed)])
+        assert problem.file == str(closed)
+        assert "No *.yaml" not in problem.message
+
 
 class TestAFile:
     def test_that_is_too_large_is_refused_unread(self, tmp_path: Path) -> None:
@@ -47,9 +63,30 @@ class TestAFile:
         with pytest.raises(InvalidDocument, match="Larger than 4 MiB"):
             read_input(find_inputs([str(file)])[0][0])
 
-    def test_without_an_end_is_refused(self) -> None:
-        with pytest.raises(InvalidDocument, match="Larger than 4 MiB"):
+    def test_that_is_a_device_is_refused(self) -> None:
+        with pytest.raises(InvalidDocument, match="Not a regular file"):
             read_input(find_inputs(["/dev/zero"])[0][0])
+
+    def test_that_is_a_named_pipe_is_refused_and_not_waited_for(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe.yaml")
+        with pytest.raises(InvalidDocument, match="Not a regular file"):
+            read_input(find_inputs([str(tmp_path / "pipe.yaml")])[0][0])
+
+    def test_that_a_shell_hands_over_as_a_pipe_is_read(self) -> None:
+        reading, writing = os.pipe()
+        try:
+            os.write(writing, b"a: 1\n")
+            os.close(writing)
+            assert read_input(find_inputs([f"/dev/fd/{reading}"])[0][0]) == b"a: 1\n"
+        finally:
+            os.close(reading)
+
+    def test_that_is_handed_over_without_an_end_is_refused(self) -> None:
+        with (
+            Path("/dev/zero").open("rb") as endless,
+            pytest.raises(InvalidDocument, match="Larger than 4 MiB"),
+        ):
+            read_input(find_inputs([f"/dev/fd/{endless.fileno()}"])[0][0])
 
     def test_that_is_not_there_is_told_by_name(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidDocument) as refused:
