@@ -21,7 +21,7 @@ from kanister_py.cli.releases import Target, add_target_release, releases_at, un
 from kanister_py.core.blueprints.lint.check import Report, exit_code_of, lint_sources, rules
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, finding_of, in_order
-from kanister_py.core.blueprints.lint.reading import UNREADABLE, Source
+from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, UNREADABLE, Source
 from kanister_py.core.blueprints.lint.versions import REMOVED
 from kanister_py.core.errors import InvalidDocument
 
@@ -122,7 +122,7 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
 
 
 def _is_wanted(finding: Finding, args: argparse.Namespace) -> bool:
-    return not args.only_removed or finding.rule in (REMOVED.id, UNREADABLE.id)
+    return not args.only_removed or finding.rule in (REMOVED.id, *_UNJUDGED)
 
 
 def _say_unreadable(findings: Sequence[Finding]) -> None:
@@ -172,14 +172,17 @@ def _say_summary(
     )
     say(f"{looked}: {told or 'nothing found'}")
     if targets:
-        errors = by_severity[Severity.ERROR]
         names = ", ".join(str(each) for each in targets)
-        say(
-            f"Would not survive the upgrade to {names}"
-            if errors
-            else f"Survives the upgrade to {names}"
-        )
+        if any(each.severity is Severity.ERROR and each.rule not in _UNJUDGED for each in findings):
+            say(f"Would not survive the upgrade to {names}")
+        elif any(each.rule in _UNJUDGED for each in findings):
+            say(f"Could not be judged for the upgrade to {names}")
+        else:
+            say(f"Survives the upgrade to {names}")
 
+
+_UNJUDGED = (UNREADABLE.id, NOT_A_BLUEPRINT.id)
+"""Rules that say that something could not be looked at."""
 
 _NAMES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 

@@ -108,6 +108,18 @@ class TestLint:
         assert early.code == 0
         assert "Survives the upgrade" in early.err
 
+    def test_of_what_it_could_not_read_never_says_that_it_survives(
+        self, kanister: CommandLine
+    ) -> None:
+        text = FINE.replace("func: Notify", "func: 3")
+        release = f"{plugin_name(kanister)}=1.3.0"
+        words = ("lint", "-", "--only-removed", "--target-release", release)
+        done = kanister(*words, stdin=text)
+        assert done.code == 1
+        assert "blueprint-invalid" in done.out
+        assert "Could not be judged" in done.err
+        assert "Survives" not in done.err
+
     def test_knows_no_plans_beyond_the_record(self, kanister: CommandLine) -> None:
         release = f"{plugin_name(kanister)}=99.0.0"
         done = kanister("lint", "-", "--target-release", release, stdin=FINE)
@@ -380,7 +392,11 @@ class TestABadFile:
     def test_tells_all_its_problems_at_once(self, kanister: CommandLine) -> None:
         text = f"{HEAD}actions:\n  a: 5\n  b: {{phases: {{}}}}\n  c:\n    phases: [{{args: []}}]\n"
         done = kanister("lint", "-", "-o", "json", stdin=text)
-        found = [(each["line"], each["path"]) for each in json.loads(done.out)["findings"]]
+        found = [
+            (each["line"], each["path"])
+            for each in json.loads(done.out)["findings"]
+            if each["rule"] == "blueprint-invalid"
+        ]
         assert found == [(5, "actions.a"), (6, "actions.b.phases"), (8, "actions.c.phases[0].args")]
 
 

@@ -136,11 +136,23 @@ class Found(NamedTuple):
 
 
 class LocatedBlueprint(NamedTuple):
-    """A Blueprint, where it was found, and which of its keys nobody knows."""
+    """A Blueprint, where it was found, and which of its keys nobody knows.
+
+    What stood at a path in `refused` could not be read, and looks as if it were left out.
+    """
 
     found: Found
     blueprint: Blueprint
     unknown_keys: tuple[UnknownKey, ...] = ()
+    refused: frozenset[Path] = frozenset()
+
+    def is_read(self, *path: str | int) -> bool:
+        """Say whether what stands at a path was read, if anything stands there."""
+        return not self.refused or all(path[: len(each)] != each for each in self.refused)
+
+    def is_whole(self, *path: str | int) -> bool:
+        """Say whether everything at a path and below it was read."""
+        return self.is_read(*path) and all(each[: len(path)] != path for each in self.refused)
 
 
 def objects_in(documents: Sequence[Document]) -> Iterator[Found]:
@@ -170,11 +182,19 @@ def _group_of(api_version: object) -> str | None:
 
 def parse_blueprint(found: Found) -> LocatedBlueprint:
     """Read a found object as a Blueprint, or refuse it with every problem in it."""
+    located, problems = read_what_can_be_read(found)
+    if problems:
+        raise InvalidDocument(problems)
+    return located
+
+
+def read_what_can_be_read(found: Found) -> tuple[LocatedBlueprint, list[Problem]]:
+    """Read a found object as far as it is a Blueprint, and say what of it is not."""
     reader = ResourceReader()
     blueprint = reader.blueprint(found.value, ())
-    if reader.problems:
-        raise InvalidDocument([found.problem(path, said) for path, said in reader.problems])
-    return LocatedBlueprint(found, blueprint, tuple(reader.unknown))
+    refused = frozenset(path for path, _said in reader.problems)
+    located = LocatedBlueprint(found, blueprint, tuple(reader.unknown), refused)
+    return located, [found.problem(path, said) for path, said in reader.problems]
 
 
 class ResourceReader(Reader):

@@ -152,7 +152,9 @@ def _plan_blueprint(
 ) -> None:
     for name, action in located.blueprint.actions.items():
         for path, phase in action.every_phase():
-            if phase.func:
+            where = ("actions", name, *path)
+            is_read = located.is_read(*where, "funcVersion") and located.is_read(*where, "args")
+            if phase.func and is_read:
                 spot = Spot(located.found, ("actions", name, *path), name, phase.name, phase.func)
                 wish = _wish_for(spot, phase, _index_of(documents, spot), context, plan)
                 if wish is not None:

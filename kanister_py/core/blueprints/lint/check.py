@@ -99,12 +99,16 @@ def _phases(located: LocatedBlueprint, context: Context) -> Iterator[Finding]:
             if not phase.func:
                 continue
             spot = Spot(located.found, ("actions", name, *path), name, phase.name, phase.func)
+            if not located.is_read(*spot.path, "funcVersion"):
+                # Whatever it asks for, it is not the default.
+                continue
             where = spot.at("funcVersion" if phase.func_version else "func")
             asked = asked_version(phase.func_version, None)
             choice, findings = versions.check_version(where, asked, context)
             yield from findings
             if choice is not None:
-                yield from arguments.check_arguments(spot, phase, choice.chosen, context)
+                if located.is_read(*spot.path, "args"):
+                    yield from arguments.check_arguments(spot, phase, choice.chosen, context)
                 made = arguments.declared_outputs(choice.chosen, context)
                 if made is not None:
                     outputs[name, phase.name] = made

@@ -11,7 +11,7 @@ from kanister_py.core.blueprints.model import (
     Found,
     LocatedBlueprint,
     objects_in,
-    parse_blueprint,
+    read_what_can_be_read,
 )
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import Document, kind_of, parse_documents
@@ -68,10 +68,9 @@ def read_source(source: Source) -> Contents:
         if found.kind == "ActionSet":
             read.action_sets.append(found)
         elif found.kind == "Blueprint":
-            try:
-                read.blueprints.append(parse_blueprint(found))
-            except InvalidDocument as error:
-                read.findings += [finding_of(each, NOT_A_BLUEPRINT) for each in error.problems]
+            located, problems = read_what_can_be_read(found)
+            read.blueprints.append(located)
+            read.findings += [finding_of(each, NOT_A_BLUEPRINT) for each in problems]
     if read.holds_anything:
         read.documents = documents
         read.ignored = suppressions_in(text_of(source))

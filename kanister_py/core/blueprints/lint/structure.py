@@ -76,12 +76,13 @@ RULES = (
 def check_structure(located: LocatedBlueprint) -> Iterator[Finding]:
     """Find what is odd about a Blueprint before anybody asks what it does."""
     blueprint, spot = located.blueprint, Spot(located.found)
-    yield from _api_version(spot, blueprint.api_version)
-    if not blueprint.name:
+    if located.is_read("apiVersion"):
+        yield from _api_version(spot, blueprint.api_version)
+    if not blueprint.name and located.is_read("metadata", "name"):
         yield spot.at("metadata").finding(NO_NAME, "The Blueprint has no metadata.name")
     yield from _unknown_keys(located)
     for name, action in blueprint.actions.items():
-        yield from _action(Spot(located.found, ("actions", name), name), action)
+        yield from _action(located, Spot(located.found, ("actions", name), name), action)
     yield from _duplicates_across(located)
 
 
@@ -102,15 +103,16 @@ def _unknown_keys(located: LocatedBlueprint) -> Iterator[Finding]:
         yield Spot(located.found, path).finding(UNKNOWN_KEY, said)
 
 
-def _action(spot: Spot, action: Action) -> Iterator[Finding]:
-    if not action.phases:
+def _action(located: LocatedBlueprint, spot: Spot, action: Action) -> Iterator[Finding]:
+    if not action.phases and located.is_read(*spot.path, "phases"):
         yield spot.finding(NO_PHASES, f"The action {spot.action} has no phases")
     seen: dict[str, int] = {}
     for path, phase in action.every_phase():
         here = Spot(spot.found, (*spot.path, *path), spot.action, phase.name, phase.func)
-        if not phase.func:
+        if not phase.func and located.is_read(*here.path, "func"):
             yield here.finding(NO_FUNC, "The phase names no function in `func`")
-        if not phase.name and path != ("deferPhase",):
+        is_nameless = not phase.name and located.is_read(*here.path, "name")
+        if is_nameless and path != ("deferPhase",):
             yield here.finding(NO_PHASE_NAME, "The phase has no name")
         line = here.found.place_of((*here.path, "name")).line
         if phase.name and phase.name in seen:

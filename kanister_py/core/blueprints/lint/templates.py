@@ -129,8 +129,10 @@ def check_templates(
         if phase.name
     }
     for name, action in located.blueprint.actions.items():
-        checker = _Checker(located, name, action, choice.engine, phases, outputs)
-        yield from checker.findings()
+        # Where a name could not be read, templates would seem to lead nowhere.
+        if located.is_whole("actions", name):
+            checker = _Checker(located, name, action, choice.engine, phases, outputs)
+            yield from checker.findings()
 
 
 class _Checker(NamedTuple):

@@ -109,6 +109,41 @@ def test_what_cannot_be_read_is_told_and_no_more(
     assert [each.rule for each in lint(context, text)] == [rule]
 
 
+def test_what_can_be_read_of_a_broken_blueprint_is_judged_still(context: Context) -> None:
+    text = (
+        f"{HEAD}actions:\n  a: {{phases: [{{name: p, func: 3}}]}}\n"
+        "  b: {phases: [{name: q, func: Notify, funcVersion: v0.1.0}]}\n"
+    )
+    found = [(each.rule, each.path) for each in lint(context, text)]
+    assert found == [
+        ("blueprint-invalid", "actions.a.phases[0].func"),
+        ("version-removed", "actions.b.phases[0].funcVersion"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(HEAD.replace("{name: b}", "[]") + "actions: {}\n", id="metadata"),
+        pytest.param(HEAD.replace("{name: b}", "{name: 5}") + "actions: {}\n", id="the name"),
+        pytest.param(HEAD + "actions: {a: {phases: [x]}}\n", id="a phase"),
+        pytest.param(HEAD + "actions: {a: {phases: [{name: 1, func: Greet}]}}\n", id="its name"),
+        pytest.param(
+            HEAD + "actions: {a: {phases: [{name: p, func: Notify, funcVersion: 0.1}]}}\n",
+            id="its version",
+        ),
+        pytest.param(
+            HEAD + "actions: {a: {phases: [{name: 1, func: Greet},"
+            " {name: q, func: Greet, if: '{{ .Phases.p.Output.x }}'}]}}\n",
+            id="a name that a template may mean",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_not_told_to_be_missing(context: Context, text: str) -> None:
+    rules = {each.rule for each in lint(context, text)}
+    assert rules - {"template-engine"} == {"blueprint-invalid"}
+
+
 def test_a_file_found_in_a_folder_may_hold_a_list(context: Context) -> None:
     report = lint_sources([Source("kustomize.yaml", "- op: add\n", is_named=False)], context)
     assert (report.findings, report.empty_files) == ((), ())
