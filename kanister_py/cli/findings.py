@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from kanister_py.cli.files import STDIN_NAME
 from kanister_py.cli.output import paint, table
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity
 
@@ -30,17 +31,22 @@ def table_lines(findings: Sequence[Finding]) -> list[str]:
         return []
     rows = [
         (
-            f"{each.file}:{each.line}" if each.line else each.file,
+            visible(f"{each.file}:{each.line}" if each.line else each.file),
             paint(str(each.severity), _COLOURS[each.severity]),
             each.rule,
-            each.action,
-            each.phase,
-            each.function,
-            each.version,
-            each.replacement,
-            each.deprecated_in,
-            each.removed_in,
-            _one_line(each.message),
+            *map(
+                visible,
+                (
+                    each.action,
+                    each.phase,
+                    each.function,
+                    each.version,
+                    each.replacement,
+                    each.deprecated_in,
+                    each.removed_in,
+                    _one_line(_told(each)),
+                ),
+            ),
         )
         for each in findings
     ]
@@ -54,19 +60,35 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def _told(finding: Finding) -> str:
+    """Give the message, after the path where no name of a phase or function says which place."""
+    if finding.function or not finding.path:
+        return finding.message
+    return f"{finding.path}: {finding.message}"
+
+
+def visible(text: str) -> str:
+    """Write out what would steer a terminal or turn the direction of its text."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
+
+
 _GITHUB_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
 def github_lines(findings: Iterable[Finding]) -> Iterator[str]:
     """Write findings as the commands that make annotations on GitHub."""
     for each in findings:
-        properties = {"file": each.file}
+        properties = {} if each.file == STDIN_NAME else {"file": each.file}
         if each.line:
             properties["line"] = str(each.line)
             properties["col"] = str(each.column)
         properties["title"] = each.rule
         written = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-        yield f"::{_GITHUB_LEVELS[each.severity]} {written}::{_message(each.message)}"
+        yield f"::{_GITHUB_LEVELS[each.severity]} {written}::{_message(_told(each))}"
 
 
 def _message(text: str) -> str:
@@ -134,7 +156,7 @@ def _sarif_result(finding: Finding, rule_index: int) -> dict[str, Any]:
         "ruleId": finding.rule,
         "ruleIndex": rule_index,
         "level": _SARIF_LEVELS[finding.severity],
-        "message": {"text": finding.message},
+        "message": {"text": _told(finding)},
         "locations": [location],
         "properties": {key: facts[key] for key in _FACTS if facts[key]},
     }
@@ -144,7 +166,7 @@ def _uri(file: str) -> str:
     from pathlib import PurePath
     from urllib.parse import quote
 
-    path = PurePath(file)
+    path = PurePath("stdin" if file == STDIN_NAME else file)
     text = path.as_uri() if path.is_absolute() else quote(path.as_posix())
     # A relative reference whose first part has a colon would read as a scheme.
     return f"./{text}" if ":" in text.partition("/")[0] and not path.is_absolute() else text

@@ -127,10 +127,13 @@ def _is_wanted(finding: Finding, args: argparse.Namespace) -> bool:
 
 def _say_unreadable(findings: Sequence[Finding]) -> None:
     """Files that cannot be read are no result, for people: they go where errors go."""
+    from kanister_py.cli.findings import visible
     from kanister_py.core.errors import Problem
 
     problems = [
-        Problem(each.file, each.line, each.column, each.path, each.message)
+        Problem(
+            visible(each.file), each.line, each.column, visible(each.path), visible(each.message)
+        )
         for each in findings
         if each.rule == UNREADABLE.id
     ]
@@ -158,8 +161,10 @@ def _write(findings: Sequence[Finding], form: str) -> None:
 def _say_summary(
     report: Report, findings: Sequence[Finding], files: int, targets: Sequence[Target]
 ) -> None:
+    from kanister_py.cli.findings import visible
+
     for file in report.empty_files:
-        say(f"note: {file}: Neither a Blueprint nor an ActionSet in it")
+        say(f"note: {visible(file)}: Neither a Blueprint nor an ActionSet in it")
     looked = (
         f"{_count(report.blueprints, 'Blueprint')} and "
         f"{_count(report.action_sets, 'ActionSet')} in {_count(files, 'file')}"

@@ -203,9 +203,7 @@ class TestAnnotationsOfGitHub:
     def test_name_file_line_and_rule(self, kanister: CommandLine) -> None:
         done = kanister("lint", "-", "-o", "github", stdin=DEPRECATED)
         (line,) = done.out.splitlines()
-        assert line.startswith(
-            "::warning file=<stdin>,line=9,col=7,title=version-deprecated::Notify v0.1.0 is"
-        )
+        assert line.startswith("::warning line=9,col=7,title=version-deprecated::Notify v0.1.0 is")
 
     def test_cannot_be_forged_by_names(self, kanister: CommandLine, tmp_path: Path) -> None:
         file = tmp_path / "a,b::c%.yaml"
@@ -214,6 +212,30 @@ class TestAnnotationsOfGitHub:
         (line,) = done.out.splitlines()
         assert line.startswith("::error file=a%2Cb%3A%3Cc".replace("%3C", "%3A") + "%25.yaml,")
         assert "x%25%0A::error::y" in line
+
+
+@pytest.mark.parametrize("form", ["table", "github", "sarif"])
+def test_people_read_where_in_a_document_something_is_wrong(
+    kanister: CommandLine, form: str
+) -> None:
+    done = kanister("lint", "-", "-o", form, stdin=FINE.replace("func: Notify", "func: [3]"))
+    assert "actions.tell.phases[0].func: Must be text, found a list" in done.out
+
+
+def test_names_cannot_steer_a_terminal(kanister: CommandLine, tmp_path: Path) -> None:
+    name = "b\x1b[31m\u202e.yaml"
+    (tmp_path / name).write_text(
+        f'{HEAD}actions:\n  "x\\e[2J\\ny":\n    phases:\n'
+        '    - {name: "p\\u202e", func: "F\\e]0;t\\a"}\n'
+    )
+    (tmp_path / "empty\x1b[31m.yaml").write_text("a: 1\n")
+    done = kanister("lint", name, "empty\x1b[31m.yaml", cwd=tmp_path)
+    assert "function-unknown" in done.out
+    assert "\\x1b[2J\\ny" in done.out
+    assert "p\\u202e" in done.out
+    for each in "\x1b\x07\u202e":
+        assert each not in done.out
+        assert each not in done.err
 
 
 # The parts of the schema of SARIF 2.1.0 that readers rely on.
@@ -313,6 +335,13 @@ SARIF = {
 }
 
 
+def uris_of(run: dict[str, Any]) -> list[str]:
+    return [
+        each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        for each in run["results"]
+    ]
+
+
 class TestSarif:
     def test_is_what_its_schema_asks_for(self, kanister: CommandLine, tmp_path: Path) -> None:
         folder = write(tmp_path, a=DEPRECATED, b=REMOVED, c="a: [", d=FINE + "x: 1\n")
@@ -323,10 +352,9 @@ class TestSarif:
         rules = [each["id"] for each in run["tool"]["driver"]["rules"]]
         assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
         assert {each["level"] for each in run["results"]} == {"note", "warning", "error"}
-        uris = [
-            each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-            for each in run["results"]
-        ]
+        uris = uris_of(run)
+        of_stdin = json.loads(kanister("lint", "-", "-o", "sarif", stdin=REMOVED).out)
+        assert uris_of(of_stdin["runs"][0]) == ["stdin"]
         assert sorted(uris) == ["a.yaml", "b.yaml", "c.yaml", "d.yaml", "with%20space.yaml"]
 
     def test_of_nothing_found_is_a_run_without_results(self, kanister: CommandLine) -> None:
