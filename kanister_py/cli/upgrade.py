@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kanister_py.cli.files import Input, find_inputs, read_input
+from kanister_py.cli.findings import visible
 from kanister_py.cli.output import error_lines, say, say_warning, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import add_target_release, releases_at
@@ -91,7 +92,7 @@ def _hand_out(
                 _write(path, each, texts[each.file])
         for each in files:
             for change in each.changes:
-                say(f"upgraded {change}")
+                say(f"upgraded {visible(str(change))}")
     elif files:
         _show([each for each in files if each.changes], args.output)
     for each in results:
@@ -101,7 +102,8 @@ def _hand_out(
 
 def _show(changed: Sequence[Upgraded], form: str) -> None:
     data = {"changes": [change.as_dict() for each in changed for change in each.changes]}
-    write_data(data, form, lambda: [str(change) for each in changed for change in each.changes])
+    lines = [visible(str(change)) for each in changed for change in each.changes]
+    write_data(data, form, lambda: lines)
     count = sum(len(each.changes) for each in changed)
     if count:
         say(f"{count} to change in {len(changed)} file(s); --diff shows them, --write makes them")
@@ -131,7 +133,11 @@ def _write(path: Path, result: Upgraded, before: bytes) -> None:
     """Put the new text in the place of the old one, whole or not at all, with its mode."""
     mark = b"\xef\xbb\xbf" if before.startswith(b"\xef\xbb\xbf") else b""
     target = path.resolve()
-    handle, name = tempfile.mkstemp(prefix=".kanister-py-", dir=target.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=".kanister-py-", dir=target.parent)
+    except OSError as error:
+        # The user knows the file, not the one that is written first.
+        raise OSError(error.errno, error.strerror, str(path)) from error
     written = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -151,10 +157,16 @@ def _say_left(left: Sequence[Finding], problems: Sequence[Problem]) -> None:
         for each in left
         if each.rule in (UNREADABLE.id, NOT_A_BLUEPRINT.id)
     ]
-    if broken or problems:
-        for line in error_lines(InvalidDocument([*broken, *problems])):
+    told = [
+        each._replace(
+            file=visible(each.file), path=visible(each.path), message=visible(each.message)
+        )
+        for each in (*broken, *problems)
+    ]
+    if told:
+        for line in error_lines(InvalidDocument(told)):
             say(line)
     for each in left:
         if each.rule not in (UNREADABLE.id, NOT_A_BLUEPRINT.id):
             where = f"{each.action}.{each.phase}" if each.phase else each.action
-            say(f"left: {each.file}:{each.line}: {where}: {each.message}")
+            say(visible(f"left: {each.file}:{each.line}: {where}: {each.message}"))

@@ -126,6 +126,20 @@ class TestUpgrade:
     ) -> None:
         assert kanister("upgrade", *words, stdin=OLD).code == 64
 
+    def test_names_the_file_that_it_cannot_write(
+        self, kanister: CommandLine, tmp_path: Path
+    ) -> None:
+        if os.geteuid() == 0:
+            pytest.skip("root writes into every folder: run the tests as another user to see this")
+        file = tmp_path / "closed" / "b.yaml"
+        file.parent.mkdir()
+        file.write_text(OLD)
+        file.parent.chmod(0o555)
+        done = kanister("upgrade", str(file), "--write")
+        assert done.code == 1
+        assert done.err.startswith(f"error: {file}: ")
+        assert ".kanister-py-" not in done.err
+
     def test_leaves_a_file_whole_that_it_cannot_write(
         self, kanister: CommandLine, tmp_path: Path
     ) -> None:
