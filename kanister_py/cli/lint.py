@@ -18,10 +18,11 @@ from kanister_py.cli.files import find_inputs, read_input
 from kanister_py.cli.output import error_lines, say, say_warning, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import Target, add_target_release, releases_at, unplanned
+from kanister_py.core.blueprints.lint.action_sets import NOT_GIVEN
 from kanister_py.core.blueprints.lint.check import Report, exit_code_of, lint_sources, rules
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, finding_of, in_order
-from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, UNREADABLE, Source
+from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, OVERLOOKED, UNREADABLE, Source
 from kanister_py.core.blueprints.lint.versions import REMOVED
 from kanister_py.core.errors import InvalidDocument
 
@@ -186,7 +187,7 @@ def _say_summary(
             say(f"Survives the upgrade to {names}")
 
 
-_UNJUDGED = (UNREADABLE.id, NOT_A_BLUEPRINT.id)
+_UNJUDGED = (UNREADABLE.id, NOT_A_BLUEPRINT.id, OVERLOOKED.id, NOT_GIVEN.id)
 """Rules that say that something could not be looked at."""
 
 _NAMES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}

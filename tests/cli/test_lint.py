@@ -120,6 +120,18 @@ class TestLint:
         assert "Could not be judged" in done.err
         assert "Survives" not in done.err
 
+    def test_of_an_action_set_without_its_blueprint_never_says_that_it_survives(
+        self, kanister: CommandLine
+    ) -> None:
+        text = (
+            "apiVersion: cr.kanister.io/v1alpha1\nkind: ActionSet\nmetadata: {name: s}\n"
+            "spec: {actions: [{name: go, blueprint: b, preferredVersion: v0.1.0}]}\n"
+        )
+        done = kanister("lint", "-", "--only-removed", "--target-release", "1.0.0", stdin=text)
+        assert done.code == 0
+        assert "blueprint-not-given" in done.out
+        assert "Survives" not in done.err
+
     def test_knows_no_plans_beyond_the_record(self, kanister: CommandLine) -> None:
         release = f"{plugin_name(kanister)}=99.0.0"
         done = kanister("lint", "-", "--target-release", release, stdin=FINE)

@@ -6,22 +6,32 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.lint.findings import Finding, Severity, Spot
-from kanister_py.core.blueprints.lint.versions import FALLBACK, INVALID, check_version
+from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
+from kanister_py.core.blueprints.lint.versions import FALLBACK, INVALID, REMOVED, check_version
 from kanister_py.core.blueprints.model import Action, Blueprint, Found
 from kanister_py.core.errors import InvalidVersion
 from kanister_py.core.registry.choose import Asked
 from kanister_py.core.versions.semver import parse_request
 
+NOT_GIVEN = Rule(
+    "blueprint-not-given",
+    Severity.INFO,
+    "An ActionSet prefers a version for an action that is not among the inputs.",
+    "What a preferredVersion means depends on the functions that the action calls. Give "
+    "lint the file with the Blueprint too; until then nothing was judged.",
+)
+RULES = (NOT_GIVEN,)
+
 
 class Preference(NamedTuple):
     """The version that one action of an ActionSet prefers, and the action that it reaches.
 
-    `action` is None where the Blueprint is not at hand.
+    `action` is None where the Blueprint is not at hand, or has no such action.
     """
 
     spot: Spot
     version: str
+    blueprint: str
     action: Action | None
 
 
@@ -35,10 +45,11 @@ def preferences_of(found: Found, blueprints: Mapping[str, Blueprint]) -> Iterato
         name, version = str(given.get("name") or ""), given.get("preferredVersion")
         if version is None or version == "":
             continue
-        blueprint = blueprints.get(str(given.get("blueprint") or ""))
+        wanted = str(given.get("blueprint") or "")
+        blueprint = blueprints.get(wanted)
         action = blueprint.actions.get(name) if blueprint else None
         path = ("spec", "actions", index, "preferredVersion")
-        yield Preference(Spot(found, path, name), _text(version), action)
+        yield Preference(Spot(found, path, name), _text(version), wanted, action)
 
 
 def _text(version: Any) -> str:
@@ -53,7 +64,11 @@ def check_preference(preference: Preference, context: Context) -> list[Finding]:
         said = str(error)
         return [preference.spot.finding(INVALID, said, version=preference.version)]
     if preference.action is None:
-        return []
+        said = (
+            f"No Blueprint {preference.blueprint!r} with an action {preference.spot.action!r} "
+            "among the inputs: nothing was judged"
+        )
+        return [preference.spot.finding(NOT_GIVEN, said, version=preference.version)]
     findings: list[Finding] = []
     is_known = False
     asked = Asked(preference.version, "preferredVersion")
@@ -78,4 +93,16 @@ def check_preference(preference: Preference, context: Context) -> list[Finding]:
 def _checked(spot: Spot, asked: Asked, context: Context) -> tuple[bool, list[Finding]]:
     choice, findings = check_version(spot, asked, context)
     # An unknown function is the Blueprint's news, told where the Blueprint is linted.
-    return choice is not None, [each for each in findings if not each.rule.startswith("function-")]
+    told = [each for each in findings if not each.rule.startswith("function-")]
+    return choice is not None, [_with_key(each) for each in told]
+
+
+def _with_key(finding: Finding) -> Finding:
+    """Name the key that is there to change: the phase has no funcVersion."""
+    if finding.rule != REMOVED.id or not finding.replacement:
+        return finding
+    said = (
+        f"{finding.function} {finding.version} was removed in release {finding.removed_in}; "
+        f"set preferredVersion to {finding.replacement}"
+    )
+    return finding._replace(message=said)

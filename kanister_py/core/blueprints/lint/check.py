@@ -9,6 +9,7 @@ from kanister_py.core.blueprints.lint import (
     action_sets,
     arguments,
     durations,
+    reading,
     structure,
     suppressions,
     versions,
@@ -34,8 +35,9 @@ def rules() -> Mapping[str, Rule]:
     return {
         rule.id: rule
         for rule in (
-            UNREADABLE,
-            NOT_A_BLUEPRINT,
+            *reading.RULES,
+            *suppressions.RULES,
+            *action_sets.RULES,
             *versions.RULES,
             *structure.RULES,
             *arguments.RULES,
@@ -66,8 +68,10 @@ def lint_sources(
         for located in read.blueprints
     }
     findings: list[Finding] = []
-    for read in reads.values():
+    for file, read in reads.items():
         said = [*read.findings, *_said_of(read, blueprints, context)]
+        if read.ignored:
+            said += suppressions.check_suppressions(read.text, file, rules())
         findings += [each for each in said if not _is_ignored(each, read.ignored, ignore)]
     return Report(
         tuple(in_order(findings, [*reads])),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, finding_of
 from kanister_py.core.blueprints.lint.suppressions import suppressions_in
 from kanister_py.core.blueprints.model import (
+    GROUP,
     Found,
     LocatedBlueprint,
     objects_in,
@@ -30,6 +31,15 @@ NOT_A_BLUEPRINT = Rule(
     "An API server would refuse the object. The message says what belongs there.",
 )
 
+OVERLOOKED = Rule(
+    "kind-overlooked",
+    Severity.WARNING,
+    "An object looks like a Blueprint or an ActionSet, but its kind does not say so.",
+    "Kinds are exact, capitals included. Nothing in the object was looked at, and no "
+    "API server takes it for what it seems to be.",
+)
+RULES = (UNREADABLE, NOT_A_BLUEPRINT, OVERLOOKED)
+
 
 class Source(NamedTuple):
     """The text of a file. `is_named`: somebody asked for this very file, not for its folder."""
@@ -48,6 +58,7 @@ class Contents:
         self.findings: list[Finding] = []
         self.ignored: Mapping[int, frozenset[str]] = {}
         self.documents: list[Document] = []
+        self.text = ""
 
     @property
     def holds_anything(self) -> bool:
@@ -64,6 +75,7 @@ def read_source(source: Source) -> Contents:
         return read
     if source.is_named:
         read.findings += _not_objects(documents)
+    read.findings += _overlooked(documents)
     for found in objects_in(documents):
         if found.kind == "ActionSet":
             read.action_sets.append(found)
@@ -73,7 +85,8 @@ def read_source(source: Source) -> Contents:
             read.findings += [finding_of(each, NOT_A_BLUEPRINT) for each in problems]
     if read.holds_anything:
         read.documents = documents
-        read.ignored = suppressions_in(text_of(source))
+        read.text = text_of(source)
+        read.ignored = suppressions_in(read.text)
     return read
 
 
@@ -82,6 +95,33 @@ def text_of(source: Source) -> str:
     text = source.text
     decoded = text if isinstance(text, str) else text.decode()
     return decoded.removeprefix("\ufeff")
+
+
+_KINDS: Mapping[str, str] = {"blueprint": "Blueprint", "actionset": "ActionSet"}
+
+
+def _overlooked(documents: Sequence[Document]) -> Iterator[Finding]:
+    for document in documents:
+        value = document.value
+        if not isinstance(value, dict):
+            continue
+        kind, api_version = value.get("kind"), value.get("apiVersion")
+        group = str(api_version or GROUP).partition("/")[0]
+        if kind is None or kind == "":
+            if _has_phases(value.get("actions")):
+                said = "The kind is missing, is it a Blueprint? Nothing was judged"
+                yield finding_of(document.problem(("kind",), said), OVERLOOKED)
+        elif isinstance(kind, str) and group.casefold() == GROUP:
+            meant = _KINDS.get(kind.casefold(), kind)
+            if meant != kind:
+                said = f"The kind must be {meant}, found {kind!r}: nothing was judged"
+                yield finding_of(document.problem(("kind",), said), OVERLOOKED)
+
+
+def _has_phases(actions: object) -> bool:
+    return isinstance(actions, dict) and any(
+        isinstance(each, dict) and "phases" in each for each in actions.values()
+    )
 
 
 def _not_objects(documents: Sequence[Document]) -> Iterator[Finding]:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+
+from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity
+from kanister_py.core.objects.documents import nearest
 
 _COMMENT = re.compile(
     r"(?P<before>.*?)(?:^|(?<=\s))#\s*kanister-py:\s*ignore(?:\s*=\s*(?P<rules>[\w-]+(?:\s*,\s*[\w-]+)*))?\s*$"
 )
+UNKNOWN_IGNORED = Rule(
+    "ignore-unknown",
+    Severity.WARNING,
+    "A comment silences a rule that does not exist.",
+    "A misspelt rule silences nothing. `kanister-py lint --explain all` lists the rules.",
+)
+RULES = (UNKNOWN_IGNORED,)
 EVERY_RULE = frozenset({"*"})
 
 
@@ -19,12 +29,36 @@ def suppressions_in(text: str) -> Mapping[int, frozenset[str]]:
     if "kanister-py:" not in text:
         return {}
     by_line: dict[int, frozenset[str]] = {}
+    for number, match in _comments_in(text):
+        target = number if match["before"].strip() else number + 1
+        by_line[target] = by_line.get(target, frozenset()) | _rules_of(match)
+    return by_line
+
+
+def check_suppressions(text: str, file: str, known: Collection[str]) -> Iterator[Finding]:
+    """Find the comments that silence a rule which nobody knows."""
+    for number, match in _comments_in(text):
+        for name in sorted(_rules_of(match) - EVERY_RULE - {*known}):
+            near = nearest(name, [*known])
+            meant = f"; did you mean {' or '.join(near)}?" if near else ""
+            yield Finding(
+                file=file,
+                line=number,
+                column=match.start("rules") + 1,
+                path="",
+                rule=UNKNOWN_IGNORED.id,
+                severity=UNKNOWN_IGNORED.severity,
+                message=f"No rule {name!r} to ignore{meant}",
+            )
+
+
+def _comments_in(text: str) -> Iterator[tuple[int, re.Match[str]]]:
     for number, line in enumerate(text.splitlines(), 1):
         match = _COMMENT.match(line)
-        if match is None:
-            continue
-        rules = match["rules"]
-        named = frozenset(re.split(r"\s*,\s*", rules)) if rules else EVERY_RULE
-        target = number if match["before"].strip() else number + 1
-        by_line[target] = by_line.get(target, frozenset()) | named
-    return by_line
+        if match is not None:
+            yield number, match
+
+
+def _rules_of(match: re.Match[str]) -> frozenset[str]:
+    rules = match["rules"]
+    return frozenset(re.split(r"\s*,\s*", rules)) if rules else EVERY_RULE

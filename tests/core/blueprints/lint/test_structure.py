@@ -144,6 +144,40 @@ def test_what_cannot_be_read_is_not_told_to_be_missing(context: Context, text: s
     assert rules - {"template-engine"} == {"blueprint-invalid"}
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(
+            HEAD.replace("Blueprint", "blueprint") + "actions: {}\n",
+            "must be Blueprint, found 'blueprint'",
+            id="in other capitals",
+        ),
+        pytest.param("kind: Actionset\n", "must be ActionSet", id="an ActionSet's"),
+        pytest.param("actions: {a: {phases: []}}\n", "kind is missing", id="left out"),
+    ],
+)
+def test_a_kind_that_hides_an_object_of_ours_is_told(
+    context: Context, text: str, said: str
+) -> None:
+    report = lint_sources([Source("b.yaml", text, is_named=False)], context)
+    assert [(each.rule, said in each.message) for each in report.findings] == [
+        ("kind-overlooked", True)
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("apiVersion: cr.kanister.io/v1alpha1\nkind: Profile\n", id="a Profile"),
+        pytest.param("apiVersion: other.io/v1\nkind: blueprint\n", id="of another group"),
+        pytest.param("actions: {a: {script: x}}\n", id="values with actions"),
+        pytest.param("actions: [a]\n", id="a list of actions"),
+    ],
+)
+def test_objects_of_others_are_nobodys_news(context: Context, text: str) -> None:
+    assert lint(context, text) == []
+
+
 def test_a_file_found_in_a_folder_may_hold_a_list(context: Context) -> None:
     report = lint_sources([Source("kustomize.yaml", "- op: add\n", is_named=False)], context)
     assert (report.findings, report.empty_files) == ((), ())

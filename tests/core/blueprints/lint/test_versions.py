@@ -177,8 +177,24 @@ class TestAPreferredVersion:
             ("version-fallback", Severity.INFO)
         ]
 
-    def test_is_only_read_where_the_blueprint_is_not_at_hand(self, context: Context) -> None:
-        assert lint(context, ACTION_SET.format(version="v0.2.0")) == []
+    def test_that_was_removed_names_the_key_that_is_there_to_change(self, context: Context) -> None:
+        (finding,) = lint(context, ACTION_SET.format(version="v0.1.0"), blueprint("Notify"))
+        assert finding.message.endswith("; set preferredVersion to v0.3.0")
+
+    @pytest.mark.parametrize(
+        "others",
+        [
+            pytest.param([], id="no Blueprint"),
+            pytest.param([blueprint("Notify").replace("go:", "stay:")], id="no such action"),
+        ],
+    )
+    def test_is_told_not_to_be_judged_where_its_action_is_not_at_hand(
+        self, context: Context, others: list[str]
+    ) -> None:
+        findings = lint(context, ACTION_SET.format(version="v0.2.0"), *others)
+        assert [(each.rule, each.severity) for each in findings] == [
+            ("blueprint-not-given", Severity.INFO)
+        ]
 
     @pytest.mark.parametrize(
         "spec", ["", "spec: 5", "spec: {actions: [x, 1]}", "spec: {actions: 5}"]
@@ -219,6 +235,15 @@ class TestAComment:
     ) -> None:
         text = f"{HEAD}  go:\n    phases:\n    - name: p\n      func: Notify\n{line}\n"
         assert [each.rule for each in lint(context, text)] == rules
+
+    def test_of_a_rule_that_nobody_knows_is_told_where_it_stands(self, context: Context) -> None:
+        line = "      funcVersion: v0.2.0  # kanister-py: ignore=version-depreciated"
+        text = f"{HEAD}  go:\n    phases:\n    - name: p\n      func: Notify\n{line}\n"
+        told = {each.rule: each for each in lint(context, text)}
+        assert told.keys() == {"version-deprecated", "ignore-unknown"}
+        place = (told["ignore-unknown"].line, told["ignore-unknown"].column)
+        assert place == (9, line.index("version-depreciated") + 1)
+        assert "did you mean version-deprecated" in told["ignore-unknown"].message
 
     def test_does_not_make_a_file_readable(self, context: Context) -> None:
         findings = lint(context, f"{HEAD}  go: 5 # kanister-py: ignore\n")
