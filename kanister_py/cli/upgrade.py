@@ -51,12 +51,15 @@ def run(args: argparse.Namespace) -> int:
     """Work out the changes of all files together, then show or make them."""
     if not args.paths:
         raise CommandLineError("kanister-py upgrade: Name files or folders, or - for stdin")
-    from kanister_py.wiring import read_functions
+    from kanister_py.executor.loading import load_function
+    from kanister_py.wiring import read_functions, read_signatures
 
     functions = read_functions()
     for broken in functions.broken:
         say_warning(broken.message)
-    context = Context(functions.registry, releases_at(args.target_release, functions.registry))
+    registry = functions.registry
+    at = releases_at(args.target_release, registry)
+    context = Context(registry, at, load=load_function, signatures=read_signatures())
     inputs, problems = find_inputs(args.paths)
     texts: dict[str, bytes] = {}
     for each in inputs:
@@ -68,6 +71,10 @@ def run(args: argparse.Namespace) -> int:
     sources = [Source(name, text, named[name].is_named) for name, text in texts.items()]
     results = upgrade_sources(sources, context)
     _hand_out(results, named, texts, args)
+    for result in results:
+        for change in result.changes:
+            for note in change.notes:
+                say(visible(f"note: {change.file}:{change.line}: {change.where}: {note}"))
     left = [finding for result in results for finding in result.left]
     _say_left(left, problems)
     return 1 if left or problems else 0

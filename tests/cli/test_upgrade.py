@@ -126,6 +126,50 @@ class TestUpgrade:
     ) -> None:
         assert kanister("upgrade", *words, stdin=OLD).code == 64
 
+    def test_says_what_its_new_version_would_refuse(
+        self, kanister: CommandLine, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "b.yaml"
+        file.write_text(OLD.replace("v0.1.0", "v0.0.1").replace("{to: me, text: hi}", "{whom: me}"))
+        done = kanister("upgrade", str(file), "--write")
+        assert done.code == 1
+        assert "'v0.2.0'" in file.read_text()
+        left = [line for line in done.err.splitlines() if line.startswith("left: ")]
+        assert len(left) == 3
+        for name in ("recipient", "text", "whom"):
+            assert sum(name in line for line in left) == 1
+
+    def test_keeps_quiet_of_errors_elsewhere_that_were_there_before(
+        self, kanister: CommandLine
+    ) -> None:
+        other = "    - {name: second, func: Notify, funcVersion: v0.2.0, args: {recipient: me}}\n"
+        done = kanister("upgrade", "-", stdin=OLD + other)
+        assert (done.code, done.out) == (0, NEW + other)
+
+    def test_tells_of_arguments_left_out_that_mean_something_else_now(
+        self, kanister: CommandLine
+    ) -> None:
+        done = kanister("upgrade", "-", stdin=OLD)
+        assert done.code == 0
+        assert "note: <stdin>:9: tell.first: Argument retries was 0 when left out, is 3" in done.err
+        given = OLD.replace("text: hi", "text: hi, retries: 1")
+        assert "note: " not in kanister("upgrade", "-", stdin=given).err
+
+    def test_leaves_a_preference_whose_next_version_would_refuse_the_phase(
+        self, kanister: CommandLine
+    ) -> None:
+        text = (
+            "apiVersion: cr.kanister.io/v1alpha1\nkind: ActionSet\nmetadata: {name: s}\nspec:\n"
+            "  actions:\n  - {name: tell, blueprint: tell, preferredVersion: v0.0.1}\n---\n"
+            + NEW.replace("      funcVersion: 'v0.2.0'   # pinned\n", "")
+        )
+        done = kanister("upgrade", "-", stdin=text)
+        assert (done.code, done.out) == (0, text.replace("v0.0.1", "v0.2.0"))
+        bad = text.replace(", text: hi", "")
+        done = kanister("upgrade", "-", stdin=bad)
+        assert (done.code, done.out) == (1, bad)
+        assert "Notify v0.2.0 would refuse first: " in done.err
+
     def test_names_the_file_that_it_cannot_write(
         self, kanister: CommandLine, tmp_path: Path
     ) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kanister_py.core.blueprints.lint import versions
+from kanister_py.core.blueprints.lint import arguments, versions
 from kanister_py.core.blueprints.lint.action_sets import Preference, preferences_of
 from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
@@ -24,12 +25,16 @@ from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.registry.choose import Asked, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.core.registry.reference import differences, version_reference
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import is_range, parse_version
 
 
 class Change(NamedTuple):
-    """One phase, or one preference of an ActionSet, that moves to another version."""
+    """One phase, or one preference of an ActionSet, that moves to another version.
+
+    `notes` say what is different there without being wrong.
+    """
 
     file: str
     line: int
@@ -40,6 +45,11 @@ class Change(NamedTuple):
     before: str
     after: str
     renamed_args: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        return f"{self.action}.{self.phase}" if self.phase else self.action
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -52,14 +62,15 @@ class Change(NamedTuple):
             "before": self.before,
             "after": self.after,
             "renamedArgs": dict(self.renamed_args),
+            "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
-        where = f"{self.action}.{self.phase}" if self.phase else self.action
         renamed = "".join(f", {old} becomes {new}" for old, new in self.renamed_args.items())
         before = self.before or "no version"
         return (
-            f"{self.file}:{self.line}: {where}: {self.function} {before} -> {self.after}{renamed}"
+            f"{self.file}:{self.line}: {self.where}: "
+            f"{self.function} {before} -> {self.after}{renamed}"
         )
 
 
@@ -91,7 +102,8 @@ class _Plan(NamedTuple):
 def upgrade_sources(sources: Sequence[Source], context: Context) -> list[Upgraded]:
     """Rewrite what asks for deprecated or removed versions; no other byte changes.
 
-    What is left is what lint still has to say about versions afterwards.
+    What is left is what lint still has to say about versions afterwards, and the
+    errors that the new versions bring or have kept.
     """
     contents = {source.file: read_source(source) for source in sources}
     blueprints = {
@@ -192,7 +204,25 @@ def _wish_for(
         plan.left.append(_left(where, change, said))
         return None
     edits += [NewName((*base, "args", old), new) for old, new in renamed.items()]
+    given = {renamed.get(each, each) for each in phase.args}
+    notes = _changed_defaults(entry, replacement.entry, given, context)
+    change = change._replace(notes=notes)
     return _Wish(change, document, edits)
+
+
+def _changed_defaults(
+    before: FunctionEntry, after: FunctionEntry, given: Collection[str], context: Context
+) -> tuple[str, ...]:
+    """Say which arguments that are left out mean something else in the new version."""
+    old, new = context.code(before), context.code(after)
+    if old is None or new is None:
+        return ()
+    changes = differences(version_reference(before, old), version_reference(after, new))
+    return tuple(
+        each["message"]
+        for each in changes
+        if each["what"] == "default-changed" and each["name"] not in given
+    )
 
 
 def _ending_entry(function: str, asked: Asked, context: Context) -> FunctionEntry | None:
@@ -287,6 +317,8 @@ def _plan_preference(
         return
     path = (*spot.found.path, *spot.path)
     edit = NewValue(path, preference.version, after)
+    notes = [note for each in reached for note in each.notes(context)]
+    change = change._replace(notes=tuple(dict.fromkeys(notes)))
     plan.wishes.append(_Wish(change, _index_of(documents, spot), [edit]))
 
 
@@ -296,10 +328,21 @@ class _Reached(NamedTuple):
     `entry` is None where the function has no such version, and falls back.
     """
 
-    function: str
-    args: frozenset[str]
+    spot: Spot
+    called: Phase
     entry: FunctionEntry | None
     replacement: Replacement | None
+
+    @property
+    def function(self) -> str:
+        return self.called.func
+
+    def notes(self, context: Context) -> Iterator[str]:
+        """Say what is different in the version that this phase moves to."""
+        if self.entry is not None and self.replacement is not None:
+            after = self.replacement.entry
+            for each in _changed_defaults(self.entry, after, self.called.args, context):
+                yield f"{self.function}: {each}"
 
     def why_not(self, wanted: Replacement, context: Context) -> str:
         """Say why this phase could not take the version that another one moves to."""
@@ -311,13 +354,15 @@ class _Reached(NamedTuple):
             return f"{self.function} {self.entry.version} would change too"
         if self.replacement.entry.version != version:
             return f"{self.function} moves to {self.replacement.entry.version}, not to {version}"
-        renamed = [old for old in self.replacement.renamed_args if old in self.args]
+        renamed = [old for old in self.replacement.renamed_args if old in self.called.args]
         if renamed:
             return (
                 f"{self.function} knows {', '.join(renamed)} under another name then; "
                 "name the version in the Blueprint"
             )
-        return ""
+        wrong = arguments.check_arguments(self.spot, self.called, self.replacement.entry, context)
+        said = "; ".join(each.message for each in wrong)
+        return f"{self.function} {version} would refuse {self.called.name}: {said}" if said else ""
 
 
 def _reached(preference: Preference, context: Context) -> Iterator[_Reached]:
@@ -332,13 +377,15 @@ def _reached(preference: Preference, context: Context) -> Iterator[_Reached]:
             return
         ending = _ending_entry(phase.func, asked, context)
         found = replacement_of(family, ending, context.at) if ending else None
-        yield _Reached(phase.func, frozenset(phase.args), entry, found)
+        yield _Reached(preference.spot, phase, entry, found)
 
 
 def _with_leftovers(results: Sequence[Upgraded], context: Context) -> list[Upgraded]:
-    """Add what lint still says of versions, except where it is said already."""
+    """Add what lint still says of versions and of what changed, except where it is said already."""
     report = lint_sources([Source(each.file, each.after) for each in results], context)
-    of_versions = {rule.id for rule in versions.RULES}
+    changed = [Source(each.file, each.before) for each in results if each.changes]
+    known = Counter(map(_kind_of, lint_sources(changed, context).findings if changed else ()))
+    now = Counter(map(_kind_of, report.findings))
     whole = []
     for result in results:
         said = {each.path for each in result.left}
@@ -346,9 +393,35 @@ def _with_leftovers(results: Sequence[Upgraded], context: Context) -> list[Upgra
             each
             for each in report.findings
             if each.file == result.file
-            and each.rule in of_versions
-            and each.severity is not Severity.INFO
             and each.path not in said
+            and (_is_of_versions(each) or _is_of_changes(each, result.changes, known, now))
         ]
         whole.append(result._replace(left=tuple(in_order([*result.left, *left], [result.file]))))
     return whole
+
+
+def _is_of_versions(finding: Finding) -> bool:
+    return finding.severity is not Severity.INFO and finding.rule in _OF_VERSIONS
+
+
+def _is_of_changes(
+    finding: Finding,
+    changes: Sequence[Change],
+    known: Counter[tuple[str, ...]],
+    now: Counter[tuple[str, ...]],
+) -> bool:
+    """Say whether an error came with the new versions, or is about their arguments."""
+    if finding.severity is not Severity.ERROR or not changes:
+        return False
+    phases = tuple(f"{each.path.rpartition('.')[0]}." for each in changes)
+    is_argument = finding.rule in _OF_ARGUMENTS and finding.path.startswith(phases)
+    return is_argument or now[_kind_of(finding)] > known[_kind_of(finding)]
+
+
+def _kind_of(finding: Finding) -> tuple[str, ...]:
+    """Tell findings apart without their lines and paths, which an upgrade moves."""
+    return finding.file, finding.rule, finding.action, finding.phase
+
+
+_OF_VERSIONS = {rule.id for rule in versions.RULES}
+_OF_ARGUMENTS = {rule.id for rule in arguments.RULES}

@@ -5,6 +5,7 @@ import pytest
 from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.reading import Source
+from kanister_py.core.blueprints.lint.signatures import Signature
 from kanister_py.core.blueprints.upgrade import Upgraded, upgrade_sources
 
 HEAD = "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\nmetadata: {name: b}\nactions:\n"
@@ -155,6 +156,18 @@ class TestLeftToTheAuthor:
         assert [each.rule for each in broken.left] == ["file-unreadable"]
         assert broken.after == broken.before
         assert fine.after == UPGRADED
+
+    def test_is_what_the_new_version_breaks_in_other_phases(self, context: Context) -> None:
+        outputs = Signature(frozenset(), {}, frozenset({"id"}))
+        knowing = context._replace(signatures={("Notify", "v0.3.0"): outputs})
+        text = (
+            f"{HEAD}  go:\n    phases:\n    - {{func: Notify, name: p, funcVersion: v0.1.0}}\n"
+            "    - {func: Greet, name: q, args: {x: '{{ .Phases.p.Output.receipt }}'}}\n"
+            "    - {func: Greet, name: r, args: {x: '{{ .Phases.nobody.Output.receipt }}'}}\n"
+        )
+        (result,) = upgrade(knowing, text)
+        assert result.after == text.replace("v0.1.0", "v0.3.0")
+        assert [each.phase for each in result.left] == ["q"]
 
 
 def test_a_file_without_anything_of_ours_stays_as_it_is(context: Context) -> None:
