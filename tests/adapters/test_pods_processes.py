@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -321,8 +322,11 @@ def test_a_container_that_ends_takes_its_background_processes_along(cluster: Clu
     script = f"(setsid sleep {marker} &) ; echo up; read x < /tmp/go"
     start(cluster, pod("parent", f"mkfifo /tmp/go; {script}"))
     wait_for_line(cluster, "parent", b"up")
-    pids = processes_with(marker)
-    assert pids
+    # The shell says so before the process behind its back has become `sleep`.
+    deadline = time.monotonic() + 30
+    while not (pids := processes_with(marker)):
+        assert time.monotonic() < deadline
+        os.sched_yield()
     pidfds = [os.pidfd_open(pid) for pid in pids]
     exec_in(cluster, "parent", "sh", "-c", "echo > /tmp/go")
     wait_for(cluster, PODS, "parent", in_phase("Succeeded"))

@@ -209,7 +209,7 @@ def test_a_function_whose_code_does_not_fit_its_record_stops_the_start(
         "Greet",
         Version(0, 0, 0),
         FunctionKind.BLUEPRINT,
-        Source("ours", Version(1, 0, 0)),
+        Source("ours", Version(1, 0, 0), is_ours=True),
         "acme_functions:Notify",
     )
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()

@@ -54,8 +54,7 @@ def test_a_command_that_fails_says_its_exit_code(world: World, task: type[Func])
     assert isinstance(error, CommandFailed)
     assert error.exit_code == 3
     assert error.message == (
-        "Failed while waiting for Pod to complete: Pod failed: "
-        "its command ended with exit code 3"
+        "Failed while waiting for Pod to complete: Pod failed: its command ended with exit code 3"
     )
     assert world.log == ["out of tape"]
     assert world.pods() == []
@@ -96,7 +95,7 @@ def test_a_cancel_ends_the_command_and_deletes_its_pod(world: World) -> None:
 
 def test_a_pod_that_an_earlier_process_left_is_followed_to_its_end(world: World) -> None:
     args = script("kando output began $(date +%s%N); sleep 1; kando output done yes")
-    first = world.start(KubeTask, args)
+    first = world.start(KubeTask, args, is_written_down=False)
     uid = world.seen_pod(is_running)["metadata"]["uid"]
     second = world.start(KubeTask, args)
     assert second.result()["done"] == "yes"
