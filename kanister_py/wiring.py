@@ -448,6 +448,8 @@ def _start(name: str, header: Mapping[str, Any] | None, settings: RunSettings) -
                 Workers(settings.workers),
                 SharedWatches(cluster, clock),
                 system_effects(clock),
+                # A kept cluster knows nothing of what a killed process made last.
+                may_lag=own is not None and recorded is not None,
             ),
             journal=journal,
             status=status,

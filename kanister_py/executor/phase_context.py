@@ -99,6 +99,8 @@ class Surroundings(NamedTuple):
     workers: Workers
     watches: SharedWatches
     effects: Effects = NO_EFFECTS
+    may_lag: bool = False
+    """Whether the cluster is a copy that may be older than what the last process did."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -149,6 +151,10 @@ class RunningPhase:
     @property
     def is_taken_up(self) -> bool:
         return self._is_taken_up
+
+    @property
+    def may_have_forgotten(self) -> bool:
+        return self._is_taken_up and self._surroundings.may_lag
 
     @property
     def cluster(self) -> Cluster:

@@ -68,6 +68,13 @@ class PhaseContext(Protocol):
         """Whether a process that died has begun this very attempt."""
 
     @property
+    def may_have_forgotten(self) -> bool:
+        """Whether what that process made may be missing from the cluster, though it was made.
+
+        So it is with an embedded cluster that was kept in a folder before the process died.
+        """
+
+    @property
     def cluster(self) -> Cluster:
         """The cluster that the blueprint acts on."""
 

@@ -1,4 +1,4 @@
-"""How fast 100 MB of log go through the output parser. Run: python tests/bench/bench_outputs.py"""
+"""How fast do 100 MB of log go through the output parser?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import time
 from collections.abc import Iterator
 
 from kanister_py.core.actionsets.outputs import LogTail, OutputParser
+from tests.bench.measure import Row
 
+TITLE = "Output parser"
 MEGABYTES = 100
 
 
@@ -36,7 +38,8 @@ def with_outputs() -> Iterator[bytes]:
         yield chunk
 
 
-def main() -> None:
+def rows() -> list[Row]:
+    measured = []
     for kind in (short_lines, small_chunks, one_line, with_outputs):
         parser, tail = OutputParser(), LogTail()
         started = time.perf_counter()
@@ -46,11 +49,7 @@ def main() -> None:
                     tail.feed(piece)
         parser.finish()
         seconds = time.perf_counter() - started
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        print(
-            f"{kind.__name__:14} {seconds:6.2f} s {MEGABYTES / seconds:8.0f} MB/s, peak {peak} MB"
-        )
-
-
-if __name__ == "__main__":
-    main()
+        name = kind.__name__.replace("_", " ")
+        measured.append(Row(f"100 MB, {name}", f"{seconds:.2f} s", "< 3 s", seconds < 3))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return [*measured, Row("most memory of this process so far", f"{peak} MB", "")]

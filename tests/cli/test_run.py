@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -183,3 +185,47 @@ def test_a_phase_enters_every_pod_of_a_statefulset_from_a_manifest(
     assert main([*words, "--pods=processes", "-o", "json"]) == 0
     status = json.loads(capsys.readouterr().out)
     assert status["actions"][0]["phases"][0]["output"] == {"0": "in", "1": "in"}
+
+
+ONCE = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata: {name: once}
+actions:
+  go:
+    phases:
+      - func: KubeTask
+        name: work
+        args:
+          namespace: default
+          image: busybox
+          command: [sh, -c, "echo began >> TRACE; sleep 60"]
+"""
+
+
+def test_a_command_that_a_killed_run_began_is_not_begun_again_unasked(tmp_path: Path) -> None:
+    trace, state = tmp_path / "trace", tmp_path / "state"
+    blueprint = tmp_path / "once.yaml"
+    blueprint.write_text(ONCE.replace("TRACE", str(trace)))
+    command = [sys.executable, "-m", "kanister_py", "run", "--pods", "processes"]
+    started = subprocess.Popen(
+        [*command, "--state", str(state), str(blueprint), "go"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 30
+    while not (trace.exists() and trace.read_text()):
+        assert time.monotonic() < deadline, "the command never began"
+        os.sched_yield()
+    started.kill()
+    started.wait()
+    resumed = subprocess.run(
+        [*command, "--state", str(state), "--resume", "-o", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert resumed.returncode == 1
+    assert json.loads(resumed.stdout)["error"]["reason"] == "Interrupted"
+    assert trace.read_text() == "began\n"

@@ -209,6 +209,9 @@ def running(
 
 def _create_or_adopt(ctx: PhaseContext, function: str, pod: KubeObject) -> KubeObject:
     metadata = pod["metadata"]
+    if ctx.may_have_forgotten and not _is_there(ctx, pod):
+        # Its command may have run, as far as anybody knows: it is not run again unasked.
+        raise PhaseInterrupted(function)
     try:
         return ctx.cluster.create(pod)
     except TransientApiError:
@@ -228,6 +231,15 @@ def _create_or_adopt(ctx: PhaseContext, function: str, pod: KubeObject) -> KubeO
         # Whoever followed it had seen its end. Only they knew how it ended.
         raise PhaseInterrupted(function)
     return found
+
+
+def _is_there(ctx: PhaseContext, pod: KubeObject) -> bool:
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    try:
+        ctx.cluster.get(PODS, name, namespace=namespace)
+    except NotFound:
+        return False
+    return True
 
 
 def _delete(ctx: PhaseContext, pod: KubeObject) -> None:
