@@ -17,6 +17,7 @@ from kanister_py.adapters.plugins_metadata import (
 from kanister_py.core.errors import (
     CatalogueMismatch,
     InvalidVersion,
+    NoArtifacts,
     PluginBroken,
     RegistrationRefused,
 )
@@ -376,7 +377,10 @@ def read_artifacts(name: str, settings: RunSettings) -> dict[str, Any]:
     folder = _folder(settings)
     with folder:
         recorded = folder.read_run(name)
-    return _replayed(recorded)[1].output_artifacts
+    status = _replayed(recorded)[1]
+    if status.state != "complete":
+        raise NoArtifacts(recorded.name, status.state)
+    return status.output_artifacts
 
 
 class RunSettings(NamedTuple):

@@ -846,6 +846,19 @@ class InvalidReference(UsageError):
         self.why = why
 
 
+class NoArtifacts(UsageError):
+    """The artifacts of a run are asked for that has not made any."""
+
+    reason = "NoArtifacts"
+
+    def __init__(self, run: str, state: str) -> None:
+        super().__init__(
+            f"Run {run} is {state}, and left no artifacts: only a run that is complete does"
+        )
+        self.run = run
+        self.state = state
+
+
 class NothingToRetry(UsageError):
     """A run cannot be taken up where somebody asked for it."""
 

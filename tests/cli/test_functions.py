@@ -129,3 +129,12 @@ def test_what_is_not_there_is_told_in_one_line(
     assert done.out == ""
     assert said in done.err
     assert len(done.err.splitlines()) == 1
+
+
+def test_diff_tells_what_a_new_version_mends_though_no_argument_says_so(
+    kanister: CommandLine,
+) -> None:
+    done = kanister("functions", "diff", "WaitV2", "v0.0.0", "v0.1.0", "-o", "json")
+    (change,) = json.loads(done.out)["changes"]
+    assert (change["what"], change["breaking"]) == ("behaviour", False)
+    assert "fails at once" in change["message"]

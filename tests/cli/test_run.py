@@ -229,3 +229,29 @@ def test_a_command_that_a_killed_run_began_is_not_begun_again_unasked(tmp_path: 
     assert resumed.returncode == 1
     assert json.loads(resumed.stdout)["error"]["reason"] == "Interrupted"
     assert trace.read_text() == "began\n"
+
+
+LEAVES = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata: {name: leaves}
+actions:
+  backup:
+    outputArtifacts: {dump: {keyValue: {path: here}}}
+    phases:
+      - {func: KubeOps, name: a, args: {operation: delete}}
+  restore:
+    phases: []
+"""
+
+
+def test_artifacts_of_a_run_that_failed_are_not_handed_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blueprint, state = tmp_path / "b.yaml", str(tmp_path / "state")
+    blueprint.write_text(LEAVES)
+    assert main(["run", str(blueprint), "backup", "--state", state, "--name", "monday"]) == 1
+    capsys.readouterr()
+    words = ["run", str(blueprint), "restore", "--state", state, "--artifacts-from", "monday"]
+    assert main(words) == 1
+    assert "Run monday is failed, and left no artifacts" in capsys.readouterr().err

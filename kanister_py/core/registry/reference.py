@@ -174,7 +174,11 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[dict[str
                 f"After a restart: {old.get('onRestart')} before, {new.get('onRestart')} now",
             )
         )
-    return sorted(changes, key=lambda each: (not each["breaking"], each["what"], each["name"]))
+    ordered = sorted(changes, key=lambda each: (not each["breaking"], each["what"], each["name"]))
+    # What no signature shows stands in the record of the newer version.
+    if new.get("message") and new["message"] != old.get("message"):
+        ordered.append(_change("behaviour", new["version"], str(new["message"])))
+    return ordered
 
 
 def _by_name(reference: Mapping[str, Any], part: str) -> dict[str, Mapping[str, Any]]:
