@@ -72,6 +72,13 @@ def is_condition(beside: Mapping[str, Any], key: str) -> bool:
     return key == "condition" and "objectReference" in beside
 
 
+def has_templates(blueprint: Blueprint) -> bool:
+    """Say whether any text may be a template, conditions included."""
+    return any(
+        "{" in each.text for action in blueprint.actions.values() for each in texts_of(action)
+    )
+
+
 def templates_of(blueprint: Blueprint) -> Iterator[str]:
     """Give every text of a Blueprint that may be a template in its language."""
     for action in blueprint.actions.values():

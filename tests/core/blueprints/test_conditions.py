@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from kanister_py import Func, PhaseContext
+from kanister_py.core.blueprints.lint.check import lint_sources
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.blueprints.lint.templates import check_templates
 from kanister_py.core.blueprints.model import LocatedBlueprint, blueprints_in
 from kanister_py.core.blueprints.reads import check_condition
@@ -11,6 +17,7 @@ from kanister_py.core.blueprints.texts import templates_of, texts_of
 from kanister_py.core.errors import TemplateParseError
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.templates.engines import Engine, choose_engine
+from kanister_py.wiring import registry_of
 
 TEXT = """\
 kind: Blueprint
@@ -61,3 +68,17 @@ def test_a_condition_may_call_what_kubectl_knows(text: str) -> None:
 def test_a_condition_may_call_nothing_else() -> None:
     with pytest.raises(TemplateParseError, match='function "nothing" not defined'):
         check_condition("{{ nothing }}")
+
+
+def test_a_condition_is_read_also_where_nothing_else_is_a_template() -> None:
+    text = TEXT.replace("{{ Options['name'] }}", "x") % "{{ nofunc }}"
+    registry = registry_of(type("WaitV2", (Wanted,), {}))
+    report = lint_sources([Source("b.yaml", text)], Context(registry))
+    assert "template-invalid" in {each.rule for each in report.findings}
+
+
+class Wanted(Func):
+    name = "WaitV2"
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        return None

@@ -24,7 +24,7 @@ from kanister_py.core.blueprints.lint.reading import (
     read_source,
 )
 from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint
-from kanister_py.core.blueprints.texts import templates_of
+from kanister_py.core.blueprints.texts import has_templates
 from kanister_py.core.registry.choose import asked_version
 
 
@@ -117,7 +117,7 @@ def _phases(located: LocatedBlueprint, context: Context) -> Iterator[Finding]:
                 if made is not None:
                     outputs[name, phase.name] = made
             yield from durations.check_durations(spot, phase)
-    if any(True for _ in templates_of(located.blueprint)):
+    if has_templates(located.blueprint):
         # Reading templates takes an engine, which texts without any do not wait for.
         from kanister_py.core.blueprints.lint.templates import check_templates
 
