@@ -11,7 +11,8 @@ import argparse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kanister_py.cli.output import DATA_FORMATS, paint, say_warning, table, write_data
+from kanister_py.cli.output import DATA_FORMATS, paint, say, say_warning, table, write_data
+from kanister_py.cli.parser import CommandLineError
 from kanister_py.core.registry.choose import choose_version
 from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind
 from kanister_py.core.registry.reference import (
@@ -21,7 +22,7 @@ from kanister_py.core.registry.reference import (
     version_reference,
 )
 from kanister_py.core.versions.deprecation import Listing, Support
-from kanister_py.core.versions.semver import parse_version
+from kanister_py.core.versions.semver import is_range, parse_version
 from kanister_py.executor.loading import load_function
 from kanister_py.wiring import Functions, read_functions
 
@@ -95,14 +96,20 @@ def _list(functions: Functions, args: argparse.Namespace) -> int:
         return table(head, rows, markdown=args.output == "markdown")
 
     write_data(data, args.output, people)
+    hidden = sum(each.support_at() in _HIDDEN for family in families for each in family)
+    if hidden and not args.all and args.output in ("table", "markdown"):
+        say(f"{hidden} removed or planned versions are not shown; --all shows them")
     return 0
+
+
+_HIDDEN = (Support.REMOVED, Support.PLANNED)
 
 
 def _rows_of(family: Family[FunctionEntry], *, show_all: bool) -> Iterable[tuple[str, ...]]:
     name = family.function
     for entry in family:
         support = entry.support_at()
-        if support in (Support.REMOVED, Support.PLANNED) and not show_all:
+        if support in _HIDDEN and not show_all:
             continue
         status = status_of(entry)
         listing = entry.listing
@@ -124,9 +131,15 @@ def _status_with_release(status: str, listing: Listing) -> str:
 
 
 def _describe(functions: Functions, args: argparse.Namespace) -> int:
-    name, _, version = args.name.partition("@")
+    name, at, version = args.name.partition("@")
+    if not name or (at and not version):
+        raise CommandLineError(
+            "kanister-py functions describe: Name a function and, if you like, a version, "
+            f"such as KubeTask@v0.1.0; found {args.name!r}"
+        )
     family = functions.registry.family(name)
-    entry = family.by_identity.get(parse_version(version)) if version else None
+    is_exact = version and not is_range(version)
+    entry = family.by_identity.get(parse_version(version)) if is_exact else None
     if entry is None:
         entry = choose_version(functions.registry, name, version, strict=True).chosen
     reference = _reference(entry)

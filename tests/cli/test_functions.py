@@ -138,3 +138,21 @@ def test_diff_tells_what_a_new_version_mends_though_no_argument_says_so(
     (change,) = json.loads(done.out)["changes"]
     assert (change["what"], change["breaking"]) == ("behaviour", False)
     assert "fails at once" in change["message"]
+
+
+@pytest.mark.parametrize("name", ["@v0.1.0", "", "Greet@"])
+def test_describe_wants_a_name_and_no_loose_ends(kanister: CommandLine, name: str) -> None:
+    done = kanister("functions", "describe", name)
+    assert (done.code, done.out) == (64, "")
+    assert "such as KubeTask@v0.1.0" in done.err
+
+
+def test_describe_takes_a_range_as_a_phase_would(kanister: CommandLine) -> None:
+    assert kanister("functions", "describe", "Notify@~0.2").out.startswith("Notify v0.2.0\n")
+
+
+def test_the_list_says_that_it_leaves_versions_out(kanister: CommandLine) -> None:
+    assert kanister("functions", "list").err == (
+        "1 removed or planned versions are not shown; --all shows them\n"
+    )
+    assert kanister("functions", "list", "--all").err == ""
