@@ -9,7 +9,6 @@ from typing import NamedTuple
 from kanister_py.core.actionsets.model import (
     ActionSet,
     ActionSpec,
-    artifacts_as_dict,
     reference_as_dict,
 )
 from kanister_py.core.actionsets.status import (
@@ -116,7 +115,6 @@ def _first_action_status(course: ActionCourse) -> ActionStatus:
         name=course.spec.name,
         object=MappingProxyType(reference_as_dict(course.spec.object)),
         blueprint=course.spec.blueprint,
-        artifacts=MappingProxyType(artifacts_as_dict(action.output_artifacts)),
         phases=tuple(PhaseStatus(phase.name) for phase in action.phases),
         deferred=PhaseStatus(deferred.name) if deferred is not None else None,
     )

@@ -175,7 +175,7 @@ NO_PHASE: Final = PhaseStatus(name="")
 class ActionStatus(NamedTuple):
     """How far one action is. `start_time` is when it was launched: its templates' `.Time`.
 
-    `artifacts` are templates until the action has ended well. `facts` is what was
+    `artifacts` are there once the action has ended well. `facts` is what was
     seen at launch and cannot be seen again later.
     """
 
