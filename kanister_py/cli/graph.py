@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from kanister_py.core.blueprints.graph import Graph
     from kanister_py.core.objects.documents import Document
 
-SUMMARY = "Draw phases and the data that flow between them"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="+", help="a file, a folder, or - for stdin")

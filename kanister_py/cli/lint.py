@@ -26,7 +26,6 @@ from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, OVERLOOKED
 from kanister_py.core.blueprints.lint.versions import REMOVED
 from kanister_py.core.errors import InvalidDocument
 
-SUMMARY = "Find deprecated, removed and unknown versions, and mistakes"
 FORMATS = ("table", "json", "yaml", "github", "sarif")
 
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import NoReturn
 
 from kanister_py.cli.parser import CommandLineError, Parser, ShowHelp
 
@@ -162,8 +161,3 @@ def _failed(error: Exception) -> int:
 
         traceback.print_exception(error)
     return EXIT_FAILED
-
-
-def entry() -> NoReturn:
-    """End the process as `main` says."""
-    sys.exit(main())

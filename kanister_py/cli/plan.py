@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kanister_py.core.blueprints.plan import PlannedPhase
     from kanister_py.executor.plan_action import Plan
 
-SUMMARY = "Say what an action would do, without doing it"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("blueprint", metavar="BLUEPRINT", help="a file, or - for stdin")

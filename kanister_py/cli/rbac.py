@@ -14,8 +14,6 @@ from typing import Any
 
 from kanister_py.cli.output import say_notices, say_warning, write_data
 
-SUMMARY = "Print the smallest roles that a blueprint needs"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("blueprint", metavar="BLUEPRINT", help="a file, or - for stdin")

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kanister_py.executor.run_handle import Run
     from kanister_py.wiring import RunSettings
 
-SUMMARY = "Run an action of a blueprint and follow it to its end"
 _OK, _FAILED, _CANCELLED, _USAGE = 0, 1, 130, 64
 _LOOK_SECONDS = 0.1
 

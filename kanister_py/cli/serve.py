@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from kanister_py.http_api.discovery import Publication
 
-SUMMARY = "Publish the versions over HTTP"
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8640
 _GRACE_SECONDS = 5
 

@@ -29,8 +29,6 @@ from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, UNREADABLE
 from kanister_py.core.blueprints.upgrade import Upgraded, upgrade_sources
 from kanister_py.core.errors import InvalidDocument, Problem
 
-SUMMARY = "Rewrite blueprints to the versions that replace old ones"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a folder, or - for stdin")
