@@ -1,0 +1,77 @@
+"""Do the manifests that are installed on clusters say what our models read?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.core.blueprints import model
+from kanister_py.core.objects.documents import parse_documents
+
+MANIFESTS = sorted((Path(__file__).parents[2] / "kanister_py" / "crds").glob("*.yaml"))
+
+
+def manifest(plural: str) -> dict[str, Any]:
+    path = next(each for each in MANIFESTS if each.stem == plural)
+    (document,) = parse_documents(path.read_bytes(), path.name)
+    read: dict[str, Any] = document.value
+    return read
+
+
+def schema(plural: str) -> Any:
+    return manifest(plural)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_a_cluster_takes_every_manifest(path: Path) -> None:
+    (document,) = parse_documents(path.read_bytes(), path.name)
+    made = MemoryCluster().create(document.value)
+    assert made["metadata"]["name"].startswith(f"{path.stem}.")
+
+
+def test_a_blueprint_keeps_every_field_that_is_read() -> None:
+    action = schema("blueprints")["actions"]["additionalProperties"]["properties"]
+    assert set(action) == set(model._ACTION_KEYS)
+    for phase in (action["phases"]["items"], action["deferPhase"]):
+        assert set(phase["properties"]) == set(model._PHASE_KEYS)
+        objects = phase["properties"]["objects"]["additionalProperties"]["properties"]
+        assert set(objects) == set(model._REFERENCE_KEYS)
+
+
+def test_an_actionset_keeps_every_field_that_is_read() -> None:
+    spec = schema("actionsets")["spec"]["properties"]
+    assert set(spec) == {
+        "actions",
+        "executionMode",
+        "cancel",
+        "suspend",
+        "ttlSecondsAfterFinished",
+        "ttlSecondsAfterFailure",
+    }
+    assert set(spec["actions"]["items"]["properties"]) == {
+        "name",
+        "object",
+        "blueprint",
+        "artifacts",
+        "configMaps",
+        "secrets",
+        "profile",
+        "podOverride",
+        "options",
+        "preferredVersion",
+        "podLabels",
+        "podAnnotations",
+    }
+
+
+def test_only_the_controller_writes_the_status_of_an_actionset() -> None:
+    assert manifest("actionsets")["spec"]["versions"][0]["subresources"] == {"status": {}}
+
+
+def test_kubectl_shows_what_people_ask_first() -> None:
+    columns = manifest("actionsets")["spec"]["versions"][0]["additionalPrinterColumns"]
+    shown = [each["name"] for each in columns if not each.get("priority")]
+    assert shown == ["State", "Progress", "Running Phase", "Warning", "Age"]
