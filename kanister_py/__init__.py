@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kanister_py.core.errors import KanisterError
+    from kanister_py.ports.composition_function import (
+        CompositionFunction,
+        VersionedCompositionFunction,
+    )
     from kanister_py.ports.function import (
         AnyOutputs,
         Args,
@@ -24,11 +28,13 @@ if TYPE_CHECKING:
 __all__ = [
     "AnyOutputs",
     "Args",
+    "CompositionFunction",
     "Func",
     "KanisterError",
     "OnRestart",
     "Outputs",
     "PhaseContext",
+    "VersionedCompositionFunction",
     "VersionedFunc",
     "run",
 ]
@@ -39,6 +45,10 @@ _HOMES = {
     **dict.fromkeys(
         ("AnyOutputs", "Args", "Func", "OnRestart", "Outputs", "PhaseContext", "VersionedFunc"),
         "kanister_py.ports.function",
+    ),
+    **dict.fromkeys(
+        ("CompositionFunction", "VersionedCompositionFunction"),
+        "kanister_py.ports.composition_function",
     ),
 }
 

@@ -165,7 +165,9 @@ def _page(reference: Mapping[str, Any], *, markdown: bool) -> Iterable[str]:
     if reference.get("description"):
         yield ""
         yield from reference["description"].splitlines()
-    if "arguments" in reference:
+    if reference["kind"] == FunctionKind.COMPOSITION and "arguments" in reference:
+        yield from _section("Input", _argument_rows(reference), markdown=markdown)
+    elif "arguments" in reference:
         yield from _section("Arguments", _argument_rows(reference), markdown=markdown)
         yield from _section("Outputs", _output_rows(reference), markdown=markdown)
         yield ""
@@ -185,9 +187,10 @@ _RESTARTS = {
 
 def _status_sentence(reference: Mapping[str, Any]) -> str:
     status = reference["status"]
+    user = "step" if reference["kind"] == FunctionKind.COMPOSITION else "phase"
     sentence = {
-        "stable": "Stable: what a phase gets that names no version",
-        "served": "Served to phases that name it",
+        "stable": f"Stable: what a {user} gets that names no version",
+        "served": f"Served to {user}s that name it",
         "deprecated": "Deprecated",
         "removed": "Removed",
         "planned": "Planned",

@@ -155,6 +155,18 @@ class FunctionNotRegistered(UsageError):
         self.near = tuple(near)
 
 
+class FunctionOfAnotherKind(UsageError):
+    """A blueprint names a function of compositions, or the other way round."""
+
+    reason = "FunctionOfAnotherKind"
+
+    def __init__(self, function: str, found: str, wanted: str) -> None:
+        super().__init__(f"Function {function} is for {found}, not for {wanted}")
+        self.function = function
+        self.found = found
+        self.wanted = wanted
+
+
 class FunctionVersionRemoved(UsageError):
     """A phase asks for a version that is past its deprecation window."""
 
@@ -1142,4 +1154,46 @@ class OutputNotInResponse(UsageError):
         super().__init__(f"Output {output}: the answer has nothing at {path}: {why}")
         self.output = output
         self.path = path
+        self.why = why
+
+
+# A cluster behind a network
+
+
+class InternalError(TransientApiError):
+    """The cluster failed at something of its own, such as a webhook or its store."""
+
+    reason = "InternalError"
+    code = 500
+
+
+class RequestTimeout(TransientApiError):
+    """The cluster did not get it done in its time; whether it was done is not known."""
+
+    reason = "Timeout"
+    code = 504
+
+
+class RequestTooLarge(ApiError, UsageError):
+    """The object is larger than the cluster takes."""
+
+    reason = "RequestEntityTooLarge"
+    code = 413
+
+
+class ServerNotTrusted(ApiError, UsageError):
+    """Whoever answers under the cluster's address cannot prove to be the cluster."""
+
+    reason = "ServerNotTrusted"
+    code = 495
+
+
+class ClusterConfigInvalid(UsageError):
+    """What should say how to reach a cluster does not."""
+
+    reason = "ClusterConfigInvalid"
+
+    def __init__(self, source: str, why: str) -> None:
+        super().__init__(f"No cluster can be reached by {source}: {why}")
+        self.source = source
         self.why = why

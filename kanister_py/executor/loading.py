@@ -63,9 +63,8 @@ def _why_it_differs(entry: FunctionEntry, loaded: Any) -> str:
     own = getattr(loaded, "version", None)
     if isinstance(own, str) and parse_version(own) != entry.version:
         return f"the class {loaded.__qualname__} calls itself {own}"
-    call = "exec" if entry.kind is FunctionKind.BLUEPRINT else "run"
-    if not callable(getattr(loaded, call, None)):
-        return f"the class {loaded.__qualname__} has no method `{call}`"
+    if not callable(getattr(loaded, entry.kind.method, None)):
+        return f"the class {loaded.__qualname__} has no method `{entry.kind.method}`"
     has_model = hasattr(getattr(loaded, "Args", None), "model_validate")
     if entry.kind is FunctionKind.BLUEPRINT and not has_model:
         return f"the class {loaded.__qualname__} has no model `Args`"

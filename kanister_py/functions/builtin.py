@@ -60,4 +60,22 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     "HTTPRequest": {
         "v0.1.0": "kanister_py.functions.blueprint.http_request.v0_1_0:HTTPRequest",
     },
+    "function-patch-and-transform": {
+        "v0.1.0": "kanister_py.functions.composition.patch_and_transform.v0_1_0:PatchAndTransform",
+    },
+    "function-go-templating": {
+        "v0.1.0": "kanister_py.functions.composition.go_templating.v0_1_0:GoTemplating",
+    },
+    "function-auto-ready": {
+        "v0.1.0": "kanister_py.functions.composition.auto_ready.v0_1_0:AutoReady",
+    },
+    "function-environment-configs": {
+        "v0.1.0": "kanister_py.functions.composition.environment_configs.v0_1_0:EnvironmentConfigs",
+    },
+    "function-extra-resources": {
+        "v0.1.0": "kanister_py.functions.composition.extra_resources.v0_1_0:ExtraResources",
+    },
+    "function-jinja-templating": {
+        "v0.1.0": "kanister_py.functions.composition.jinja_templating.v0_1_0:JinjaTemplating",
+    },
 }

@@ -32,7 +32,7 @@ from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
 from kanister_py.core.errors import ActionNotFound, FunctionNotYetHere
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.registry.choose import Choice, asked_version, choose_version
-from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 
 
 class ActionCourse(NamedTuple):
@@ -157,4 +157,4 @@ def choose_phase_version(
     if phase.func not in registry and phase.func in NOT_YET_HERE:
         raise FunctionNotYetHere(phase.func)
     asked = asked_version(phase.func_version, spec.preferred_version)
-    return choose_version(registry, phase.func, asked, strict=strict)
+    return choose_version(registry, phase.func, asked, strict=strict, kind=FunctionKind.BLUEPRINT)

@@ -14,7 +14,7 @@ from kanister_py.core.notices import Notice
 from kanister_py.core.objects.access import Access, merged
 from kanister_py.core.objects.documents import Path, text_of_path
 from kanister_py.core.registry.choose import asked_version, choose_version
-from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.templates.engines import is_template
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
@@ -111,7 +111,12 @@ def plan_phase(phase: Phase, known: Known, *, is_deferred: bool = False) -> Plan
     asked = asked_version(phase.func_version, known.preferred_version)
     try:
         choice = choose_version(
-            known.registry, phase.func, asked, at=known.at, strict=known.is_strict
+            known.registry,
+            phase.func,
+            asked,
+            at=known.at,
+            strict=known.is_strict,
+            kind=FunctionKind.BLUEPRINT,
         )
         told = getattr(known.load(choice.chosen), "access", lambda _: None)(args)
     except KanisterError as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from kanister_py.core.errors import (
+    FunctionOfAnotherKind,
     FunctionRevisionNotFound,
     FunctionVersionNotFound,
     FunctionVersionRemoved,
@@ -15,6 +16,7 @@ from kanister_py.core.registry.entries import (
     Candidate,
     Family,
     FunctionEntry,
+    FunctionKind,
     FunctionRevision,
     Registry,
 )
@@ -119,14 +121,19 @@ def choose_version(
     *,
     at: Mapping[str, Version] = _NO_RELEASES,
     strict: bool = False,
+    kind: FunctionKind | None = None,
 ) -> Choice[FunctionEntry]:
     """Choose the version of a function that a phase gets.
 
     `at` names other releases of packages than the installed ones, to ask what an
-    upgrade would make of it. `strict` forbids the step back to v0.0.0.
+    upgrade would make of it. `strict` forbids the step back to v0.0.0. `kind` says
+    which engine will call it: another engine's function is refused.
     """
     request = asked if isinstance(asked, Asked) else Asked(asked or "")
     family = registry.family(function)
+    found = family.candidates[0].kind
+    if kind not in (None, found):
+        raise FunctionOfAnotherKind(function, found.plural, kind.plural)
     if not request.text:
         return _default_version(family, at)
     if is_range(request.text):

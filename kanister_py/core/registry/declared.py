@@ -23,19 +23,17 @@ from kanister_py.core.versions.deprecation import Listing, Read, Release
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version, parse_version
 
 
-def entries_of(
-    declared: Any, source: Source, kind: FunctionKind = FunctionKind.BLUEPRINT
-) -> list[FunctionEntry]:
+def entries_of(declared: Any, source: Source) -> list[FunctionEntry]:
     """Read the versions that a class offers, or refuse it with the reason."""
     if declared is None:
         raise RegistrationRefused("without a name", "it is None, not a function")
     name = _name_of(declared)
+    kind = kind_of(declared)
     if not isinstance(declared, type):
         raise RegistrationRefused(name, "it is an instance; give its class: one instance a call")
     if not hasattr(declared, "versions"):
-        call = "exec" if kind is FunctionKind.BLUEPRINT else "run"
-        if not _can(declared, call):
-            raise RegistrationRefused(name, f"it has no method `{call}`")
+        if not _can(declared, kind.method):
+            raise RegistrationRefused(name, f"it has no method `{kind.method}`")
         _check_models(declared, name, kind)
         return [
             FunctionEntry(
@@ -43,6 +41,15 @@ def entries_of(
             )
         ]
     return _versioned_entries(declared, name, source, kind)
+
+
+def kind_of(declared: Any) -> FunctionKind:
+    """Say which engine calls a class: what has `run` and no `exec` is for compositions.
+
+    An abstract method counts: a class that only lists versions tells by what it derives from.
+    """
+    is_for_compositions = hasattr(declared, "run") and not hasattr(declared, "exec")
+    return FunctionKind.COMPOSITION if is_for_compositions else FunctionKind.BLUEPRINT
 
 
 def _name_of(declared: Any) -> str:
@@ -112,10 +119,12 @@ def _targets_of(declared: Any, name: str, kind: FunctionKind) -> dict[Version, A
         if isinstance(target, type):
             if _name_of(target) != name:
                 raise RegistrationRefused(name, f"{version} calls itself {_name_of(target)}")
+            if kind_of(target) is not kind:
+                raise RegistrationRefused(name, f"{version} is no function of {kind.plural}")
             _check_models(target, name, kind)
         targets[version] = target
-    # A class that is its own v0.0.0 may say so or leave it out; one without `exec` has none.
-    if _can(declared, "exec") or _can(declared, "run"):
+    # A class that is its own v0.0.0 may say so or leave it out; one that cannot be called has none.
+    if _can(declared, kind.method):
         targets.setdefault(DEFAULT_VERSION, declared)
     if not targets:
         raise RegistrationRefused(name, "it offers no versions")

@@ -19,6 +19,16 @@ class FunctionKind(StrEnum):
     BLUEPRINT = "Blueprint"
     COMPOSITION = "Composition"
 
+    @property
+    def method(self) -> str:
+        """The method that does the work."""
+        return "exec" if self is FunctionKind.BLUEPRINT else "run"
+
+    @property
+    def plural(self) -> str:
+        """Where such functions are used, for a sentence."""
+        return f"{self.lower()}s"
+
 
 class Source(NamedTuple):
     """Who brings a function: a package, its releases, and the one that is installed."""

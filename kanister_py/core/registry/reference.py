@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kanister_py.core.registry.entries import Family, FunctionEntry
+from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import Version
 
@@ -83,6 +83,11 @@ def version_reference(
     if code is None:
         return reference
     reference["description"] = _description_of(code)
+    if entry.kind is FunctionKind.COMPOSITION:
+        # What comes out of these is the desired state, not named values.
+        described = getattr(code, "described_input", lambda: getattr(code, "Input", None))
+        reference |= {"arguments": list(_nested_fields_of(described())), "outputs": []}
+        return reference
     if hasattr(code, "on_restart"):
         reference["onRestart"] = str(code.on_restart)
     reference["arguments"] = list(_fields_of(getattr(code, "Args", None)))
@@ -106,8 +111,56 @@ def _fields_of(model: Any) -> Iterable[dict[str, Any]]:
     if not hasattr(model, "model_json_schema"):
         return
     schema = model.model_json_schema(by_alias=True)
+    for _, described in _described_fields(schema, schema.get("$defs", {})):
+        yield described
+
+
+def _nested_fields_of(model: Any) -> Iterable[dict[str, Any]]:
+    """Describe the fields of a model and those inside them: `resources[].patches[].type`."""
+    if not hasattr(model, "model_json_schema"):
+        return
+    schema = model.model_json_schema(by_alias=True)
+    yield from _fields_inside(schema, schema.get("$defs", {}), "", frozenset())
+
+
+def _fields_inside(
+    schema: Mapping[str, Any],
+    definitions: Mapping[str, Any],
+    prefix: str,
+    around: frozenset[str],
+) -> Iterable[dict[str, Any]]:
+    for field, described in _described_fields(schema, definitions):
+        name = f"{prefix}{described['name']}"
+        suffix, model = _model_within(field)
+        inner = definitions.get(model, {})
+        # What is inside itself is described once.
+        if "properties" not in inner or model in around:
+            yield {**described, "name": name}
+            continue
+        yield {**described, "name": name, "type": _CONTAINERS[suffix]}
+        yield from _fields_inside(inner, definitions, f"{name}{suffix}.", around | {model})
+
+
+_CONTAINERS = {"": "map", "[]": "list", ".*": "map"}
+
+
+def _model_within(field: Mapping[str, Any]) -> tuple[str, str]:
+    """Name the model that a field, its elements or its values hold, and how to get there."""
+    for each in (field, *field.get("anyOf", ())):
+        for suffix, inner in (
+            ("", each),
+            ("[]", each.get("items")),
+            (".*", each.get("additionalProperties")),
+        ):
+            if isinstance(inner, Mapping) and "$ref" in inner:
+                return suffix, str(inner["$ref"]).rpartition("/")[2]
+    return "", ""
+
+
+def _described_fields(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any]
+) -> Iterable[tuple[Mapping[str, Any], dict[str, Any]]]:
     required = set(schema.get("required", ()))
-    definitions = schema.get("$defs", {})
     for name, field in schema.get("properties", {}).items():
         described: dict[str, Any] = {
             "name": name,
@@ -117,7 +170,7 @@ def _fields_of(model: Any) -> Iterable[dict[str, Any]]:
         if "default" in field and field["default"] is not None:
             described["default"] = field["default"]
         described["description"] = field.get("description", "")
-        yield described
+        yield field, described
 
 
 _TYPES = {

@@ -160,6 +160,9 @@ def _usage(entry: FunctionEntry, reference: Mapping[str, Any]) -> str:
             "step": entry.function,
             "functionRef": {"name": entry.function, "version": str(entry.version)},
         }
+        known = {each["name"]: each.get("default") for each in reference.get("arguments", ())}
+        if known.get("apiVersion") and known.get("kind"):
+            step["input"] = {key: known[key] for key in ("apiVersion", "kind")}
     else:
         step = {"func": entry.function, "name": "my-phase", "funcVersion": str(entry.version)}
         if required:

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+from pydantic import BaseModel, Field
+
+from kanister_py import Args, CompositionFunction, Func, PhaseContext, VersionedCompositionFunction
+from kanister_py.core.errors import FunctionOfAnotherKind, RegistrationRefused
+from kanister_py.core.registry.choose import choose_version
+from kanister_py.core.registry.declared import entries_of
+from kanister_py.core.registry.entries import FunctionKind, Source
+from kanister_py.core.registry.reference import version_reference
+from kanister_py.core.versions.semver import Version
+from kanister_py.executor.loading import load_function
+from kanister_py.wiring import registry_of
+
+ACME = Source("acme", Version(1, 0, 0))
+
+
+class Tint(BaseModel):
+    colour: str = Field(description="Which colour")
+    inside: list[Tint] = Field(default=[], description="What is painted inside it")
+
+
+class PaintInput(BaseModel):
+    kind: str = Field(default="Paint", description="Paint")
+    tints: list[Tint] = Field(description="What is painted")
+    by_name: dict[str, Tint] | None = Field(default=None, description="The same by names")
+
+
+class Paint(CompositionFunction):
+    """Paint what is desired."""
+
+    name = "function-paint"
+    Input = PaintInput
+
+    def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"desired": request["desired"]}
+
+
+class PaintTwice(Paint):
+    """Paint it again."""
+
+
+class VersionedPaint(VersionedCompositionFunction):
+    name = "function-paint"
+    stable_version = "v0.2.0"
+    versions: ClassVar = {"v0.1.0": Paint, "v0.2.0": PaintTwice}
+
+
+class Greet(Func):
+    name = "Greet"
+    Args = Args
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        return None
+
+
+def test_a_class_that_runs_requests_is_a_function_of_compositions() -> None:
+    (entry,) = entries_of(Paint, ACME)
+    assert (entry.kind, str(entry.version)) == (FunctionKind.COMPOSITION, "v0.0.0")
+    assert load_function(entry) is Paint
+
+
+def test_functions_of_compositions_have_versions_like_any_other() -> None:
+    entries = sorted(entries_of(VersionedPaint, ACME), key=lambda each: each.version)
+    assert [(str(each.version), each.target, each.is_stable) for each in entries] == [
+        ("v0.1.0", Paint, False),
+        ("v0.2.0", PaintTwice, True),
+    ]
+    assert {each.kind for each in entries} == {FunctionKind.COMPOSITION}
+
+
+def test_versions_of_one_function_cannot_be_of_two_kinds() -> None:
+    class Mixed(VersionedCompositionFunction):
+        name = "Greet"
+        stable_version = "v0.1.0"
+        versions: ClassVar = {"v0.1.0": Greet}  # type: ignore[dict-item]  # the very mistake
+
+    with pytest.raises(RegistrationRefused, match="no function of compositions"):
+        entries_of(Mixed, ACME)
+
+
+def test_a_blueprint_cannot_call_a_function_of_compositions() -> None:
+    with pytest.raises(FunctionOfAnotherKind) as caught:
+        choose_version(registry_of(Paint), "function-paint", kind=FunctionKind.BLUEPRINT)
+    assert (caught.value.found, caught.value.wanted) == ("compositions", "blueprints")
+
+
+def test_a_step_cannot_call_a_function_of_blueprints() -> None:
+    with pytest.raises(FunctionOfAnotherKind):
+        choose_version(registry_of(Greet), "Greet", kind=FunctionKind.COMPOSITION)
+
+
+def test_the_input_is_described_down_to_its_last_field_and_once() -> None:
+    (entry,) = entries_of(Paint, ACME)
+    reference = version_reference(entry, Paint)
+    assert [(each["name"], each["type"]) for each in reference["arguments"]] == [
+        ("kind", "text"),
+        ("tints", "list"),
+        ("tints[].colour", "text"),
+        ("tints[].inside", "list of map with colour, inside"),
+        ("by_name", "map"),
+        ("by_name.*.colour", "text"),
+        ("by_name.*.inside", "list of map with colour, inside"),
+    ]
+    assert (reference["outputs"], "onRestart" in reference) == ([], False)
