@@ -1197,3 +1197,361 @@ class ClusterConfigInvalid(UsageError):
         super().__init__(f"No cluster can be reached by {source}: {why}")
         self.source = source
         self.why = why
+
+
+# The pipeline of a composition
+
+
+class CompositionMismatch(UsageError):
+    """A composition is not meant for the composite resource it is given with."""
+
+    reason = "CompositionMismatch"
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class PipelineStepFailed(KanisterError):
+    """A step of a pipeline brought no answer. Stands beside one of the three groups."""
+
+    reason = "PipelineStepFailed"
+
+    def __init__(self, step: str, function: str, revision: str, cause: KanisterError) -> None:
+        message = f'cannot run Composition pipeline step "{step}": {cause.message}'
+        super().__init__(message + _blamed(function, revision))
+        self.step = step
+        self.function = function
+        self.revision = revision
+        self.cause = cause
+
+
+class PipelineStepRefused(PipelineStepFailed, UsageError):
+    """A step fails until somebody changes its input, its function or its surroundings."""
+
+
+class PipelineStepUnavailable(PipelineStepFailed, TransientError):
+    """A step fails for the moment."""
+
+    def __init__(self, step: str, function: str, revision: str, cause: KanisterError) -> None:
+        super().__init__(step, function, revision, cause)
+        self.delay_seconds = cause.delay_seconds if isinstance(cause, TransientError) else 0.0
+
+
+class PipelineStepBroken(PipelineStepFailed, Fault):
+    """A step fails by our own fault."""
+
+
+def _blamed(function: str, revision: str, path: str = "") -> str:
+    """Name who is to blame, as far as it is known, at the end of a message."""
+    told = [f"function {function}"] if function else []
+    if revision:
+        told.append(f"revision {revision}")
+    if path:
+        told.append(f"path {path}")
+    return f" ({', '.join(told)})" if told else ""
+
+
+class PipelineFatal(UsageError):
+    """A function says itself that the pipeline must not go on."""
+
+    reason = "PipelineFatal"
+
+    def __init__(self, step: str, function: str, revision: str, said: str) -> None:
+        message = f'pipeline step "{step}" returned a fatal result: {said}'
+        super().__init__(message + _blamed(function, revision))
+        self.step = step
+        self.function = function
+        self.revision = revision
+        self.said = said
+
+
+class ResponseInvalid(UsageError):
+    """What a function answered is no answer: `path` says where."""
+
+    reason = "ResponseInvalid"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"the function's answer is not valid at {path}: {why}")
+        self.path = path
+        self.why = why
+
+
+class RequirementsUnsettled(UsageError):
+    """A function asks for something else in every round."""
+
+    reason = "RequirementsUnsettled"
+
+    def __init__(self, rounds: int, asked: Sequence[str], said: Sequence[str] = ()) -> None:
+        told = "; ".join(
+            f"{when} it asked for {what}"
+            for when, what in zip(("in the round before the last", "in the last"), asked, strict=False)
+        )
+        message = (
+            "requirements didn't stabilize after the maximum number of iterations "
+            f"({rounds}): {told}"
+        )
+        if said:
+            message += f"; it said: {'; '.join(said)}"
+        super().__init__(message)
+        self.rounds = rounds
+        self.asked = tuple(asked)
+        self.said = tuple(said)
+
+
+class RequirementRefused(UsageError):
+    """A step's function asks for a resource that the composition does not let it see."""
+
+    reason = "RequirementRefused"
+
+    def __init__(self, requirement: str, selector: str, allowed: Sequence[str] | None) -> None:
+        if allowed is None:
+            hint = "Secrets are given only to steps whose allowedExtraResources name them"
+        else:
+            hint = f"allowedExtraResources has {'; '.join(allowed) or 'nothing'}"
+        super().__init__(f"it may not ask for {selector} (requirement {requirement}): {hint}")
+        self.requirement = requirement
+        self.selector = selector
+        self.allowed = None if allowed is None else tuple(allowed)
+
+
+class CredentialMissing(UsageError):
+    """The Secret that a step's credentials name is not there."""
+
+    reason = "CredentialMissing"
+
+    def __init__(self, step: str, credential: str, secret: str, function: str) -> None:
+        super().__init__(
+            f'cannot get Composition pipeline step "{step}" credential "{credential}" from Secret: '
+            f"there is no Secret {secret}" + _blamed(function, "")
+        )
+        self.step = step
+        self.credential = credential
+        self.secret = secret
+
+
+class ComposedResourceRefused(UsageError):
+    """A desired state holds a resource that no cluster could take."""
+
+    reason = "ComposedResourceRefused"
+
+    def __init__(self, message: str, *, resource: str, path: str, place: Sequence[str]) -> None:
+        self.step, self.function, self.revision = (*place, "", "", "")[:3]
+        at = f"desired.resources[{resource}].{path}"
+        by = f"; it comes from pipeline step {self.step}" if self.step else ""
+        super().__init__(message + by + _blamed(self.function, self.revision, at))
+        self.resource = resource
+        self.path = at
+
+
+class ObservedResourceRefused(UsageError):
+    """An observed resource does not say which composed resource it is, or belongs to others."""
+
+    reason = "ObservedResourceRefused"
+
+
+class DeletionRefused(UsageError):
+    """A composed resource is no longer desired, and belongs to somebody else."""
+
+    reason = "DeletionRefused"
+
+    def __init__(self, resource: str, owner: str) -> None:
+        super().__init__(
+            "cannot garbage collect composed resources that are no longer desired: refusing to "
+            f'delete composed resource "{resource}" that is controlled by {owner}'
+        )
+        self.resource = resource
+        self.owner = owner
+
+
+class FunctionRuntimeUnavailable(UsageError):
+    """A function is to run in a way that this machine does not offer."""
+
+    reason = "FunctionRuntimeUnavailable"
+
+    def __init__(self, function: str, why: str) -> None:
+        super().__init__(
+            f"Function {function} cannot be run: {why}; annotate it with "
+            "render.crossplane.io/runtime: Development and a "
+            "render.crossplane.io/runtime-development-target, with Process and a "
+            "kanister-py.io/runtime-command, with Python and a kanister-py.io/runtime-entry-point "
+            "(module:Class), or use a function that is built in"
+        )
+        self.function = function
+        self.why = why
+
+
+class ExpectationsFailed(UsageError):
+    """What was composed is not what a suite of tests expects."""
+
+    reason = "ExpectationsFailed"
+
+
+# Compositions and their revisions
+
+
+def _selected(labels: Mapping[str, str]) -> str:
+    pairs = ", ".join(f"{key}={labels[key]}" for key in sorted(labels))
+    return f" with the labels {pairs}" if pairs else ""
+
+
+class CompositionNotSelected(UsageError):
+    """No Composition is there for a kind of composite resource."""
+
+    reason = "CompositionNotSelected"
+
+    def __init__(self, kind: str, labels: Mapping[str, str], others: Sequence[str]) -> None:
+        found = f"; without them there is {', '.join(sorted(others))}" if others else ""
+        super().__init__(f"No Composition for {kind}{_selected(labels)}{found}")
+        self.kind = kind
+        self.labels = dict(labels)
+        self.others = tuple(others)
+
+
+class CompositionNotCompatible(UsageError):
+    """A Composition is meant for another kind than the resource that names it."""
+
+    reason = "CompositionNotCompatible"
+
+    def __init__(
+        self, composition: str, api_version: str, kind: str, of_api_version: str, of_kind: str
+    ) -> None:
+        super().__init__(
+            f"Composition {composition} is for {api_version} {kind}, not for "
+            f"{of_api_version} {of_kind}"
+        )
+        self.composition = composition
+
+
+class CompositionRevisionNotFound(UsageError):
+    """No revision of a Composition is what a composite resource asks for."""
+
+    reason = "CompositionRevisionNotFound"
+
+    def __init__(
+        self,
+        composition: str,
+        labels: Mapping[str, str],
+        others: Sequence[str],
+        name: str = "",
+    ) -> None:
+        found = f": there is {', '.join(others)}" if others else ": it has no revisions yet"
+        asked = f" called {name}" if name else _selected(labels)
+        super().__init__(f"Composition {composition} has no revision{asked}{found}")
+        self.composition = composition
+        self.labels = dict(labels)
+        self.others = tuple(others)
+        self.name = name
+
+
+class RevisionOfAnotherComposition(UsageError):
+    """A composite resource holds a revision that is not of its Composition."""
+
+    reason = "RevisionOfAnotherComposition"
+
+    def __init__(self, revision: str, its_composition: str, composition: str) -> None:
+        super().__init__(
+            f"compositionRevisionRef names {revision}, a revision of {its_composition}, but the "
+            f"composition is {composition}; name one of its revisions, or remove the reference"
+        )
+        self.revision = revision
+        self.its_composition = its_composition
+        self.composition = composition
+
+
+# The controller
+
+
+class AnotherController(UsageError):
+    """Somebody else acts on the same objects already, and two would run everything twice."""
+
+    reason = "AnotherController"
+
+    def __init__(self, who: str, what_to_do: str) -> None:
+        super().__init__(f"{who} acts on the same objects; {what_to_do}")
+        self.who = who
+
+
+class LeadershipLost(TransientError):
+    """This process may not act any more: another one may have taken over."""
+
+    reason = "LeadershipLost"
+
+    def __init__(self) -> None:
+        super().__init__("This process is not the leader any more; another one goes on")
+
+
+class StatusOvertaken(TransientError):
+    """Somebody else has written the status of an ActionSet that runs here."""
+
+    reason = "StatusOvertaken"
+
+    def __init__(self, namespace: str, name: str) -> None:
+        super().__init__(
+            f"Somebody else has written the status of ActionSet {namespace}/{name}; "
+            "it goes on from what stands there now"
+        )
+
+
+class StatusRefused(UsageError):
+    """The cluster does not take the status of an ActionSet, and will not take it later."""
+
+    reason = "StatusRefused"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"The cluster refuses the status: {why}")
+
+
+class BlueprintNotFound(UsageError):
+    """An ActionSet names a Blueprint that is not there, or none at all."""
+
+    reason = "BlueprintNotFound"
+
+    def __init__(self, path: str, name: str, namespace: str, why: str) -> None:
+        where = f" in namespace {namespace}" if namespace else ""
+        super().__init__(f"{path}: Blueprint {name or '(none)'}{where}: {why}")
+        self.path = path
+        self.name = name
+        self.namespace = namespace
+
+
+class BlueprintChanged(UsageError):
+    """A Blueprint is no longer what a run that is to be taken up began with."""
+
+    reason = "BlueprintChanged"
+
+    def __init__(self, action: str, blueprint: str) -> None:
+        super().__init__(
+            f"Action {action} was under way, and Blueprint {blueprint} has other phases now: "
+            "it cannot be taken up"
+        )
+        self.action = action
+        self.blueprint = blueprint
+
+
+class BegunElsewhere(UsageError):
+    """A run was under way in a controller that leaves no trace of how far it was."""
+
+    reason = "Interrupted"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The run was under way in another controller, which is gone and has not left "
+            "behind how far it was; create the ActionSet anew"
+        )
+
+
+# Field paths of compositions. What these say is part of what functions answer on the
+# wire, word for word: they begin with the path, small letters included.
+
+
+class FieldPathError(UsageError):
+    """A field path of a composition cannot be read, or not be followed in an object."""
+
+    reason = "FieldPathInvalid"
+
+
+class FieldNotFound(FieldPathError):
+    """A field path leads to where nothing is; there may be something later."""
+
+    reason = "FieldNotFound"

@@ -1,0 +1,195 @@
+"""Which Composition, and which revision of it, does a composite resource hold?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.errors import (
+    CompositionNotCompatible,
+    CompositionNotSelected,
+    CompositionRevisionNotFound,
+    RevisionOfAnotherComposition,
+)
+
+Labels = Mapping[str, str]
+
+
+class UpdatePolicy(StrEnum):
+    """Whether a composite resource follows its Composition."""
+
+    AUTOMATIC = "Automatic"
+    MANUAL = "Manual"
+
+
+class Wishes(NamedTuple):
+    """What a composite resource says about its composition. A selector of None selects nothing."""
+
+    composition: str = ""
+    selector: Labels | None = None
+    revision: str = ""
+    revision_selector: Labels | None = None
+    policy: str = ""
+
+
+class Rules(NamedTuple):
+    """What the definition of a composite resource says where it says nothing itself.
+
+    What is enforced overrules it.
+    """
+
+    default_composition: str = ""
+    enforced_composition: str = ""
+    default_revision_selector: Labels | None = None
+    default_policy: str = ""
+    enforced_policy: str = ""
+
+
+class CompositionFacts(NamedTuple):
+    """A Composition as far as selecting it goes."""
+
+    name: str
+    api_version: str
+    kind: str
+    labels: Labels
+
+
+class RevisionFacts(NamedTuple):
+    """A revision as far as selecting it goes: whose it is, and how it is labelled."""
+
+    name: str
+    composition: str
+    number: int
+    labels: Labels
+
+
+NO_WISHES: Final = Wishes()
+
+
+def wishes_of(machinery: Mapping[str, Any]) -> Wishes:
+    """Read what a composite resource says: `spec.crossplane` of it, or `spec` of a legacy one."""
+    return Wishes(
+        _name(machinery.get("compositionRef")),
+        _labels(machinery.get("compositionSelector")),
+        _name(machinery.get("compositionRevisionRef")),
+        _labels(machinery.get("compositionRevisionSelector")),
+        str(machinery.get("compositionUpdatePolicy") or ""),
+    )
+
+
+def rules_of(definition_spec: Mapping[str, Any]) -> Rules:
+    """Read what a CompositeResourceDefinition's spec says."""
+    return Rules(
+        _name(definition_spec.get("defaultCompositionRef")),
+        _name(definition_spec.get("enforcedCompositionRef")),
+        _labels(definition_spec.get("defaultCompositionRevisionSelector")),
+        str(definition_spec.get("defaultCompositionUpdatePolicy") or ""),
+        str(definition_spec.get("enforceCompositionUpdatePolicy") or ""),
+    )
+
+
+def _name(reference: Any) -> str:
+    return str(reference.get("name") or "") if isinstance(reference, Mapping) else ""
+
+
+def _labels(selector: Any) -> Labels | None:
+    if not isinstance(selector, Mapping):
+        return None
+    labels = selector.get("matchLabels")
+    return labels if isinstance(labels, Mapping) else {}
+
+
+def choose_composition(
+    wishes: Wishes,
+    rules: Rules,
+    api_version: str,
+    kind: str,
+    compositions: Sequence[CompositionFacts],
+) -> str:
+    """Say which Composition a composite resource uses.
+
+    What is enforced comes first, then what it names, then the default if it selects
+    nothing, then the first by name of those that fit. A name once written stays.
+    """
+    chosen = rules.enforced_composition or wishes.composition
+    if not chosen and wishes.selector is None:
+        chosen = rules.default_composition
+    if chosen:
+        found = next((each for each in compositions if each.name == chosen), None)
+        if found is not None and (found.api_version, found.kind) != (api_version, kind):
+            raise CompositionNotCompatible(chosen, found.api_version, found.kind, api_version, kind)
+        return chosen
+    for_this = [
+        each for each in compositions if (each.api_version, each.kind) == (api_version, kind)
+    ]
+    wanted = wishes.selector or {}
+    fitting = [each.name for each in for_this if _has(each.labels, wanted)]
+    if not fitting:
+        raise CompositionNotSelected(f"{api_version} {kind}", wanted, [e.name for e in for_this])
+    return min(fitting)
+
+
+class Held(NamedTuple):
+    """The revision that is used, and what is written so that the next look finds the same.
+
+    `selector` is a default that the resource takes over.
+    """
+
+    revision: str
+    policy: UpdatePolicy
+    selector: Labels | None = None
+
+
+def policy_of(wishes: Wishes, rules: Rules) -> UpdatePolicy:
+    """Say whether a composite resource follows: what is enforced counts before its own word."""
+    said = rules.enforced_policy or wishes.policy or rules.default_policy
+    return UpdatePolicy.MANUAL if said == UpdatePolicy.MANUAL else UpdatePolicy.AUTOMATIC
+
+
+def choose_composition_revision(
+    wishes: Wishes, rules: Rules, composition: str, revisions: Sequence[RevisionFacts]
+) -> Held:
+    """Say which revision a composite resource holds.
+
+    One that follows takes the highest that its selector allows. One that does not keeps
+    the revision it has; its selector, if it has one, decides the first pick only.
+    """
+    policy = policy_of(wishes, rules)
+    if policy is UpdatePolicy.MANUAL and wishes.revision:
+        return _kept(wishes, composition, revisions)
+    selector, taken_over = wishes.revision_selector, None
+    if selector is None and not wishes.revision:
+        selector = taken_over = rules.default_revision_selector
+    of_this = [each for each in revisions if each.composition == composition]
+    wanted = selector or {}
+    fitting = [each for each in of_this if _has(each.labels, wanted)]
+    if not fitting:
+        names = [each.name for each in sorted(of_this, key=lambda each: each.number)]
+        raise CompositionRevisionNotFound(composition, wanted, names)
+    highest = max(fitting, key=lambda each: (each.number, each.name))
+    return Held(highest.name, policy, taken_over)
+
+
+def _kept(wishes: Wishes, composition: str, revisions: Sequence[RevisionFacts]) -> Held:
+    found = next((each for each in revisions if each.name == wishes.revision), None)
+    if found is None:
+        names = sorted(each.name for each in revisions if each.composition == composition)
+        raise CompositionRevisionNotFound(composition, {}, names, wishes.revision)
+    if found.composition != composition:
+        raise RevisionOfAnotherComposition(found.name, found.composition, composition)
+    return Held(found.name, UpdatePolicy.MANUAL)
+
+
+def follows(wishes: Wishes, rules: Rules, composition: str, revision: RevisionFacts) -> bool:
+    """Say whether a new revision concerns a composite resource that uses a composition."""
+    if revision.composition != composition or policy_of(wishes, rules) is UpdatePolicy.MANUAL:
+        return False
+    selector = wishes.revision_selector
+    if selector is None and not wishes.revision:
+        selector = rules.default_revision_selector
+    return _has(revision.labels, selector or {})
+
+
+def _has(labels: Labels, wanted: Labels) -> bool:
+    return all(labels.get(key) == value for key, value in wanted.items())

@@ -1,0 +1,115 @@
+"""Which revisions of a function are meant to serve?"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kanister_py.core.registry.entries import DesiredState, FunctionRevision
+from kanister_py.core.revisions.activation import (
+    Activation,
+    ActivationPolicy,
+    plan_activation,
+    problems_of_limits,
+)
+
+
+def serving(number: int) -> FunctionRevision:
+    return FunctionRevision("f", f"f-{number}", number, is_healthy=True, endpoint="dns:///f:9443")
+
+
+def starting(number: int) -> FunctionRevision:
+    return serving(number)._replace(is_healthy=False)
+
+
+def inactive(number: int) -> FunctionRevision:
+    return starting(number)._replace(desired_state=DesiredState.INACTIVE)
+
+
+@pytest.mark.parametrize(
+    ("revisions", "limit", "want"),
+    [
+        pytest.param([], 1, Activation(), id="no revision"),
+        pytest.param([inactive(1)], 1, Activation(("f-1",)), id="the first one"),
+        pytest.param(
+            [serving(1), inactive(2)],
+            1,
+            Activation(("f-2",), (), ("f-1",)),
+            id="the old one serves until the new one does",
+        ),
+        pytest.param(
+            [serving(1), starting(2)],
+            1,
+            Activation((), (), ("f-1",)),
+            id="the new one is still starting",
+        ),
+        pytest.param(
+            [serving(1), serving(2)], 1, Activation((), ("f-1",)), id="the new one serves"
+        ),
+        pytest.param(
+            [serving(1), starting(2), inactive(3)],
+            1,
+            Activation(("f-3",), ("f-2",), ("f-1",)),
+            id="one that never came up is displaced by the next",
+        ),
+        pytest.param(
+            [serving(1), serving(2), serving(3)],
+            2,
+            Activation((), ("f-1",)),
+            id="the lowest goes first",
+        ),
+        pytest.param(
+            [inactive(1), inactive(2), serving(3)],
+            2,
+            Activation(("f-2",)),
+            id="the limit was raised",
+        ),
+    ],
+)
+def test_the_highest_numbers_are_active_and_nothing_breaks_before_the_new_is_made(
+    revisions: list[FunctionRevision], limit: int, want: Activation
+) -> None:
+    assert plan_activation(revisions, limit) == want
+
+
+def test_under_manual_nobody_touches_what_is_active() -> None:
+    revisions = [serving(1), inactive(2), serving(3)]
+    assert plan_activation(revisions, 1, ActivationPolicy.MANUAL) == Activation()
+
+
+KINDS = st.sampled_from([serving, starting, inactive])
+
+
+@given(st.lists(KINDS, max_size=8), st.integers(1, 4))
+def test_what_serves_is_never_less_than_before_for_want_of_the_new(
+    kinds: list[object], limit: int
+) -> None:
+    """Make before break: the lowest goes only when the newest is routable."""
+    revisions = [kind(number) for number, kind in enumerate(kinds, start=1)]  # type: ignore[operator]  # hypothesis hides the type
+    plan = plan_activation(revisions, limit)
+    before = [each for each in revisions if each.is_routable]
+    after = [each for each in before if each.name not in plan.deactivate]
+    assert bool(after) == bool(before)
+    active = {e.name for e in revisions if e.desired_state is DesiredState.ACTIVE}
+    assert len(active | set(plan.activate)) - len(plan.deactivate) <= limit + 1
+
+
+@pytest.mark.parametrize(
+    ("active", "history", "is_function", "wrong"),
+    [
+        pytest.param(None, None, True, [], id="nothing said"),
+        pytest.param(2, 4, True, [], id="fewer active than kept"),
+        pytest.param(2, 0, True, [], id="no limit of history"),
+        pytest.param(2, None, True, ["activeRevisionLimit"], id="the default history is one"),
+        pytest.param(5, 4, True, ["activeRevisionLimit"], id="more active than kept"),
+        pytest.param(0, 4, True, ["activeRevisionLimit"], id="none active"),
+        pytest.param(2, 4, False, ["activeRevisionLimit"], id="a provider"),
+        pytest.param(1, -1, True, ["revisionHistoryLimit"], id="a negative history"),
+    ],
+)
+def test_limits_that_cannot_be_kept_are_named(
+    active: int | None, history: int | None, is_function: bool, wrong: list[str]
+) -> None:
+    found = problems_of_limits(active, history, is_function=is_function)
+    assert [field for field, _said in found] == wrong

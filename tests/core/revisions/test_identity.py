@@ -1,0 +1,80 @@
+"""What makes a revision a new one?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kanister_py.core.objects.names import why_not_a_dns_label, why_not_a_dns_subdomain
+from kanister_py.core.revisions.identity import (
+    composition_identity,
+    composition_spec_hash,
+    function_identity,
+    function_revision_name,
+    revision_name,
+)
+
+SPEC: dict[str, Any] = {"mode": "Pipeline", "pipeline": [{"step": "a", "input": {"size": 3}}]}
+LABELS = {"channel": "alpha"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels"),
+    [
+        pytest.param(dict(reversed(SPEC.items())), LABELS, id="keys in another order"),
+        pytest.param({**SPEC, "revision": 7}, LABELS, id="as a revision holds it"),
+        pytest.param({**SPEC, "gone": None}, LABELS, id="a key without a value"),
+        pytest.param(
+            {"mode": "Pipeline", "pipeline": [{"step": "a", "input": {"size": 3.0}}]},
+            LABELS,
+            id="a whole number as the wire has it",
+        ),
+        pytest.param(SPEC, {**LABELS, "helm.sh/chart": "x-1"}, id="a label of a packager"),
+        pytest.param(
+            SPEC, {**LABELS, "crossplane.io/composition-name": "x"}, id="a label of a revision"
+        ),
+    ],
+)
+def test_what_says_the_same_is_the_same_revision(spec: Any, labels: Any) -> None:
+    assert composition_identity(spec, labels) == composition_identity(SPEC, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels"),
+    [
+        pytest.param({**SPEC, "mode": "Resources"}, LABELS, id="another spec"),
+        pytest.param(SPEC, {"channel": "beta"}, id="another label"),
+        pytest.param(SPEC, None, id="no labels"),
+    ],
+)
+def test_another_spec_or_label_is_another_revision(spec: Any, labels: Any) -> None:
+    assert composition_identity(spec, labels) != composition_identity(SPEC, LABELS)
+
+
+def test_the_hash_of_the_spec_knows_no_labels() -> None:
+    assert composition_spec_hash(SPEC) == composition_spec_hash({**SPEC, "revision": 2})
+
+
+def test_a_function_is_its_package_and_its_labels() -> None:
+    made = function_identity("sha256:1", LABELS)
+    assert made == function_identity("sha256:1", {**LABELS, "pkg.crossplane.io/package": "f"})
+    assert made != function_identity("sha256:2", LABELS)
+    assert made != function_identity("sha256:1", {})
+
+
+def test_a_name_that_belongs_to_another_identity_is_not_taken() -> None:
+    identity = composition_identity(SPEC, LABELS)
+    first = revision_name("web", identity)
+    assert first == f"web-{identity[:7]}"
+    assert revision_name("web", identity, {first}) == f"web-{identity[:8]}"
+
+
+@given(st.from_regex(r"[a-z]([-a-z0-9.]{0,250}[a-z0-9])?", fullmatch=True))
+def test_every_owner_gets_names_that_a_cluster_takes(owner: str) -> None:
+    identity = composition_identity(SPEC, LABELS)
+    if not why_not_a_dns_subdomain(owner):
+        assert not why_not_a_dns_subdomain(revision_name(owner, identity))
+        assert not why_not_a_dns_label(function_revision_name(owner, identity))

@@ -1,0 +1,189 @@
+"""Which revision of which Composition does a composite resource hold?"""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.errors import (
+    CompositionNotCompatible,
+    CompositionNotSelected,
+    CompositionRevisionNotFound,
+    RevisionOfAnotherComposition,
+)
+from kanister_py.core.revisions.policy import (
+    CompositionFacts,
+    Held,
+    RevisionFacts,
+    Rules,
+    UpdatePolicy,
+    Wishes,
+    choose_composition,
+    choose_composition_revision,
+    follows,
+    rules_of,
+    wishes_of,
+)
+
+NO_RULES = Rules()
+COMPOSITIONS = [
+    CompositionFacts("blue", "example.org/v1", "XBucket", {"colour": "blue"}),
+    CompositionFacts("amber", "example.org/v1", "XBucket", {"colour": "amber"}),
+    CompositionFacts("other", "example.org/v1", "XQueue", {"colour": "blue"}),
+]
+REVISIONS = [
+    RevisionFacts("blue-1", "blue", 1, {"channel": "stable"}),
+    RevisionFacts("blue-2", "blue", 2, {"channel": "alpha"}),
+    RevisionFacts("amber-1", "amber", 9, {"channel": "stable"}),
+]
+STABLE, ALPHA = {"channel": "stable"}, {"channel": "alpha"}
+AUTOMATIC, MANUAL = UpdatePolicy.AUTOMATIC, UpdatePolicy.MANUAL
+
+
+@pytest.mark.parametrize(
+    ("wishes", "rules", "want"),
+    [
+        pytest.param(Wishes("blue"), NO_RULES, "blue", id="it names one"),
+        pytest.param(
+            Wishes("blue"), Rules(enforced_composition="amber"), "amber", id="one is enforced"
+        ),
+        pytest.param(
+            Wishes(), Rules(default_composition="blue"), "blue", id="it says nothing: the default"
+        ),
+        pytest.param(
+            Wishes(selector={"colour": "amber"}),
+            Rules(default_composition="blue"),
+            "amber",
+            id="it selects: the default is not asked",
+        ),
+        pytest.param(Wishes(), NO_RULES, "amber", id="the first by name of those that fit"),
+    ],
+)
+def test_a_composite_resource_finds_its_composition(
+    wishes: Wishes, rules: Rules, want: str
+) -> None:
+    assert choose_composition(wishes, rules, "example.org/v1", "XBucket", COMPOSITIONS) == want
+
+
+def test_a_composition_for_another_kind_is_refused() -> None:
+    with pytest.raises(CompositionNotCompatible):
+        choose_composition(Wishes("other"), NO_RULES, "example.org/v1", "XBucket", COMPOSITIONS)
+
+
+def test_a_selector_that_fits_none_says_which_there_are() -> None:
+    with pytest.raises(CompositionNotSelected) as caught:
+        choose_composition(
+            Wishes(selector={"colour": "red"}), NO_RULES, "example.org/v1", "XBucket", COMPOSITIONS
+        )
+    assert sorted(caught.value.others) == ["amber", "blue"]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "rules", "want"),
+    [
+        pytest.param(Wishes(), NO_RULES, Held("blue-2", AUTOMATIC), id="the newest by default"),
+        pytest.param(
+            Wishes(revision="blue-1"), NO_RULES, Held("blue-2", AUTOMATIC), id="it follows"
+        ),
+        pytest.param(
+            Wishes(revision="blue-1", policy="Manual"),
+            NO_RULES,
+            Held("blue-1", MANUAL),
+            id="it is pinned",
+        ),
+        pytest.param(
+            Wishes(revision_selector=STABLE), NO_RULES, Held("blue-1", AUTOMATIC), id="by labels"
+        ),
+        pytest.param(
+            Wishes(revision_selector=STABLE, policy="Manual"),
+            NO_RULES,
+            Held("blue-1", MANUAL),
+            id="under Manual the selector decides the first pick",
+        ),
+        pytest.param(
+            Wishes(revision="blue-2", revision_selector=STABLE, policy="Manual"),
+            NO_RULES,
+            Held("blue-2", MANUAL),
+            id="after that it is pinned",
+        ),
+        pytest.param(
+            Wishes(),
+            Rules(default_revision_selector=STABLE),
+            Held("blue-1", AUTOMATIC, STABLE),
+            id="a default selector is taken over",
+        ),
+        pytest.param(
+            Wishes(revision="blue-1"),
+            Rules(default_policy="Manual"),
+            Held("blue-1", MANUAL),
+            id="the default policy",
+        ),
+        pytest.param(
+            Wishes(revision="blue-1", policy="Manual"),
+            Rules(enforced_policy="Automatic"),
+            Held("blue-2", AUTOMATIC),
+            id="an enforced policy overrules",
+        ),
+    ],
+)
+def test_a_composite_resource_holds_or_follows(wishes: Wishes, rules: Rules, want: Held) -> None:
+    assert choose_composition_revision(wishes, rules, "blue", REVISIONS) == want
+
+
+def test_a_revision_of_another_composition_is_refused() -> None:
+    with pytest.raises(RevisionOfAnotherComposition):
+        choose_composition_revision(
+            Wishes(revision="amber-1", policy="Manual"), NO_RULES, "blue", REVISIONS
+        )
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        pytest.param(Wishes(revision="gone", policy="Manual"), id="a pinned one that is gone"),
+        pytest.param(Wishes(revision_selector={"channel": "none"}), id="labels that none has"),
+    ],
+)
+def test_what_is_not_there_says_what_is(wishes: Wishes) -> None:
+    with pytest.raises(CompositionRevisionNotFound) as caught:
+        choose_composition_revision(wishes, NO_RULES, "blue", REVISIONS)
+    assert caught.value.others == ("blue-1", "blue-2")
+
+
+@pytest.mark.parametrize(
+    ("wishes", "rules", "want"),
+    [
+        pytest.param(Wishes(), NO_RULES, True, id="it follows"),
+        pytest.param(Wishes(policy="Manual"), NO_RULES, False, id="it is pinned"),
+        pytest.param(Wishes(revision_selector=STABLE), NO_RULES, False, id="it selects others"),
+        pytest.param(Wishes(revision_selector=ALPHA), NO_RULES, True, id="it selects this"),
+    ],
+)
+def test_a_new_revision_reaches_only_those_that_follow_it(
+    wishes: Wishes, rules: Rules, want: bool
+) -> None:
+    assert follows(wishes, rules, "blue", REVISIONS[1]) is want
+    assert not follows(wishes, rules, "amber", REVISIONS[1])
+
+
+def test_both_layouts_say_the_same() -> None:
+    said = {
+        "compositionRef": {"name": "blue"},
+        "compositionSelector": {"matchLabels": {"colour": "blue"}},
+        "compositionRevisionRef": {"name": "blue-1"},
+        "compositionRevisionSelector": {"matchLabels": STABLE},
+        "compositionUpdatePolicy": "Manual",
+    }
+    assert wishes_of(said) == Wishes("blue", {"colour": "blue"}, "blue-1", STABLE, "Manual")
+    assert wishes_of({}) == Wishes()
+
+
+def test_a_definition_says_what_is_default_and_what_is_enforced() -> None:
+    assert rules_of(
+        {
+            "defaultCompositionRef": {"name": "a"},
+            "enforcedCompositionRef": {"name": "b"},
+            "defaultCompositionRevisionSelector": {"matchLabels": STABLE},
+            "defaultCompositionUpdatePolicy": "Manual",
+            "enforceCompositionUpdatePolicy": "Automatic",
+        }
+    ) == Rules("a", "b", STABLE, "Manual", "Automatic")
