@@ -90,6 +90,16 @@ class Onlooker(Protocol):
     def on_log(self, action: str, phase: str, line: str) -> None: ...
 
 
+class Host(Protocol):
+    """Whoever keeps a run going that has no thread of its own. Calls must be quick."""
+
+    def wake_at(self, due: datetime) -> None:
+        """Have the run's `ring` called at this time; another time counts besides, not instead."""
+
+    def on_over(self) -> None:
+        """Hear that the run has come to its end, or cannot go on. Called once."""
+
+
 class FunctionSource(NamedTuple):
     """Where functions come from: which there are, and how their code is loaded."""
 
@@ -160,11 +170,30 @@ class ActionSetRun:
         self._numbers = count()
         self._broken: KanisterError | None = None
         self._is_aborted = False
+        self._is_draining = False
         self._tidying = 0
+        self._host: Host | None = None
 
     @property
     def status(self) -> Status:
         return self._status
+
+    @property
+    def error(self) -> KanisterError | None:
+        """What keeps the run from going on, if anything does."""
+        return self._broken
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing of it is left to be done here."""
+        with self._lock:
+            return self._is_over() and not self._is_tidying()
+
+    @property
+    def would_be_interrupted(self) -> bool:
+        """Whether something is at work that nobody could take up if it were left now."""
+        with self._lock:
+            return not self._is_over() and any(map(self._is_untouchable, self._hand.calls.values()))
 
     @property
     def course(self) -> Course:
@@ -193,7 +222,18 @@ class ActionSetRun:
         """Come back at once and leave everything as it is, to be taken up later."""
         with self._lock:
             self._is_aborted = True
-            self._changed.notify_all()
+            self._tell()
+
+    def drain(self) -> None:
+        """Begin nothing new. Once nothing is at work, the run is left as if aborted."""
+        with self._lock:
+            self._is_draining = True
+            self._leave_if_drained()
+
+    def _leave_if_drained(self) -> None:
+        if self._is_draining and not self._hand.calls and not self._is_over():
+            self._is_aborted = True
+            self._tell()
 
     def _ask(self, outcome: Outcome) -> None:
         with self._lock:
@@ -201,6 +241,43 @@ class ActionSetRun:
                 return
             self._record(outcome)
             self._advance()
+
+    # The run, kept going by a host
+
+    def begin(self, host: Host) -> None:
+        """Set out, and come back: from here on the host is told when it has to do something.
+
+        What makes that impossible is found in `error`.
+        """
+        with self._lock:
+            self._host = host
+            self._guarded(self._set_out)
+
+    def ring(self) -> None:
+        """Do what is due by now."""
+        with self._lock:
+            self._guarded(self._run_timers)
+            if self._hand.timers and self._host is not None and not self._is_over():
+                self._host.wake_at(self._hand.timers[0][0])
+
+    def _set_out(self) -> None:
+        self._follow_spec()
+        self._advance()
+        if self._status.is_final:
+            self._tell()
+
+    def _guarded(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except KanisterError as error:
+            self._break(error)
+
+    def _tell(self) -> None:
+        """Let whoever waits for the run know that it has changed. The lock is held."""
+        self._changed.notify_all()
+        if self._host is not None and self._is_over() and not self._is_tidying():
+            host, self._host = self._host, None
+            host.on_over()
 
     # The run
 
@@ -291,7 +368,7 @@ class ActionSetRun:
         return self._record(PhaseFailed(self._now(), place, _refusal(reason, message)))
 
     def _set_to_work(self, action: int) -> None:
-        if action not in self._hand.busy:
+        if action not in self._hand.busy and not self._is_draining:
             self._hand.busy.add(action)
             self._surroundings.workers.submit(lambda: self._work_on(action))
 
@@ -300,6 +377,8 @@ class ActionSetRun:
     def _set_timer(self, due: datetime, act: Callable[[], None]) -> None:
         heappush(self._hand.timers, (due, next(self._numbers), act))
         self._changed.notify_all()
+        if self._host is not None:
+            self._host.wake_at(due)
 
     def _run_timers(self) -> None:
         timers = self._hand.timers
@@ -326,7 +405,7 @@ class ActionSetRun:
     def _break(self, error: KanisterError) -> None:
         with self._lock:
             self._broken = self._broken or error
-            self._changed.notify_all()
+            self._tell()
 
     def _work_once(self, action: int) -> bool:
         """Do the next thing for an action, and say whether there may be another."""
@@ -351,7 +430,7 @@ class ActionSetRun:
 
     def _claim(self, action: int) -> Step | None:
         """Choose the next step for an action; if there is none, let go of the action."""
-        while not self._is_over():
+        while not self._is_over() and not self._is_draining:
             steps = next_steps(
                 self._course.rules,
                 self._status,
@@ -515,6 +594,7 @@ class ActionSetRun:
             return False
         self._take_cleanups(call)
         self._record(self._outcome_of(call, result))
+        self._leave_if_drained()
         work = self._hand.work.get(call.place.action)
         if work is not None:
             output = self._status.phase_at(call.place).output
@@ -540,7 +620,7 @@ class ActionSetRun:
         finally:
             with self._lock:
                 self._tidying -= 1
-                self._changed.notify_all()
+                self._tell()
 
     def _outcome_of(self, call: _Call, result: Result) -> Outcome:
         now = self._now()
@@ -597,13 +677,13 @@ class ActionSetRun:
                 self._journal.write(outcome, status, must_last=self._must_last(outcome, status))
             except JournalUnwritable as error:
                 self._broken = self._broken or error
-                self._changed.notify_all()
+                self._tell()
                 raise
         self._status = status
         if self._onlooker is not None:
             self._onlooker.on_outcome(outcome, status)
         if status.is_final:
-            self._changed.notify_all()
+            self._tell()
         return True
 
     def _must_last(self, outcome: Outcome, status: Status) -> bool:
@@ -611,10 +691,16 @@ class ActionSetRun:
             return True
         if not isinstance(outcome, PhaseStarted):
             return False
-        work = self._hand.work.get(outcome.place.action)
+        return self._cannot_be_taken_up(outcome.place)
+
+    def _cannot_be_taken_up(self, place: Place) -> bool:
+        work = self._hand.work.get(place.action)
         if work is None:
             return True
-        return work.phases[outcome.place.phase].function.on_restart is OnRestart.FAIL
+        return work.phases[place.phase].function.on_restart is OnRestart.FAIL
+
+    def _is_untouchable(self, call: _Call) -> bool:
+        return self._cannot_be_taken_up(call.place)
 
     def _now(self) -> datetime:
         return self._surroundings.clock.now()

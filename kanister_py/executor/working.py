@@ -12,13 +12,36 @@ from typing import TypeAlias
 Job: TypeAlias = Callable[[], None]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
+class Share:
+    """How many slots one part of the jobs may hold at once, and how many it holds."""
+
+    limit: int
+    held: int = 0
+
+
+@dataclass(slots=True, eq=False, repr=False)
 class Ticket:
     """One job's claim to a slot; empty-handed while it idles, and for ever once given up."""
 
     job: Job
     has_slot: bool = False
     is_given_up: bool = False
+    share: Share | None = None
+
+    @property
+    def has_room(self) -> bool:
+        return self.share is None or self.share.held < self.share.limit
+
+    def take(self) -> None:
+        self.has_slot = True
+        if self.share is not None:
+            self.share.held += 1
+
+    def let_go(self) -> None:
+        self.has_slot = False
+        if self.share is not None:
+            self.share.held -= 1
 
 
 class Workers:
@@ -37,15 +60,29 @@ class Workers:
 
     def submit(self, job: Job) -> Ticket:
         """Carry out a job in a thread of its own, as soon as there is room."""
-        ticket = Ticket(job)
+        return self.submit_within(None, job)
+
+    def submit_within(self, share: Share | None, job: Job) -> Ticket:
+        """Carry out a job likewise, but only when its share has room too."""
+        ticket = Ticket(job, share=share)
         with self._lock:
-            if self._free <= 0:
+            if self._free <= 0 or not ticket.has_room:
                 self._new.append(ticket)
                 return ticket
             self._free -= 1
-            ticket.has_slot = True
+            ticket.take()
         self._start(ticket)
         return ticket
+
+    def part(self, limit: int) -> WorkersPart:
+        """Give the same threads to somebody who may keep no more than `limit` of them at work."""
+        return WorkersPart(self, Share(limit))
+
+    @property
+    def queued(self) -> int:
+        """Say how many jobs have not begun yet."""
+        with self._lock:
+            return len(self._new)
 
     @property
     def current(self) -> Ticket | None:
@@ -97,29 +134,75 @@ class Workers:
         with self._lock:
             if not ticket.has_slot:
                 return None
-            ticket.has_slot = False
-            while self._waking:
-                woken, turn = self._waking.popleft()
-                if not woken.is_given_up:
-                    woken.has_slot = True
-                    turn.release()
-                    return None
-            if self._new:
-                following = self._new.popleft()
-                following.has_slot = True
-                return following
+            ticket.let_go()
             self._free += 1
-            return None
+            return self._seat_next()
+
+    def _seat_next(self) -> Ticket | None:
+        """Give a free slot to whoever is next in line and has room; a new job is to be started."""
+        for at, (woken, turn) in enumerate(self._waking):
+            if not woken.is_given_up and woken.has_room:
+                del self._waking[at]
+                self._free -= 1
+                woken.take()
+                turn.release()
+                return None
+        for at, following in enumerate(self._new):
+            if following.has_room:
+                del self._new[at]
+                self._free -= 1
+                following.take()
+                return following
+        return None
 
     def _take_slot(self, ticket: Ticket) -> None:
         with self._lock:
             if ticket.is_given_up:
                 return
-            if self._free > 0:
+            if self._free > 0 and ticket.has_room:
                 self._free -= 1
-                ticket.has_slot = True
+                ticket.take()
                 return
             turn = Lock()
             turn.acquire()
             self._waking.append((ticket, turn))
         turn.acquire()
+
+
+class WorkersPart(Workers):
+    """A share of somebody else's workers: their threads and their slots, under a bound of its own.
+
+    It keeps nothing itself but the bound.
+    """
+
+    def __init__(self, whole: Workers, share: Share) -> None:  # no state of a whole is wanted
+        self._whole = whole
+        self._share = share
+
+    def submit(self, job: Job) -> Ticket:
+        return self._whole.submit_within(self._share, job)
+
+    @property
+    def at_work(self) -> int:
+        """Say how many of its jobs hold a slot."""
+        return self._share.held
+
+    @property
+    def current(self) -> Ticket | None:
+        return self._whole.current
+
+    @property
+    def waking(self) -> int:
+        return self._whole.waking
+
+    @property
+    def queued(self) -> int:
+        return self._whole.queued
+
+    @contextmanager
+    def idle(self) -> Iterator[None]:
+        with self._whole.idle():
+            yield
+
+    def give_up(self, ticket: Ticket) -> None:
+        self._whole.give_up(ticket)
