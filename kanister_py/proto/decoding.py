@@ -1,0 +1,329 @@
+"""What do the bytes of a message say?
+
+The answer is data: protobuf's own JSON, with whole numbers as ints. Trusts nothing:
+bytes that are no message raise `NotDecodable`. Fields that are not known are passed
+over, as protobuf wants it.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from math import isfinite
+from struct import Struct as Packing
+from struct import error as PackingError
+from typing import Any
+
+from kanister_py.proto.shapes import Field, Kind, Shape, duration_text, shape_of
+
+_NUMBER = Packing("<d").unpack_from
+# From here on, Go no longer writes a whole number digit by digit either.
+_WHOLE_BELOW = 1e21
+
+
+class NotDecodable(ValueError):
+    """Bytes are not the message that they should be."""
+
+
+_GARBAGE = (IndexError, UnicodeDecodeError, PackingError)
+
+
+def decode_message(name: str, data: bytes) -> dict[str, Any]:
+    """Read a message, by its full name."""
+    return _decoded(_message, shape_of(name), data)
+
+
+def decode_struct(data: bytes) -> dict[str, Any]:
+    """Read a `google.protobuf.Struct`."""
+    return _decoded(lambda _, *rest: _struct(*rest), None, data)
+
+
+def top_fields(data: bytes) -> dict[int, list[bytes]]:
+    """Take a message apart: its fields that have a length, by number. Nothing inside is read."""
+    found: dict[int, list[bytes]] = {}
+    try:
+        for number, value, _ in _fields(data, 0, len(data)):
+            if type(value) is tuple:
+                found.setdefault(number, []).append(data[value[0] : value[1]])
+    except _GARBAGE as error:
+        raise NotDecodable(_why(error)) from None
+    return found
+
+
+def _decoded(read: Any, shape: Shape | None, data: bytes) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = read(shape, data, 0, len(data))
+    except RecursionError:
+        raise NotDecodable("it is nested too deeply") from None
+    except _GARBAGE as error:
+        raise NotDecodable(_why(error)) from None
+    return found
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "a text in it is not UTF-8"
+    return "it ends in the middle of a field"
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, at
+        shift += 7
+        if shift > 63:
+            raise NotDecodable("a number in it has no end")
+
+
+def _fields(data: bytes, at: int, end: int) -> Any:
+    """Go through the fields of a message: number, value, and where the next one begins.
+
+    The value of a field with a length is where it begins and ends.
+    """
+    while at < end:
+        tag, at = _varint(data, at)
+        kind = tag & 7
+        if tag >> 3 == 0:
+            raise NotDecodable("a field in it has no number")
+        value: Any
+        if kind == 2:
+            size, at = _varint(data, at)
+            value = (at, at + size)
+            at += size
+        elif kind == 0:
+            value, at = _varint(data, at)
+        elif kind in (1, 5):
+            value = data[at : at + (8 if kind == 1 else 4)]
+            at += 8 if kind == 1 else 4
+        else:
+            raise NotDecodable("a field in it is of no known kind")
+        if at > end:
+            raise NotDecodable("it ends in the middle of a field")
+        yield tag >> 3, value, at
+
+
+def _struct(data: bytes, at: int, end: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    while at < end:
+        if data[at] != 0x0A:
+            return _odd_struct(data, at, end, found)
+        size = data[at + 1]
+        at += 2
+        if size > 0x7F:
+            size, at = _varint(data, at - 1)
+        stop = at + size
+        if stop > end:
+            raise NotDecodable("it ends in the middle of a field")
+        # As everybody writes an entry: the key, then the value, and nothing besides.
+        if size and data[at] == 0x0A and (size := data[at + 1]) < 0x80:
+            begin = at + 2
+            middle = begin + size
+            if middle < stop and data[middle] == 0x12:
+                size = data[middle + 1]
+                inside = middle + 2
+                if size > 0x7F:
+                    size, inside = _varint(data, middle + 1)
+                if inside + size == stop:
+                    key = data[begin:middle].decode()
+                    # Most values are short texts.
+                    if size > 1 and data[inside] == 0x1A and data[inside + 1] == size - 2 < 0x80:
+                        found[key] = data[inside + 2 : stop].decode()
+                    else:
+                        found[key] = _value(data, inside, stop)
+                    at = stop
+                    continue
+        _odd_entry(data, at, stop, found)
+        at = stop
+    return found
+
+
+def _odd_struct(data: bytes, at: int, end: int, found: dict[str, Any]) -> dict[str, Any]:
+    for number, value, _ in _fields(data, at, end):
+        if number == 1 and type(value) is tuple:
+            _odd_entry(data, *value, found)
+    return found
+
+
+def _odd_entry(data: bytes, at: int, end: int, found: dict[str, Any]) -> None:
+    """Read an entry in any other order, or with a part left out."""
+    key = ""
+    inside: Any = None
+    for number, value, _ in _fields(data, at, end):
+        if type(value) is tuple:
+            if number == 1:
+                key = str(data[value[0] : value[1]], "utf-8")
+            elif number == 2:
+                inside = _value(data, *value)
+    found[key] = inside
+
+
+def _value(data: bytes, at: int, end: int) -> Any:
+    if at == end:
+        return None
+    tag = data[at]
+    if tag == 0x11 and at + 9 == end:
+        return _number(data, at + 1)
+    if tag == 0x20 and at + 2 == end:
+        return data[at + 1] != 0
+    if tag in (0x1A, 0x2A, 0x32):
+        size = data[at + 1]
+        begin = at + 2
+        if size > 0x7F:
+            size, begin = _varint(data, at + 1)
+        if begin + size == end:
+            if tag == 0x1A:
+                return data[begin:end].decode()
+            return _struct(data, begin, end) if tag == 0x2A else _list(data, begin, end)
+    return _odd_value(data, at, end)
+
+
+def _odd_value(data: bytes, at: int, end: int) -> Any:
+    """Read a value that says more than one thing; the last one counts."""
+    found: Any = None
+    for number, value, _ in _fields(data, at, end):
+        if number == 1:
+            found = None
+        elif number == 2 and type(value) is bytes and len(value) == 8:
+            found = _number(value, 0)
+        elif number == 4 and type(value) is int:
+            found = value != 0
+        elif type(value) is tuple and number in (3, 5, 6):
+            read = {3: _text, 5: _struct, 6: _list}[number]
+            found = read(data, *value)
+    return found
+
+
+def _text(data: bytes, at: int, end: int) -> str:
+    return data[at:end].decode()
+
+
+def _number(data: bytes, at: int) -> int | float:
+    value: float = _NUMBER(data, at)[0]
+    if -_WHOLE_BELOW < value < _WHOLE_BELOW:
+        whole = int(value)
+        return whole if whole == value else value
+    if not isfinite(value):
+        raise NotDecodable("a number in it is none that JSON has")
+    return value
+
+
+def _list(data: bytes, at: int, end: int) -> list[Any]:
+    found: list[Any] = []
+    while at < end:
+        if data[at] != 0x0A:
+            return found + [
+                _value(data, *value)
+                for number, value, _ in _fields(data, at, end)
+                if number == 1 and type(value) is tuple
+            ]
+        size = data[at + 1]
+        at += 2
+        if size > 0x7F:
+            size, at = _varint(data, at - 1)
+        stop = at + size
+        if stop > end:
+            raise NotDecodable("it ends in the middle of a field")
+        found.append(_value(data, at, stop))
+        at = stop
+    return found
+
+
+def _message(shape: Shape, data: bytes, at: int, end: int) -> dict[str, Any]:
+    if shape.is_struct:
+        return _struct(data, at, end)
+    found: dict[str, Any] = {}
+    for number, value, _ in _fields(data, at, end):
+        field = shape.by_number.get(number)
+        if field is not None:
+            _take(found, field, data, value)
+    return found
+
+
+def _take(found: dict[str, Any], field: Field, data: bytes, value: Any) -> None:
+    name = field.json_name
+    has_length = type(value) is tuple
+    if field.is_map:
+        if has_length:
+            key, inside = _entry(field, data, *value)
+            found.setdefault(name, {})[key] = inside
+    elif field.is_repeated:
+        if has_length and field.kind is Kind.ENUM:
+            found.setdefault(name, []).extend(_packed(field, data, *value))
+        elif has_length == (field.kind in (Kind.TEXT, Kind.BYTES, Kind.MESSAGE)):
+            found.setdefault(name, []).append(_single(field, data, value))
+    elif has_length == (field.kind in (Kind.TEXT, Kind.BYTES, Kind.MESSAGE)):
+        one = _single(field, data, value)
+        if field.kind is Kind.MESSAGE and name in found and isinstance(one, dict):
+            # A message that comes in two pieces is both of them.
+            found[name] = _merged(found[name], one)
+        elif one or field.has_presence:
+            found[name] = one if field.kind is not Kind.ENUM or value or field.has_presence else 0
+        else:
+            found.pop(name, None)
+        if field.kind is Kind.ENUM and not value and not field.has_presence:
+            found.pop(name, None)
+
+
+def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    both = {**old, **new}
+    for key, value in old.items():
+        other = new.get(key)
+        if isinstance(value, dict) and isinstance(other, dict):
+            both[key] = _merged(value, other)
+        elif isinstance(value, list) and isinstance(other, list):
+            both[key] = value + other
+    return both
+
+
+def _entry(field: Field, data: bytes, at: int, end: int) -> tuple[str, Any]:
+    key = ""
+    inside: Any = None
+    for number, value, _ in _fields(data, at, end):
+        if number == 1 and type(value) is tuple:
+            key = _text(data, *value)
+        elif number == 2:
+            inside = _single(field, data, value)
+    if inside is None:
+        inside = _message(field.shape, data, 0, 0) if field.kind is Kind.MESSAGE else ""
+    return key, inside
+
+
+def _packed(field: Field, data: bytes, at: int, end: int) -> list[Any]:
+    found = []
+    while at < end:
+        number, at = _varint(data, at)
+        found.append(field.names.get(number, number))
+    return found
+
+
+def _single(field: Field, data: bytes, value: Any) -> Any:
+    kind = field.kind
+    if kind is Kind.MESSAGE:
+        shape = field.shape
+        if shape.is_duration:
+            return _duration(data, *value)
+        return _message(shape, data, *value)
+    if kind is Kind.TEXT:
+        return _text(data, *value)
+    if kind is Kind.BYTES:
+        return b64encode(data[value[0] : value[1]]).decode()
+    if kind is Kind.ENUM:
+        return field.names.get(value, value)
+    if kind is Kind.TRUTH:
+        return value != 0
+    return _as_signed(value)
+
+
+def _duration(data: bytes, at: int, end: int) -> str:
+    parts = {1: 0, 2: 0}
+    for number, value, _ in _fields(data, at, end):
+        if number in parts and type(value) is int:
+            parts[number] = _as_signed(value)
+    return duration_text(parts[1], parts[2])
+
+
+def _as_signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value

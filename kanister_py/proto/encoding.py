@@ -1,0 +1,296 @@
+"""How does data become the bytes of a message?
+
+Data is protobuf's own JSON: camelCase keys, enums by name, bytes in base64,
+durations as `60s`. Written by hand for speed: what a pipeline carries is nearly all
+`google.protobuf.Struct`, which costs the general way ten times as much.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping
+from math import isfinite
+from struct import Struct as Packing
+from typing import Any
+
+from kanister_py.proto.shapes import Field, Kind, Shape, seconds_and_nanos, shape_of
+
+_LENGTHS = tuple(bytes((each,)) for each in range(128)) + tuple(
+    bytes((each & 0x7F | 0x80, each >> 7)) for each in range(128, 1024)
+)
+_KNOWN_LENGTHS = len(_LENGTHS)
+_NUMBER = Packing("<d").pack
+_TRUE, _FALSE, _NULL = b"\x12\x02\x20\x01", b"\x12\x02\x20\x00", b"\x12\x02\x08\x00"
+# The keys of objects repeat from object to object: each is written once.
+_KEYS: dict[str, bytes] = {}
+_MOST_KEYS = 4096
+
+
+class NotEncodable(ValueError):
+    """Data does not fit its message. `path` says where."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}" if path else why)
+        self.path = path
+        self.why = why
+
+
+def encode_message(name: str, data: Mapping[str, Any]) -> bytes:
+    """Write a message, by its full name."""
+    try:
+        return _message(shape_of(name), data, "")
+    except RecursionError:
+        raise NotEncodable("", "it is nested too deeply") from None
+
+
+def encode_struct(data: Mapping[str, Any]) -> bytes:
+    """Write a `google.protobuf.Struct`."""
+    try:
+        return _struct(data)
+    except (TypeError, AttributeError, UnicodeEncodeError, RecursionError, OverflowError) as error:
+        # Looked for only now: the way there costs time.
+        raise _why_no_struct(data, error) from None
+
+
+def field_bytes(number: int, payload: bytes) -> bytes:
+    """Write one field that has a length: a text, bytes or a message."""
+    return varint(number << 3 | 2) + varint(len(payload)) + payload
+
+
+def varint(value: int) -> bytes:
+    if value < _KNOWN_LENGTHS:
+        return _LENGTHS[value]
+    pieces = bytearray()
+    while value > 0x7F:
+        pieces.append(value & 0x7F | 0x80)
+        value >>= 7
+    pieces.append(value)
+    return bytes(pieces)
+
+
+def _key(key: str) -> bytes:
+    text = key.encode()
+    made = b"\x0a" + varint(len(text)) + text
+    if len(_KEYS) >= _MOST_KEYS:
+        _KEYS.clear()
+    if len(text) < 128:
+        _KEYS[key] = made
+    return made
+
+
+def _struct(data: Mapping[str, Any]) -> bytes:
+    known = _KEYS
+    lengths = _LENGTHS
+    pieces: list[bytes] = []
+    add = pieces.append
+    for key, value in data.items():
+        head = known.get(key) or _key(key)
+        kind = type(value)
+        if kind is str:
+            text = value.encode()
+            size = len(text)
+            if size < 120:
+                # Lengths of one byte each, which most are.
+                body = head + b"\x12" + lengths[size + 2] + b"\x1a" + lengths[size] + text
+            else:
+                inner = b"\x1a" + varint(size) + text
+                body = head + b"\x12" + varint(len(inner)) + inner
+        else:
+            body = head + _value(value, kind)
+        size = len(body)
+        add(b"\x0a")
+        add(lengths[size] if size < _KNOWN_LENGTHS else varint(size))
+        add(body)
+    return b"".join(pieces)
+
+
+def _value(value: Any, kind: type) -> bytes:
+    """Write a value as the second field of an entry: `12 length value`."""
+    if kind is dict:
+        inner = _struct(value)
+        inner = b"\x2a" + varint(len(inner)) + inner
+    elif kind is list:
+        inner = _list(value)
+        inner = b"\x32" + varint(len(inner)) + inner
+    elif value is True:
+        return _TRUE
+    elif value is False:
+        return _FALSE
+    elif value is None:
+        return _NULL
+    elif kind is int or kind is float:
+        if not isfinite(value):
+            raise TypeError
+        return b"\x12\x09\x11" + _NUMBER(value)
+    elif kind is str:
+        text = value.encode()
+        inner = b"\x1a" + varint(len(text)) + text
+    else:
+        return _value(*_plain(value))
+    return b"\x12" + varint(len(inner)) + inner
+
+
+def _list(values: list[Any]) -> bytes:
+    # An element of a list is the first field of its message, a value of an entry the second.
+    return b"".join([b"\x0a" + _value(each, type(each))[1:] for each in values])
+
+
+def _plain(value: Any) -> tuple[Any, type]:
+    """Find the plain type behind a subclass, such as an enum or a dict of another library."""
+    for plain in (str, bool, int, float, dict, list):
+        if isinstance(value, plain):
+            return plain(value), plain
+    if isinstance(value, Mapping):
+        return dict(value), dict
+    if isinstance(value, tuple):
+        return list(value), list
+    raise TypeError
+
+
+def _why_no_struct(value: Any, error: Exception, path: str = "") -> NotEncodable:
+    if isinstance(error, RecursionError):
+        return NotEncodable("", "it is nested too deeply")
+    if isinstance(value, Mapping):
+        inside = [(f"{path}.{key}" if path else str(key), each) for key, each in value.items()]
+        odd = next((key for key in value if not isinstance(key, str)), None)
+        if odd is not None:
+            return NotEncodable(path, f"the key {odd!r} is no text")
+    elif isinstance(value, list | tuple):
+        inside = [(f"{path}[{index}]", each) for index, each in enumerate(value)]
+    else:
+        what = "a number that JSON has not" if isinstance(value, float) else type(value).__name__
+        if isinstance(value, int):
+            what = "a number beyond what a double holds"
+        if isinstance(value, str):
+            what = "a text that is no Unicode"
+        return NotEncodable(path, f"{what} cannot be sent")
+    for where, each in inside:
+        try:
+            _value(each, type(each))
+        except (TypeError, AttributeError, UnicodeEncodeError, OverflowError) as why:
+            return _why_no_struct(each, why, where)
+    return NotEncodable(path, f"{type(value).__name__} cannot be sent")
+
+
+def _message(shape: Shape, data: Any, path: str) -> bytes:
+    if shape.is_struct:
+        if not isinstance(data, Mapping):
+            raise NotEncodable(path, f"must be an object, found {type(data).__name__}")
+        try:
+            return encode_struct(data)
+        except NotEncodable as error:
+            raise NotEncodable(_below(path, error.path), error.why) from None
+    if shape.is_duration:
+        try:
+            seconds, nanos = seconds_and_nanos(data)
+        except (TypeError, ValueError):
+            raise NotEncodable(path, f"must be a duration such as 60s, found {data!r}") from None
+        return (b"\x08" + _signed(seconds) if seconds else b"") + (
+            b"\x10" + _signed(nanos) if nanos else b""
+        )
+    if not isinstance(data, Mapping):
+        raise NotEncodable(path, f"must be an object, found {type(data).__name__}")
+    given = _named(shape, data, path)
+    return b"".join(
+        _field(field, given[field.json_name], _below(path, field.json_name))
+        for field in shape.fields
+        if field.json_name in given
+    )
+
+
+def _named(shape: Shape, data: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    """Give the fields under their names in JSON. null is no value, as in protobuf's JSON."""
+    given: dict[str, Any] = {}
+    for key, value in data.items():
+        field = shape.by_name.get(key)
+        if field is None:
+            known = ", ".join(each.json_name for each in shape.fields)
+            raise NotEncodable(_below(path, str(key)), f"unknown field; there are {known}")
+        if value is not None:
+            given[field.json_name] = value
+    return given
+
+
+def _below(path: str, key: str) -> str:
+    return f"{path}.{key}" if path and key else path or key
+
+
+def _field(field: Field, value: Any, path: str) -> bytes:
+    if field.is_map:
+        if not isinstance(value, Mapping):
+            raise NotEncodable(path, f"must be a map, found {type(value).__name__}")
+        return b"".join(
+            field.head
+            + _sized(
+                _scalar(Kind.TEXT, None, key, path, b"\x0a")
+                + _single(field, each, f"{path}.{key}", b"\x12")
+            )
+            for key, each in value.items()
+        )
+    if field.is_repeated:
+        if not isinstance(value, list | tuple):
+            raise NotEncodable(path, f"must be a list, found {type(value).__name__}")
+        every = [(f"{path}[{index}]", each) for index, each in enumerate(value)]
+        if field.kind is Kind.ENUM:
+            numbers = b"".join(varint(_enum(field, each, where)) for where, each in every)
+            return field.head + _sized(numbers) if numbers else b""
+        return b"".join(_single(field, each, where, field.head) for where, each in every)
+    if not field.has_presence and not value:
+        return b""
+    if field.kind is Kind.ENUM:
+        number = _enum(field, value, path)
+        return field.head + varint(number) if number or field.has_presence else b""
+    return _single(field, value, path, field.head)
+
+
+def _single(field: Field, value: Any, path: str, head: bytes) -> bytes:
+    if field.kind is Kind.MESSAGE:
+        return head + _sized(_message(field.shape, value, path))
+    return _scalar(field.kind, field, value, path, head)
+
+
+def _scalar(kind: Kind, field: Field | None, value: Any, path: str, head: bytes) -> bytes:
+    if kind is Kind.BYTES:
+        if isinstance(value, bytes):
+            return head + _sized(value)
+        try:
+            return head + _sized(b64decode(value, validate=True))
+        except (TypeError, ValueError):
+            raise NotEncodable(path, "must be bytes in base64") from None
+    if kind is Kind.TEXT:
+        if not isinstance(value, str):
+            raise NotEncodable(path, f"must be a text, found {type(value).__name__}")
+        try:
+            return head + _sized(value.encode())
+        except UnicodeEncodeError:
+            raise NotEncodable(path, "a text that is no Unicode cannot be sent") from None
+    assert field is not None
+    if kind is Kind.ENUM:
+        return head + varint(_enum(field, value, path))
+    if kind is Kind.TRUTH:
+        if not isinstance(value, bool):
+            raise NotEncodable(path, f"must be true or false, found {value!r}")
+        return head + (b"\x01" if value else b"\x00")
+    if isinstance(value, str) and value.lstrip("-").isdigit():
+        value = int(value)  # protobuf's JSON writes large integers as texts
+    if not isinstance(value, int):
+        raise NotEncodable(path, f"must be a whole number, found {value!r}")
+    return head + _signed(int(value))
+
+
+def _enum(field: Field, value: Any, path: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31:
+        return value
+    number = field.numbers.get(value) if isinstance(value, str) else None
+    if number is None:
+        known = ", ".join(field.numbers)
+        raise NotEncodable(path, f"must be one of {known}, found {value!r}")
+    return number
+
+
+def _sized(payload: bytes) -> bytes:
+    return varint(len(payload)) + payload
+
+
+def _signed(value: int) -> bytes:
+    return varint(value & 0xFFFFFFFFFFFFFFFF)
