@@ -1493,13 +1493,16 @@ class StatusOvertaken(TransientError):
         )
 
 
-class StatusRefused(UsageError):
-    """The cluster does not take the status of an ActionSet, and will not take it later."""
+class StatusUnreadable(UsageError):
+    """The status of an ActionSet is not what a status looks like."""
 
-    reason = "StatusRefused"
+    reason = "StatusUnreadable"
 
-    def __init__(self, why: str) -> None:
-        super().__init__(f"The cluster refuses the status: {why}")
+    def __init__(self, namespace: str, name: str) -> None:
+        super().__init__(
+            f"status: What stands there cannot be read as the status of an ActionSet; "
+            f"create {namespace}/{name} anew, without one"
+        )
 
 
 class BlueprintNotFound(UsageError):
@@ -1555,3 +1558,19 @@ class FieldNotFound(FieldPathError):
     """A field path leads to where nothing is; there may be something later."""
 
     reason = "FieldNotFound"
+
+
+# Certificates
+
+
+class AuthorityUnusable(UsageError):
+    """A Secret holds a certificate to sign with whose key is another's or missing."""
+
+    reason = "AuthorityUnusable"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Secret {name} holds an authority that cannot sign: tls.crt and tls.key do not "
+            "belong together; put the right key there, or delete the Secret to get a new authority"
+        )
+        self.name = name

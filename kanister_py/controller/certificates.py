@@ -1,0 +1,186 @@
+"""Are the certificates there that others trust us by, and are they still good?
+
+They live in Secrets, which every replica reads and any of them renews. An authority's
+Secret holds `tls.crt` and `tls.key`, which sign; `next.crt` and `next.key`, which will;
+and `former.crt`, which did and is still trusted. One that somebody else has put there is
+taken as it is.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.errors import AlreadyExists, AuthorityUnusable, Conflict, NotFound
+from kanister_py.core.objects.certificates import (
+    STAGING,
+    AuthorityFacts,
+    AuthorityStep,
+    KeyPair,
+    next_authority_step,
+    why_renew,
+)
+from kanister_py.core.objects.resources import SECRETS
+from kanister_py.ports.certificates import Certificates
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+_AUTHORITY_LIFE: Final = timedelta(days=3650)
+_LIFE: Final = timedelta(days=90)
+_ATTEMPTS: Final = 5
+_TLS: Final = "kubernetes.io/tls"
+
+
+class Authority(NamedTuple):
+    """What signs, and every certificate that is trusted besides."""
+
+    signing: KeyPair
+    bundle: str
+
+    def __repr__(self) -> str:
+        return "Authority(…)"
+
+
+class CertificateKeeper:
+    """Keeps authorities and what they sign in the Secrets of a cluster."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        certificates: Certificates,
+        clock: Clock,
+        *,
+        life: timedelta = _LIFE,
+        authority_life: timedelta = _AUTHORITY_LIFE,
+        staging: timedelta = STAGING,
+    ) -> None:
+        self._cluster = cluster
+        self._certificates = certificates
+        self._clock = clock
+        self._life = life
+        self._authority_life = authority_life
+        self._staging = staging
+
+    def keep_authority(self, namespace: str, name: str) -> Authority:
+        """Give the authority of a Secret: made if there is none, and followed to its end."""
+        for _attempt in range(_ATTEMPTS):
+            secret = self._read(namespace, name)
+            data = _texts(secret)
+            step = next_authority_step(self._facts(data, name), self._clock.now(), self._staging)
+            if step is AuthorityStep.KEEP:
+                return _authority_of(data)
+            changed = self._after(step, data, name)
+            if self._write(secret, namespace, name, changed, {}):
+                return _authority_of(changed)
+        raise Conflict(f"Secret {namespace}/{name} changes faster than it can be written")
+
+    def keep_certificate(
+        self,
+        namespace: str,
+        name: str,
+        names: Sequence[str],
+        authority: Authority,
+        *,
+        is_client: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> KeyPair:
+        """Give the certificate of a Secret: renewed in time, and with everybody it trusts."""
+        for _attempt in range(_ATTEMPTS):
+            secret = self._read(namespace, name)
+            data = _texts(secret)
+            pair = KeyPair(data.get("tls.crt", ""), data.get("tls.key", ""))
+            renewed = self._renewed(pair, names, authority, is_client=is_client)
+            if renewed is pair and data.get("ca.crt") == authority.bundle:
+                return pair
+            changed = {
+                "tls.crt": renewed.certificate,
+                "tls.key": renewed.key,
+                "ca.crt": authority.bundle,
+            }
+            if self._write(secret, namespace, name, changed, metadata or {}):
+                return renewed
+        raise Conflict(f"Secret {namespace}/{name} changes faster than it can be written")
+
+    def _renewed(
+        self, pair: KeyPair, names: Sequence[str], authority: Authority, *, is_client: bool
+    ) -> KeyPair:
+        facts = self._certificates.read(pair.certificate) if self._fits(pair) else None
+        signed = self._certificates.is_signed_by(pair.certificate, authority.signing.certificate)
+        if not why_renew(facts, names, self._clock.now(), is_signed_by_current=signed):
+            return pair
+        return self._certificates.issue(authority.signing, names, self._life, is_client=is_client)
+
+    def _fits(self, pair: KeyPair) -> bool:
+        return bool(pair.certificate) and self._certificates.fits(pair)
+
+    def _facts(self, data: Mapping[str, str], name: str) -> AuthorityFacts:
+        current = KeyPair(data.get("tls.crt", ""), data.get("tls.key", ""))
+        if current.certificate and not self._fits(current):
+            # Somebody put it there: made anew, it would break everybody who trusts it.
+            raise AuthorityUnusable(name)
+        following = KeyPair(data.get("next.crt", ""), data.get("next.key", ""))
+        return AuthorityFacts(
+            self._certificates.read(current.certificate),
+            self._certificates.read(following.certificate) if self._fits(following) else None,
+            self._certificates.read(data.get("former.crt", "")),
+        )
+
+    def _after(self, step: AuthorityStep, data: Mapping[str, str], name: str) -> dict[str, str]:
+        changed = dict(data)
+        if step in (AuthorityStep.CREATE, AuthorityStep.STAGE):
+            made = self._certificates.new_authority(name, self._authority_life)
+            prefix = "tls" if step is AuthorityStep.CREATE else "next"
+            changed[f"{prefix}.crt"], changed[f"{prefix}.key"] = made
+        elif step is AuthorityStep.PROMOTE:
+            changed["former.crt"] = changed["tls.crt"]
+            changed["tls.crt"] = changed.pop("next.crt")
+            changed["tls.key"] = changed.pop("next.key")
+        else:
+            del changed["former.crt"]
+        return changed
+
+    def _read(self, namespace: str, name: str) -> KubeObject | None:
+        try:
+            return self._cluster.get(SECRETS, name, namespace=namespace)
+        except NotFound:
+            return None
+
+    def _write(
+        self,
+        secret: KubeObject | None,
+        namespace: str,
+        name: str,
+        data: Mapping[str, str],
+        metadata: Mapping[str, Any],
+    ) -> bool:
+        """Write a Secret, unless another replica was faster."""
+        encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
+        try:
+            if secret is None:
+                self._cluster.create(
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Secret",
+                        "metadata": {**metadata, "namespace": namespace, "name": name},
+                        "type": _TLS,
+                        "data": encoded,
+                    }
+                )
+            else:
+                self._cluster.replace({**secret, "data": encoded})
+        except (AlreadyExists, Conflict):
+            return False
+        return True
+
+
+def _texts(secret: KubeObject | None) -> dict[str, str]:
+    found = (secret or {}).get("data") or {}
+    return {key: base64.b64decode(text).decode("utf-8", "replace") for key, text in found.items()}
+
+
+def _authority_of(data: Mapping[str, str]) -> Authority:
+    trusted = [data[key] for key in ("tls.crt", "next.crt", "former.crt") if data.get(key)]
+    bundle = "".join(each if each.endswith("\n") else f"{each}\n" for each in trusted)
+    return Authority(KeyPair(data["tls.crt"], data["tls.key"]), bundle)
