@@ -46,6 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A command makes much at its start that stays to its end: looking through
         # that for garbage again and again would cost it a tenth of its time.
         gc.set_threshold(20_000, 20, 20)
+        # Plugins of pydantic are looked for in every installed package, and have nothing
+        # to do with what a command reads. Who wants them all the same may say so.
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     words = list(sys.argv[1:] if argv is None else argv)
     _open_closed_streams()
     code = _finish(_ending_of(words))

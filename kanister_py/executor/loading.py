@@ -66,6 +66,20 @@ def _why_it_differs(entry: FunctionEntry, loaded: Any) -> str:
     if not callable(getattr(loaded, entry.kind.method, None)):
         return f"the class {loaded.__qualname__} has no method `{entry.kind.method}`"
     has_model = hasattr(getattr(loaded, "Args", None), "model_validate")
-    if entry.kind is FunctionKind.BLUEPRINT and not has_model:
+    if entry.kind is not FunctionKind.BLUEPRINT:
+        return ""
+    if not has_model:
         return f"the class {loaded.__qualname__} has no model `Args`"
+    return _why_unfit(loaded)
+
+
+def _why_unfit(function: type[Any]) -> str:
+    """Build the model of the args, which waits for its first use, and say why that fails."""
+    build = getattr(function.Args, "model_rebuild", None)
+    try:
+        if build is not None:
+            build()
+    except Exception as error:  # noqa: BLE001 # whatever a model may raise that somebody wrote
+        why = f"{type(error).__name__}: {error}".splitlines()[0]
+        return f"the model `Args` of the class {function.__qualname__} cannot be built: {why}"
     return ""

@@ -26,8 +26,13 @@ class Args(BaseModel):
     `image_pull_policy` here is `imagePullPolicy` in a blueprint.
     """
 
+    # A model is built when it is first used: most of those that a run imports never are.
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        defer_build=True,
     )
 
 
@@ -35,7 +40,11 @@ class Outputs(BaseModel):
     """What a function gives to later phases, one field for each key."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        defer_build=True,
     )
 
 
