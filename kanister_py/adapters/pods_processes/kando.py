@@ -6,12 +6,13 @@ little of that as possible, since blueprints call it often.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import stat
 import sys
-from collections.abc import Iterator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 EXIT_ERROR = 69
 _READ_BYTES = 1024 * 1024
@@ -140,16 +141,30 @@ def _run(words: list[str], flags: dict[str, str]) -> None:
 
 def write_output(key: str, value: str) -> None:
     """Print the line that a phase's outputs are read from."""
-    if not re.fullmatch("[a-zA-Z0-9_]+", key):
+    if not _is_word(key.replace("_", "a")):
         raise KandoError(f"key {key!r} may hold letters, digits and underscores only")
-    line = json.dumps({"key": key, "value": value}, separators=(",", ":"))
-    sys.stdout.write(f"###Phase-output###: {line}\n")
+    sys.stdout.write(f'###Phase-output###: {{"key":"{key}","value":{_quoted(value)}}}\n')
+
+
+def _is_word(text: str) -> bool:
+    return text.isascii() and text.isalnum()
+
+
+def _quoted(text: str) -> str:
+    """Write a text as JSON; most texts need no library for that, which takes time to load."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    import json
+
+    return json.dumps(text)
 
 
 class Location:
     """Which file stands for an object of a profile's location."""
 
     def __init__(self, flags: dict[str, str]) -> None:
+        import json
+
         for name in ("path", "profile"):
             if name not in flags:
                 raise KandoError(f'required flag "{name}" not set')
@@ -185,13 +200,15 @@ class Location:
         """Say which file the command line means: of kopia, one snapshot."""
         if not self.is_kopia:
             return self.file()
+        import json
+
         try:
             snapshot = json.loads(self._snapshot)["id"]
         except (ValueError, KeyError, TypeError) as error:
             raise KandoError(
                 "a kopia profile needs --kopia-snapshot, as push printed it"
             ) from error
-        if not re.fullmatch("[0-9a-zA-Z]+", str(snapshot)):
+        if not _is_word(str(snapshot)):
             raise KandoError(f"{snapshot!r} is not the id of a snapshot")
         return self.snapshot_file(snapshot)
 
@@ -208,6 +225,8 @@ def push(location: Location, source: str, output_name: str) -> None:
     target = location.snapshot_file(snapshot_id) if location.is_kopia else location.file()
     size = _write_whole(read, target)
     if location.is_kopia:
+        import json
+
         snapshot = {"id": snapshot_id, "logicalSize": size, "physicalSize": size}
         write_output(output_name, json.dumps(snapshot, separators=(",", ":")))
 
