@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import Cause, NoMatch
 from kanister_py.core.objects import names
@@ -37,15 +37,14 @@ _COUNTED: Final = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class Known(NamedTuple):
     """One version of one kind, as it is served."""
 
     kind: ResourceKind
     rules: MergeRule
     schema: Mapping[str, Any] | None = None
     selectable: tuple[str, ...] = ()
-    scale_paths: Mapping[str, str] = field(default_factory=dict)
+    scale_paths: Mapping[str, str] = MappingProxyType({})
     definition: str = ""
     is_guessed: bool = False
 

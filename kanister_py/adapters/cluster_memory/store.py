@@ -34,7 +34,7 @@ class Change(NamedTuple):
     before: KubeObject | None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Table:
     """Objects of one kind, by namespace and name.
 

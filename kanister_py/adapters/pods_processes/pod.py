@@ -52,7 +52,7 @@ _FALLBACK_MESSAGE_BYTES: Final = 2048
 _IDLE_COMMAND: Final = ("/bin/sh", "-c", "while :; do sleep 3600; done")
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class Container:
     """One container of a pod that runs, over all its restarts."""
 

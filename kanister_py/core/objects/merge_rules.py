@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.objects.resources import BUILTIN_KINDS
 
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MergeRule:
+
+class MergeRule(NamedTuple):
     """What happens to a field when two sides meet, and the rules of what is inside it.
 
     `merge_key` names the key by which a strategic patch merges a list of
@@ -21,14 +21,14 @@ class MergeRule:
     tell items apart. A field that is atomic belongs to one field manager whole.
     """
 
-    children: Mapping[str, MergeRule] = field(default_factory=dict)
+    children: Mapping[str, MergeRule] = _NOTHING
     item: MergeRule | None = None
     merges_list: bool = False
     merge_key: str = ""
     replaces: bool = False
     retains_keys: bool = False
     list_keys: tuple[str, ...] = ()
-    key_defaults: Mapping[str, Any] = field(default_factory=dict)
+    key_defaults: Mapping[str, Any] = _NOTHING
     is_set: bool = False
     is_atomic: bool = False
     is_known: bool = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from decimal import ROUND_UP, Context, Decimal, localcontext
 from functools import total_ordering
 from typing import Final
@@ -31,15 +30,17 @@ _EXACT: Final = Context(prec=100)
 
 
 @total_ordering
-@dataclass(frozen=True, slots=True, eq=False)
 class Quantity:
     """An exact amount, and the family of suffixes in which it was written.
 
     `family` is `binary` (`Ki`), `decimal` (`k`) or `exponent` (`e3`).
     """
 
-    value: Decimal
-    family: str = "decimal"
+    __slots__ = ("family", "value")
+
+    def __init__(self, value: Decimal, family: str = "decimal") -> None:
+        self.value = value
+        self.family = family
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantity) and self.value == other.value

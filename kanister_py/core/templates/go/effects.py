@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kanister_py.core.templates.go.functions import GoError
 from kanister_py.core.templates.go.times import UTC, Location, Time
@@ -21,8 +21,7 @@ def _no_zones(name: str) -> Location:
     raise GoError(f"unknown time zone {name}")
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(NamedTuple):
     """Time and randomness as an execution sees them.
 
     `zone` is what Go calls Local; `load_zone` finds others by their IANA name and

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kanister_py.core.errors import TemplateLimitExceeded
 from kanister_py.core.templates.go.effects import NO_EFFECTS, Effects
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """The bounds of one execution; none of them is near what a real template needs.
 
     A step is about one node of a template, carried out once. `size` bounds the

@@ -57,7 +57,7 @@ def _bad_escape(found: bytes) -> GoError:
     return GoError(f"invalid URL escape {quote(from_bytes(found))}")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Address:
     """An address in its parts; the raw ones are kept where escaping again would differ."""
 
