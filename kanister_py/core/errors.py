@@ -1574,3 +1574,172 @@ class AuthorityUnusable(UsageError):
             "belong together; put the right key there, or delete the Secret to get a new authority"
         )
         self.name = name
+
+
+# Calls of composition functions
+
+
+class FunctionCallError(KanisterError):
+    """A call of a composition function brought no answer; says which step asked which revision."""
+
+    reason = "FunctionCallFailed"
+
+    def __init__(self, step: str, function: str, revision: str, why: str) -> None:
+        at = f"Step {step}: function {function}" if step else f"Function {function}"
+        called = f", revision {revision}" if revision and revision != function else ""
+        super().__init__(f"{at}{called}: {why}")
+        self.step = step
+        self.function = function
+        self.revision = revision
+        self.why = why
+        # Every group of errors may stand beside this one; the time to wait is not known.
+        self.delay_seconds = 0.0
+
+
+class FunctionUnavailable(FunctionCallError, TransientError):
+    """Nobody answers where the function should be, or the connection broke off."""
+
+    reason = "FunctionUnavailable"
+
+
+class FunctionOverloaded(FunctionCallError, TransientError):
+    """The function says that it has no room for the call."""
+
+    reason = "FunctionOverloaded"
+
+
+class FunctionTimedOut(FunctionCallError, TransientError):
+    """The function did not answer in its time."""
+
+    reason = "FunctionTimedOut"
+
+
+class FunctionCertificateRefused(FunctionCallError, UsageError):
+    """One side of a connection does not take the other's certificate."""
+
+    reason = "FunctionCertificateRefused"
+
+
+class FunctionAnswerTooLarge(FunctionCallError, UsageError):
+    """A request or an answer is larger than was allowed."""
+
+    reason = "FunctionAnswerTooLarge"
+
+
+class FunctionAnswerInvalid(FunctionCallError, UsageError):
+    """What came back is no response."""
+
+    reason = "FunctionAnswerInvalid"
+
+
+class FunctionRequestInvalid(FunctionCallError, UsageError):
+    """What should be sent cannot be written as a request."""
+
+    reason = "FunctionRequestInvalid"
+
+
+class FunctionCallFailed(FunctionCallError, UsageError):
+    """The function failed, and says why, or died."""
+
+    reason = "FunctionCallFailed"
+
+
+class FunctionNotServed(FunctionCallError, UsageError):
+    """Where a function should be is something else, or an address that nobody can read."""
+
+    reason = "FunctionNotServed"
+
+
+class InvalidFunctionInput(UsageError):
+    """The input of a step is not what its function takes."""
+
+    reason = "InvalidFunctionInput"
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(f"The input of the step is refused: {'; '.join(problems)}")
+        self.problems = tuple(problems)
+
+
+class InvalidResponse(UsageError):
+    """A function was about to answer what no response can say."""
+
+    reason = "InvalidResponse"
+
+
+class CertificatesUnreadable(UsageError):
+    """The certificates of a server or a client cannot be read or used."""
+
+    reason = "CertificatesUnreadable"
+
+    def __init__(self, folder: str, why: str) -> None:
+        super().__init__(f"Certificates in {folder} cannot be used: {why}")
+        self.folder = folder
+        self.why = why
+
+
+class InvalidTarget(UsageError):
+    """A text that should name a composition function names none."""
+
+    reason = "InvalidTarget"
+
+    def __init__(self, target: str, why: str) -> None:
+        super().__init__(
+            f"{target!r} is no composition function: {why}; name one of the registry "
+            "(function-auto-ready), a class (module:Class), or a program (-- COMMAND)"
+        )
+        self.target = target
+        self.why = why
+
+
+class FunctionCasesFailed(UsageError):
+    """Cases of a function's tests did not come out as they should."""
+
+    reason = "FunctionCasesFailed"
+
+
+# Packages of functions
+
+
+class InvalidPackageReference(UsageError):
+    """A text does not say where a package is."""
+
+    reason = "InvalidPackageReference"
+
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(
+            f"{text!r} is no reference to a package: {why}; write it as "
+            "registry.example.org/team/function-x:v1.0.0"
+        )
+        self.text = text
+
+
+class InvalidPackage(UsageError):
+    """What was found is no package of a function."""
+
+    reason = "InvalidPackage"
+
+    def __init__(self, package: str, why: str) -> None:
+        super().__init__(f"{package} is no package of a function: {why}")
+        self.package = package
+        self.why = why
+
+
+class PackageNotFound(UsageError):
+    """A registry does not have a package, or not for us."""
+
+    reason = "PackageNotFound"
+
+    def __init__(self, package: str, why: str) -> None:
+        super().__init__(f"Package {package} cannot be had: {why}")
+        self.package = package
+        self.why = why
+
+
+class RegistryUnavailable(TransientError):
+    """A registry gives no answer for the moment."""
+
+    reason = "RegistryUnavailable"
+
+    def __init__(self, registry: str, why: str) -> None:
+        super().__init__(f"Registry {registry} gives no answer: {why}")
+        self.registry = registry

@@ -1,0 +1,362 @@
+"""What does a Composition say?
+
+By hand, as everywhere: reading a composition must not cost more than running it. An
+API server lets unknown fields through; here each one is told, since a `when` that
+is misspelled changes what is composed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from kanister_py.core.blueprints.model import Retry
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.errors import InvalidDocument, InvalidDuration, InvalidVersion, Problem
+from kanister_py.core.notices import Notice
+from kanister_py.core.objects.documents import Document, Path, nearest, text_of_path
+from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.objects.reading import Reader
+from kanister_py.core.registry.choose import RevisionRequest
+from kanister_py.core.versions.semver import parse_request
+
+GROUP = "apiextensions.crossplane.io"
+DEFAULT_ITERATIONS = 5
+MAX_STEPS = 99
+PATCH_AND_TRANSFORM = "function-patch-and-transform"
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Credential(NamedTuple):
+    """Data of a Secret that a step's function gets; without a secret it gets nothing."""
+
+    name: str
+    namespace: str = ""
+    secret: str = ""
+
+
+class AllowedResource(NamedTuple):
+    """Which resources a step's function may ask for; texts to match are RE2, over the whole."""
+
+    api_version: str
+    kind: str
+    match_name: str | None = None
+    match_labels: Mapping[str, str] | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.kind} of {self.api_version}"
+        if self.match_name is not None:
+            text += f" named {self.match_name}"
+        if self.match_labels is not None:
+            pairs = ", ".join(f"{key}={self.match_labels[key]}" for key in sorted(self.match_labels))
+            text += f" with labels {pairs}"
+        return text
+
+
+class Step(NamedTuple):
+    """One step of a pipeline."""
+
+    name: str
+    function: str
+    revision: RevisionRequest = RevisionRequest()
+    input: Data | None = None
+    credentials: tuple[Credential, ...] = ()
+    required_resources: Mapping[str, Data] = _NONE
+    """Selectors of what the function gets with its first call, by name."""
+    required_schemas: Mapping[str, Data] = _NONE
+    when: str = ""
+    timeout_seconds: float = 0.0
+    retry: Retry | None = None
+    ttl_seconds: float | None = None
+    """How long an answer holds, whatever the function says of that; None leaves it to it."""
+    max_iterations: int = DEFAULT_ITERATIONS
+    allowed: tuple[AllowedResource, ...] | None = None
+
+
+class Composition(NamedTuple):
+    """What is composed for which kind of composite resource."""
+
+    name: str
+    api_version: str
+    kind: str
+    steps: tuple[Step, ...]
+    labels: Mapping[str, str] = _NONE
+    annotations: Mapping[str, str] = _NONE
+    connection_secrets_namespace: str = ""
+    notices: tuple[Notice, ...] = ()
+
+
+def parse_composition(document: Document) -> Composition:
+    """Read a Composition, or a CompositionRevision, which says the same; or tell every problem."""
+    reader = _Reader()
+    composition = reader.composition(document.value)
+    problems = [document.problem(path, message) for path, message in reader.problems]
+    if problems:
+        raise InvalidDocument(problems)
+    return composition._replace(notices=tuple(_unknown(document, reader)))
+
+
+def is_composition(value: Any) -> bool:
+    """Say whether a document is a Composition or one of its revisions."""
+    if not isinstance(value, dict):
+        return False
+    api_version = str(value.get("apiVersion"))
+    kinds = ("Composition", "CompositionRevision")
+    return api_version.startswith(f"{GROUP}/") and value.get("kind") in kinds
+
+
+def _unknown(document: Document, reader: _Reader) -> list[Notice]:
+    notices = []
+    for path, known in reader.unknown:
+        near = nearest(str(path[-1]), known)
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        problem: Problem = document.problem(path, f"Nothing reads this field{meant}")
+        notices.append(Notice("UnknownField", str(problem), facts={"path": text_of_path(path)}))
+    return notices
+
+
+_SPEC = (
+    *("compositeTypeRef", "mode", "pipeline", "writeConnectionSecretsToNamespace"),
+    *("resources", "patchSets", "environment", "revision", "publishConnectionDetailsWithStoreConfigRef"),
+)
+_STEP = (
+    *("step", "functionRef", "functionRevisionRef", "functionRevisionSelector", "input"),
+    *("credentials", "requirements", "when", "timeout", "retry", "ttl", "maxIterations"),
+    "allowedExtraResources",
+)
+
+
+class _Reader(Reader):
+    def composition(self, value: Any) -> Composition:
+        data = self.mapping(value, ())
+        if not is_composition(data):
+            found = f"{data.get('kind')} of {data.get('apiVersion')}"
+            self.problems.append((("kind",), f"Must be a Composition of {GROUP}/v1, found {found}"))
+        metadata = self.mapping(data.get("metadata"), ("metadata",))
+        spec = self.mapping(data.get("spec"), ("spec",), _SPEC)
+        path: Path = ("spec", "compositeTypeRef")
+        target = self.mapping(spec.get("compositeTypeRef"), path, ("apiVersion", "kind"))
+        return Composition(
+            self.text(metadata, "name", ("metadata",)),
+            self.wanted(target, "apiVersion", path),
+            self.wanted(target, "kind", path),
+            self.steps(spec),
+            self.texts(metadata, "labels", ("metadata",)),
+            self.texts(metadata, "annotations", ("metadata",)),
+            self.text(spec, "writeConnectionSecretsToNamespace", ("spec",)),
+        )
+
+    def wanted(self, data: Mapping[str, Any], key: str, path: Path) -> str:
+        """Read a text that must not be empty."""
+        text = self.text(data, key, path)
+        is_told = any(each[0] == (*path, key) for each in self.problems)
+        if not text and not is_told:
+            self.problems.append(((*path, key), "Must be given"))
+        return text
+
+    def steps(self, spec: Mapping[str, Any]) -> tuple[Step, ...]:
+        mode = self.text(spec, "mode", ("spec",)) or ("Pipeline" if "pipeline" in spec else "Resources")
+        if mode == "Resources":
+            return self.implicit_step(spec)
+        if mode != "Pipeline":
+            self.refuse(("spec", "mode"), "Pipeline or Resources", mode)
+            return ()
+        items = self.items(spec, "pipeline", ("spec",))
+        if not 1 <= len(items) <= MAX_STEPS:
+            self.refuse(("spec", "pipeline"), f"a list of 1 to {MAX_STEPS} steps", items)
+        steps = []
+        seen: set[str] = set()
+        for index, item in enumerate(items):
+            path: Path = ("spec", "pipeline", index)
+            step = self.step(item, path)
+            if step.name and step.name in seen:
+                message = f"Another step is called {step.name}; names must differ"
+                self.problems.append(((*path, "step"), message))
+            seen.add(step.name)
+            steps.append(step)
+        return tuple(steps)
+
+    def implicit_step(self, spec: Mapping[str, Any]) -> tuple[Step, ...]:
+        """Make the one step that a composition of the old mode stands for."""
+        if "resources" not in spec:
+            self.problems.append((("spec",), "Must have a pipeline, or resources"))
+        self.items(spec, "resources", ("spec",))
+        given = {key: spec[key] for key in ("patchSets", "environment", "resources") if key in spec}
+        input_ = {"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", **given}
+        return (Step("patch-and-transform", PATCH_AND_TRANSFORM, input=input_),)
+
+    def step(self, value: Any, path: Path) -> Step:
+        data = self.mapping(value, path, _STEP)
+        name = self.wanted(data, "step", path)
+        ref_path: Path = (*path, "functionRef")
+        reference = self.mapping(data.get("functionRef"), ref_path, ("name", "version"))
+        requirements_path: Path = (*path, "requirements")
+        keys = ("requiredResources", "requiredSchemas")
+        requirements = self.mapping(data.get("requirements"), requirements_path, keys)
+        iterations = self.number(
+            data, "maxIterations", path, DEFAULT_ITERATIONS, least=0, whole=True
+        )
+        return Step(
+            name,
+            self.wanted(reference, "name", ref_path),
+            self.revision(data, reference, path),
+            self.input(data, path),
+            self.credentials(data, path),
+            self.selectors(requirements, "requiredResources", requirements_path),
+            self.selectors(requirements, "requiredSchemas", requirements_path),
+            self.condition(data, path),
+            self.seconds(data, "timeout", path) or 0.0,
+            self.retry(data, path),
+            self.seconds(data, "ttl", path),
+            int(iterations),
+            self.allowed(data, path),
+        )
+
+    def revision(
+        self, data: Mapping[str, Any], reference: Mapping[str, Any], path: Path
+    ) -> RevisionRequest:
+        version = self.text(reference, "version", (*path, "functionRef"))
+        if version:
+            try:
+                parse_request(version)
+            except InvalidVersion as error:
+                self.problems.append(((*path, "functionRef", "version"), error.message))
+        named = self.mapping(
+            data.get("functionRevisionRef"), (*path, "functionRevisionRef"), ("name",)
+        )
+        selector_path: Path = (*path, "functionRevisionSelector")
+        selector = self.mapping(
+            data.get("functionRevisionSelector"), selector_path, ("matchLabels",)
+        )
+        labels = self.texts(selector, "matchLabels", selector_path)
+        name = self.text(named, "name", (*path, "functionRevisionRef"))
+        return RevisionRequest(name, labels or None, version)
+
+    def input(self, data: Mapping[str, Any], path: Path) -> Data | None:
+        if data.get("input") is None:
+            return None
+        return self.mapping(data["input"], (*path, "input"), keeps_nulls=True)
+
+    def credentials(self, data: Mapping[str, Any], path: Path) -> tuple[Credential, ...]:
+        found: list[Credential] = []
+        for index, item in enumerate(self.items(data, "credentials", path)):
+            here: Path = (*path, "credentials", index)
+            given = self.mapping(item, here, ("name", "source", "secretRef"))
+            name = self.wanted(given, "name", here)
+            if name and any(each.name == name for each in found):
+                self.problems.append(((*here, "name"), f"Another credential is called {name}"))
+            source = self.text(given, "source", here) or "Secret"
+            if source not in ("Secret", "None"):
+                self.refuse((*here, "source"), "Secret or None", source)
+            if source == "None":
+                found.append(Credential(name))
+                continue
+            ref_path: Path = (*here, "secretRef")
+            reference = self.mapping(given.get("secretRef"), ref_path, ("namespace", "name"))
+            namespace = self.wanted(reference, "namespace", ref_path)
+            found.append(Credential(name, namespace, self.wanted(reference, "name", ref_path)))
+        return tuple(found)
+
+    def selectors(self, data: Mapping[str, Any], key: str, path: Path) -> Mapping[str, Data]:
+        """Read what a function gets from the start, in the words of the protocol."""
+        found: dict[str, Data] = {}
+        known = ("requirementName", "apiVersion", "kind", "namespace", "name", "matchLabels")
+        known = known if key == "requiredResources" else known[:3]
+        for index, item in enumerate(self.items(data, key, path)):
+            here: Path = (*path, key, index)
+            given = self.mapping(item, here, known)
+            name = self.wanted(given, "requirementName", here)
+            if name in found:
+                message = f"Another requirement is called {name}"
+                self.problems.append(((*here, "requirementName"), message))
+            selector: Data = {
+                "apiVersion": self.wanted(given, "apiVersion", here),
+                "kind": self.wanted(given, "kind", here),
+            }
+            labels = self.texts(given, "matchLabels", here)
+            if given.get("name") and labels:
+                self.problems.append((here, "Must have name or matchLabels, not both"))
+            if given.get("name"):
+                selector["matchName"] = self.text(given, "name", here)
+            elif labels:
+                selector["matchLabels"] = {"labels": labels}
+            if given.get("namespace"):
+                selector["namespace"] = self.text(given, "namespace", here)
+            found[name] = selector
+        return found
+
+    def condition(self, data: Mapping[str, Any], path: Path) -> str:
+        value = data.get("when")
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return self.text(data, "when", path)
+
+    def seconds(self, data: Mapping[str, Any], key: str, path: Path) -> float | None:
+        text = self.text(data, key, path)
+        if not text:
+            return None
+        try:
+            found = parse_seconds(text)
+        except InvalidDuration as error:
+            self.problems.append(((*path, key), error.message))
+            return None
+        if found < 0:
+            self.refuse((*path, key), "a duration of zero or more", text)
+        return found
+
+    def retry(self, data: Mapping[str, Any], path: Path) -> Retry | None:
+        value = data.get("retry")
+        if value is None:
+            return None
+        # YAML reads the bare key `on` as true, and nobody means that here.
+        if isinstance(value, dict) and "true" in value and "on" not in value:
+            value = {"on" if key == "true" else key: each for key, each in value.items()}
+        here: Path = (*path, "retry")
+        given = self.mapping(value, here, ("limit", "backoff", "factor", "maxBackoff", "on"))
+        for key in ("backoff", "maxBackoff"):
+            self.seconds(given, key, here)
+        return Retry(
+            int(self.number(given, "limit", here, 0, least=0, whole=True)),
+            self.text(given, "backoff", here),
+            float(self.number(given, "factor", here, 2.0, least=1)),
+            self.text(given, "maxBackoff", here),
+            self.names(given, "on", here),
+        )
+
+    def allowed(self, data: Mapping[str, Any], path: Path) -> tuple[AllowedResource, ...] | None:
+        if data.get("allowedExtraResources") is None:
+            return None
+        found = []
+        known = ("apiVersion", "kind", "matchName", "matchLabels")
+        for index, item in enumerate(self.items(data, "allowedExtraResources", path)):
+            here: Path = (*path, "allowedExtraResources", index)
+            given = self.mapping(item, here, known)
+            if "matchName" in given and "matchLabels" in given:
+                self.problems.append((here, "Must have matchName or matchLabels, not both"))
+            name = self.text(given, "matchName", here) if "matchName" in given else None
+            labels = self.texts(given, "matchLabels", here) if "matchLabels" in given else None
+            for text in (*([name] if name is not None else []), *(labels or {}).values()):
+                self.check_pattern(text, here)
+            api_version = self.wanted(given, "apiVersion", here)
+            found.append(AllowedResource(api_version, self.wanted(given, "kind", here), name, labels))
+        return tuple(found)
+
+    def check_pattern(self, text: str, path: Path) -> None:
+        import re2
+
+        try:
+            re2.compile(text, _quiet_patterns())
+        except re2.error as error:
+            told = error.args[0].decode() if isinstance(error.args[0], bytes) else error
+            self.problems.append((path, f"{text!r} is no regular expression: {told}"))
+
+
+def _quiet_patterns() -> Any:
+    """Have a wrong pattern answer with an error alone, and not on stderr as well."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    return options

@@ -1,0 +1,99 @@
+"""What are composed resources called, and whose are they?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from kanister_py.core.objects.names import (
+    MAX_LABEL,
+    why_not_a_dns_subdomain,
+    why_not_a_path_segment,
+)
+from kanister_py.core.objects.resources import group_version_of
+
+RESOURCE_NAME = "crossplane.io/composition-resource-name"
+COMPOSITE = "crossplane.io/composite"
+CLAIM_NAME = "crossplane.io/claim-name"
+CLAIM_NAMESPACE = "crossplane.io/claim-namespace"
+OWNED_LABELS = (COMPOSITE, CLAIM_NAME, CLAIM_NAMESPACE)
+"""What a composed resource loses when it is given up."""
+
+COMPOSITE_MANAGER = "apiextensions.crossplane.io/composite"
+COMPOSED_MANAGER = "apiextensions.crossplane.io/composed"
+
+_HASH_LENGTH = 12
+_RBAC_KINDS = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
+
+
+def child_name(generate_name: str, owner_uid: str, resource: str) -> str:
+    """Name a composed resource, the same in every run.
+
+    A long prefix is cut so that the name stays a DNS label; whatever it ends in,
+    one dash stands before the hash.
+    """
+    digest = hashlib.sha256(f"{owner_uid}{resource}".encode()).hexdigest()[:_HASH_LENGTH]
+    prefix = generate_name.rstrip("-")[: MAX_LABEL - _HASH_LENGTH - 1].rstrip("-")
+    return f"{prefix}-{digest}" if prefix else digest
+
+
+def uid_of_rendered(xr: Mapping[str, Any]) -> str:
+    """Give an XR that no cluster has seen a UID: by its kind and name, so it is always the same."""
+    metadata = xr.get("metadata") or {}
+    name = "\0".join(
+        (
+            f"{xr.get('apiVersion')}, Kind={xr.get('kind')}",
+            metadata.get("namespace") or "",
+            metadata.get("name") or "",
+        )
+    )
+    # A UUID of version 5 in the namespace of all zeros.
+    raw = bytearray(hashlib.sha1(bytes(16) + name.encode(), usedforsecurity=False).digest()[:16])
+    raw[6] = raw[6] & 0x0F | 0x50
+    raw[8] = raw[8] & 0x3F | 0x80
+    text = raw.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def composed_manager(xr: Mapping[str, Any]) -> str:
+    """Name the field manager under which the resources of one XR are applied."""
+    group = group_version_of(str(xr.get("apiVersion")))[0]
+    name = (xr.get("metadata") or {}).get("name") or ""
+    text = f"{name}{xr.get('kind')}.{group}"
+    return f"{COMPOSED_MANAGER}/{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def owner_reference(xr: Mapping[str, Any]) -> dict[str, Any]:
+    """Say that an XR owns and controls something."""
+    metadata = xr["metadata"]
+    return {
+        "apiVersion": xr["apiVersion"],
+        "blockOwnerDeletion": True,
+        "controller": True,
+        "kind": xr["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
+
+
+def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Find who controls an object."""
+    references = (obj.get("metadata") or {}).get("ownerReferences")
+    for reference in references or ():
+        if isinstance(reference, dict) and reference.get("controller"):
+            return reference
+    return None
+
+
+def is_valid_name(name: str, api_version: str, kind: str) -> bool:
+    """Say whether a cluster takes an object of this name; roles may hold almost anything."""
+    is_role = kind in _RBAC_KINDS and api_version.startswith("rbac.authorization.k8s.io/")
+    return not (why_not_a_path_segment if is_role else why_not_a_dns_subdomain)(name)
+
+
+def resource_name_of(obj: Mapping[str, Any]) -> str:
+    """Say which composed resource of its XR an object is; empty if it does not say."""
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    name = annotations.get(RESOURCE_NAME)
+    return name if isinstance(name, str) else ""
