@@ -1743,3 +1743,9 @@ class RegistryUnavailable(TransientError):
     def __init__(self, registry: str, why: str) -> None:
         super().__init__(f"Registry {registry} gives no answer: {why}")
         self.registry = registry
+
+
+class FunctionFault(FunctionCallError, Fault):
+    """A function of ours failed in a way that it never should."""
+
+    reason = "Fault"

@@ -1,0 +1,1 @@
+"""Packages of functions as OCI images."""

@@ -1,0 +1,132 @@
+"""What does the package of a function say, and where does it come from?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.errors import InvalidPackage, InvalidPackageReference, InvalidVersion
+from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.versions.semver import Version, parse_version
+
+META_GROUP: Final = "meta.pkg.crossplane.io"
+DEFAULT_CAPABILITIES: Final = ("composition",)
+
+_PATH: Final = re.compile(r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*")
+_TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+class PackageReference(NamedTuple):
+    """Where a package is: a digest names its content, a tag what it is called today."""
+
+    registry: str
+    repository: str
+    tag: str = ""
+    digest: str = ""
+
+    def __str__(self) -> str:
+        tag = f":{self.tag}" if self.tag else ""
+        digest = f"@{self.digest}" if self.digest else ""
+        return f"{self.source}{tag}{digest}"
+
+    @property
+    def source(self) -> str:
+        """The repository with its registry: the same for all of a function's packages."""
+        return f"{self.registry}/{self.repository}"
+
+    @property
+    def version(self) -> Version | None:
+        """The version that the tag is, if it is one."""
+        try:
+            return parse_version(self.tag)
+        except InvalidVersion:
+            return None
+
+    def pinned(self, digest: str) -> str:
+        """Name the content itself, so that nobody can move it."""
+        return f"{self.source}@{digest}"
+
+
+def parse_package_reference(text: str) -> PackageReference:
+    """Read where a package is, or say what would be a place."""
+    rest, at, digest = text.strip().partition("@")
+    registry, slash, path = rest.partition("/")
+    name, colon, tag = path.partition(":")
+    if not slash or not ("." in registry or ":" in registry or registry == "localhost"):
+        raise InvalidPackageReference(text, "it names no registry")
+    if not _PATH.fullmatch(name):
+        raise InvalidPackageReference(text, f"{name!r} is no repository")
+    if colon and not _TAG.fullmatch(tag):
+        raise InvalidPackageReference(text, f"{tag!r} is no tag")
+    if at and not _DIGEST.fullmatch(digest):
+        raise InvalidPackageReference(text, f"{digest!r} is no sha256 digest")
+    return PackageReference(registry, name, tag if colon or digest else "latest", digest)
+
+
+class FunctionPackage(NamedTuple):
+    """What the author of a package says about it."""
+
+    name: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    capabilities: tuple[str, ...]
+    dependencies: tuple[str, ...] = ()
+    constraint: str = ""
+    """Which releases of Crossplane it is made for."""
+
+    def has_capability(self, wanted: str) -> bool:
+        plain = _plain(wanted)
+        return any(_plain(each) == plain for each in self.capabilities)
+
+
+def _plain(text: str) -> str:
+    return "".join(each for each in text.lower() if each.isalnum())
+
+
+def parse_function_package(text: bytes | str, where: str) -> FunctionPackage:
+    """Read the `package.yaml` of a package: exactly one of its objects describes a function."""
+    found: list[Mapping[str, Any]] = []
+    for document in parse_documents(text, where):
+        value = document.value
+        if not isinstance(value, dict):
+            continue
+        if str(value.get("apiVersion", "")).partition("/")[0] == META_GROUP:
+            found.append(value)
+    if len(found) != 1:
+        raise InvalidPackage(where, f"it has {len(found)} objects of {META_GROUP}, not one")
+    described = found[0]
+    if described.get("kind") != "Function":
+        raise InvalidPackage(where, f"it is a {described.get('kind')}, not a Function")
+    metadata, spec = _mapping(described.get("metadata")), _mapping(described.get("spec"))
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        raise InvalidPackage(where, "metadata.name is missing")
+    capabilities = spec.get("capabilities")
+    return FunctionPackage(
+        name,
+        _texts(metadata.get("labels")),
+        _texts(metadata.get("annotations")),
+        tuple(str(each) for each in capabilities) if capabilities else DEFAULT_CAPABILITIES,
+        tuple(_dependency(each) for each in spec.get("dependsOn") or ()),
+        str(_mapping(spec.get("crossplane")).get("version") or ""),
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {key: each for key, each in _mapping(value).items() if isinstance(each, str)}
+
+
+def _dependency(value: Any) -> str:
+    """Name a dependency and its versions; packages know four ways to write one."""
+    said = _mapping(value)
+    for key in ("package", "function", "provider", "configuration"):
+        if said.get(key):
+            version = said.get("version")
+            return f"{said[key]} {version}".strip() if version else str(said[key])
+    return "?"

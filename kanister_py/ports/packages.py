@@ -1,0 +1,38 @@
+"""Where packages of functions come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from kanister_py.core.revisions.package import PackageReference
+
+
+class RegistryLogin(NamedTuple):
+    """Who we are to one registry. Printing it shows no password."""
+
+    registry: str
+    username: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"RegistryLogin({self.registry!r})"
+
+
+class Packages(Protocol):
+    """A place that knows packages by reference and keeps what it has once seen.
+
+    A registry that cannot be reached raises `RegistryUnavailable`, which may pass;
+    what it refuses or does not have raises `PackageNotFound`.
+    """
+
+    def resolve(self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()) -> str:
+        """Say which digest a reference means now."""
+
+    def read(
+        self, reference: PackageReference, digest: str, logins: Sequence[RegistryLogin] = ()
+    ) -> bytes:
+        """Give the `package.yaml` of a digest. What was read once needs no registry again."""
+
+
+__all__ = ["Packages", "RegistryLogin"]

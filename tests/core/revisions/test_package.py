@@ -1,0 +1,120 @@
+"""Where is a package, and what does it say?"""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.errors import InvalidPackage, InvalidPackageReference
+from kanister_py.core.revisions.package import (
+    PackageReference,
+    parse_function_package,
+    parse_package_reference,
+)
+from kanister_py.core.versions.semver import parse_version
+
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            "registry.example.org/team/function-x:v1.2.0",
+            PackageReference("registry.example.org", "team/function-x", "v1.2.0"),
+            id="a tag",
+        ),
+        pytest.param(
+            "localhost:5000/function-x",
+            PackageReference("localhost:5000", "function-x", "latest"),
+            id="no tag",
+        ),
+        pytest.param(
+            f"registry.example.org/x@{DIGEST}",
+            PackageReference("registry.example.org", "x", "", DIGEST),
+            id="a digest",
+        ),
+        pytest.param(
+            f"registry.example.org/x:v1.0.0@{DIGEST}",
+            PackageReference("registry.example.org", "x", "v1.0.0", DIGEST),
+            id="a tag and a digest",
+        ),
+    ],
+)
+def test_a_package_is_found_by_its_reference(text: str, want: PackageReference) -> None:
+    assert parse_package_reference(text) == want
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "function-x",
+        "team/function-x:v1",
+        "r.example.org/",
+        "r.example.org/X",
+        "r.io/x:-",
+        "r.io/x@sha256:1",
+    ],
+)
+def test_what_is_no_place_says_what_would_be_one(text: str) -> None:
+    with pytest.raises(InvalidPackageReference, match=r"write it as"):
+        parse_package_reference(text)
+
+
+def test_the_version_of_a_package_is_its_tag_if_that_is_one() -> None:
+    assert parse_package_reference("r.io/x:v1.2.0").version == parse_version("1.2.0")
+    assert parse_package_reference("r.io/x:stable").version is None
+
+
+def test_a_pinned_package_is_its_content() -> None:
+    assert parse_package_reference("r.io/x:v1").pinned(DIGEST) == f"r.io/x@{DIGEST}"
+
+
+FUNCTION = """\
+apiVersion: meta.pkg.crossplane.io/v1
+kind: Function
+metadata:
+  name: function-x
+  labels: {release-channel: alpha}
+  annotations: {who: team}
+spec:
+  crossplane: {version: ">=v1.14"}
+  capabilities: [Composition, operation]
+  dependsOn:
+    - {function: r.io/other, version: ">=v1.0.0"}
+    - {apiVersion: pkg.crossplane.io/v1, kind: Provider, package: r.io/p, version: v2}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+"""
+
+
+def test_a_package_says_who_it_is_and_what_it_needs() -> None:
+    package = parse_function_package(FUNCTION, "x")
+    assert (package.name, package.labels) == ("function-x", {"release-channel": "alpha"})
+    assert package.annotations == {"who": "team"}
+    assert package.has_capability("composition")
+    assert not package.has_capability("required-schemas")
+    assert package.dependencies == ("r.io/other >=v1.0.0", "r.io/p v2")
+    assert package.constraint == ">=v1.14"
+
+
+def test_a_package_that_says_nothing_can_compose() -> None:
+    text = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {name: f}\n"
+    assert parse_function_package(text, "x").has_capability("composition")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        pytest.param("", "0 objects", id="nothing in it"),
+        pytest.param(f"{FUNCTION}---\n{FUNCTION}", "2 objects", id="two functions"),
+        pytest.param(
+            FUNCTION.replace("kind: Function", "kind: Provider"), "a Provider", id="a provider"
+        ),
+        pytest.param(FUNCTION.replace("name: function-x", "x: y"), "metadata.name", id="no name"),
+    ],
+)
+def test_what_is_no_function_is_refused(text: str, why: str) -> None:
+    with pytest.raises(InvalidPackage, match=why):
+        parse_function_package(text, "x")
