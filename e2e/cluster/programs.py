@@ -1,0 +1,259 @@
+"""Where do the programs of a cluster come from? Built from the Go module proxy, once a version."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+KUBERNETES: Final = ("kube-apiserver", "kube-controller-manager", "kubectl")
+
+KNOWN_VERSIONS: Final = ("v1.37.1", "v1.36.3", "v1.35.4", "v1.34.4", "v1.33.13")
+"""One release of each minor, newest first; the newest that this machine's Go builds is taken."""
+
+ETCD_VERSION: Final = "v3.7.3"
+HELM_VERSION: Final = "v3.22.0"
+
+_MODULE: Final = "k8s.io/kubernetes"
+_RELEASE: Final = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?$")
+_STAGED: Final = re.compile(r"^\s*(?:replace\s+)?(\S+) => \./staging/", re.MULTILINE)
+_GO_LINE: Final = re.compile(r"^go (\S+)$", re.MULTILINE)
+
+
+class GoMissing(Exception):
+    """There is no Go on this machine."""
+
+
+class BuildFailed(Exception):
+    """Go could not build what a cluster needs."""
+
+
+class Programs(NamedTuple):
+    """Where each program lies, and which Kubernetes they are."""
+
+    version: str
+    etcd: Path
+    kube_apiserver: Path
+    kube_controller_manager: Path
+    kubectl: Path
+
+
+def cache_folder() -> Path:
+    """Where may we keep what can be made again?"""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kanister-py"
+
+
+def find_programs(version: str = "") -> Programs:
+    """Give the programs of a cluster, built first if they are not there.
+
+    `KUBEBUILDER_ASSETS` names a folder that has them already; what it lacks is
+    built in its version. Raises `GoMissing` or `BuildFailed`.
+    """
+    given = os.environ.get("KUBEBUILDER_ASSETS")
+    if given and not version:
+        return _complete(Path(given))
+    if version:
+        return _build_cluster(_release_of(version))
+    for number, each in enumerate(KNOWN_VERSIONS):
+        try:
+            return _build_cluster(each)
+        except BuildFailed as error:
+            if number == len(KNOWN_VERSIONS) - 1:
+                raise
+            print(f"Kubernetes {each} cannot be built here: {error}", file=sys.stderr)
+    raise BuildFailed("no version of Kubernetes is known")
+
+
+def find_helm() -> Path:
+    """Give the program that installs charts, built first if it is not there."""
+    folder = _build_all(
+        f"helm-{HELM_VERSION}",
+        ["helm"],
+        f"require helm.sh/helm/v3 {HELM_VERSION}\n",
+        ["helm.sh/helm/v3/cmd/helm"],
+        flags=f"-s -w -X helm.sh/helm/v3/internal/version.version={HELM_VERSION}",
+    )
+    return folder / "helm"
+
+
+def _complete(assets: Path) -> Programs:
+    """Take what somebody else has put in a folder, and build what it lacks."""
+    said = subprocess.run(
+        [assets / "kube-apiserver", "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    version = said.split()[-1]
+
+    def find(name: str) -> Path:
+        found = assets / name
+        return found if found.exists() else _build_kubernetes(version) / name
+
+    etcd = assets / "etcd"
+    return Programs(
+        version, etcd if etcd.exists() else _build_etcd(), *(find(name) for name in KUBERNETES)
+    )
+
+
+def _build_cluster(version: str) -> Programs:
+    folder = _build_kubernetes(version)
+    return Programs(version, _build_etcd(), *(folder / name for name in KUBERNETES))
+
+
+def _build_kubernetes(version: str) -> Path:
+    """Build Kubernetes as it was released: with the staging modules of the same release."""
+    match = _RELEASE.match(version)
+    if match is None or match[3] is None:
+        raise BuildFailed(f"{version} is no release such as {KNOWN_VERSIONS[0]}")
+    target = f"kubernetes-{version}"
+    if found := _found(target, KUBERNETES):
+        return found
+    published = _published_module(version)
+    staged = "".join(
+        f"replace {module} => {module} v0.{match[2]}.{match[3]}\n"
+        for module in sorted(set(_STAGED.findall(published)))
+    )
+    stamp = {"gitVersion": version, "gitMajor": match[1], "gitMinor": match[2]}
+    return _build_all(
+        target,
+        KUBERNETES,
+        f"require {_MODULE} {version}\n{staged}",
+        [f"{_MODULE}/cmd/{name}" for name in KUBERNETES],
+        flags=" ".join(
+            ["-s -w", *(f"-X k8s.io/component-base/version.{k}={v}" for k, v in stamp.items())]
+        ),
+        language=_language_of(published),
+    )
+
+
+def _build_etcd() -> Path:
+    folder = _build_all(
+        f"etcd-{ETCD_VERSION}",
+        ["etcd"],
+        f"require go.etcd.io/etcd/server/v3 {ETCD_VERSION}\n",
+        ["go.etcd.io/etcd/server/v3"],
+        flags="-s -w",
+    )
+    return folder / "etcd"
+
+
+def _release_of(version: str) -> str:
+    """Say which release `1.36` or `v1.36.3` means; of a minor, the last one."""
+    match = _RELEASE.match(version)
+    if match is None:
+        raise BuildFailed(f"{version} is no version such as 1.36 or {KNOWN_VERSIONS[0]}")
+    if match[3] is not None:
+        return "v" + version.removeprefix("v")
+    minor = f"v{match[1]}.{match[2]}."
+    listed = _go("list", "-m", "-versions", _MODULE, cwd=cache_folder()).split()[1:]
+    found = {each for each in (*listed, *KNOWN_VERSIONS) if each.startswith(minor)}
+    released = [each for each in found if each.removeprefix(minor).isdigit()]
+    if not released:
+        raise BuildFailed(f"the module proxy has no release of Kubernetes {version}")
+    return max(released, key=lambda each: int(each.removeprefix(minor)))
+
+
+def _published_module(version: str) -> str:
+    """Read the go.mod of a release of Kubernetes."""
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    path = _go(*("mod", "download", "-json", f"{_MODULE}@{version}"), cwd=cache_folder()).partition(
+        '"GoMod": "'
+    )[2]
+    return Path(path.partition('"')[0]).read_text(encoding="utf-8")
+
+
+def _language_of(module: str) -> str:
+    match = _GO_LINE.search(module)
+    return match[1] if match else ""
+
+
+def _found(target: str, names: Sequence[str]) -> Path | None:
+    folder = cache_folder() / "programs" / target
+    return folder if all((folder / name).exists() for name in names) else None
+
+
+def _build_all(
+    target: str,
+    names: Sequence[str],
+    module: str,
+    packages: Sequence[str],
+    *,
+    flags: str,
+    language: str = "",
+) -> Path:
+    """Build programs into a folder of the cache, unless they are there."""
+    if found := _found(target, names):
+        return found
+    folder = cache_folder() / "programs" / target
+    source = cache_folder() / "sources" / target
+    for each in (folder, source):
+        each.mkdir(parents=True, exist_ok=True)
+    with _alone(source):
+        if found := _found(target, names):
+            return found
+        started = time.monotonic()
+        print(f"{target}: built once, which takes minutes …", file=sys.stderr, flush=True)
+        language = language or _go("env", "GOVERSION", cwd=source).strip().removeprefix("go")
+        (source / "go.mod").write_text(
+            f"module kanister-py.io/e2e\n\ngo {language}\n\n{module}", encoding="utf-8"
+        )
+        built = source / "built"
+        built.mkdir(exist_ok=True)
+        output = f"{built}/" if len(names) > 1 else str(built / names[0])
+        _go("build", "-ldflags", flags, "-o", output, *packages, cwd=source)
+        for name in names:
+            # Somebody may look while we build: what is there is whole.
+            (built / name).replace(folder / name)
+        print(f"{target}: built in {time.monotonic() - started:.0f}s", file=sys.stderr, flush=True)
+    return folder
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time build the same."""
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _go(*words: str, cwd: Path) -> str:
+    """Run Go with little priority, writing into our cache only; give what it printed."""
+    go = shutil.which("go")
+    if go is None:
+        raise GoMissing("there is no Go on this machine")
+    nice = shutil.which("nice")
+    done = subprocess.run(
+        [*([nice, "-n", "10"] if nice else []), go, *words],
+        cwd=cwd,
+        env=_environment(go),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        told = [line for line in done.stderr.splitlines() if not line.startswith("go: downloading")]
+        raise BuildFailed("\n".join(told[-20:]) or f"go {words[0]} failed")
+    return done.stdout
+
+
+def _environment(go: str) -> dict[str, str]:
+    """Let Go write into our cache folder only, and ask nobody but its proxy and its sums."""
+    given = {
+        **os.environ,
+        "CGO_ENABLED": "0",
+        "GOCACHE": str(cache_folder() / "go-build"),
+        "GOFLAGS": "-buildvcs=false -mod=mod -modcacherw -trimpath",
+        "GOMODCACHE": str(cache_folder() / "go-modules"),
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+    }
+    # Where a proxy does not know a module, Go would go to its repository.
+    said = subprocess.run([go, "env", "GOPROXY"], capture_output=True, text=True, check=True).stdout
+    proxies = said.strip().replace("|", ",").split(",")
+    return {**given, "GOPROXY": ",".join(each for each in proxies if each != "direct") or "off"}

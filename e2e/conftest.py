@@ -1,0 +1,123 @@
+"""What end-to-end tests share: a real API server, a node for its pods, and faults in between."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.cluster.client import ApiClient, ApiFailed
+from e2e.cluster.local import LocalCluster
+from e2e.cluster.network import pod_network
+from e2e.cluster.programs import GoMissing, Programs, find_programs
+from e2e.cluster.standing import own_folder
+from e2e.node.interim import interim
+from e2e.node.node import E2ENode
+
+VERSION_VARIABLE = "KANISTER_PY_E2E_VERSION"
+
+
+class Kubectl:
+    """Runs kubectl: a client that knows nothing of us."""
+
+    def __init__(self, program: Path, kubeconfig: Path) -> None:
+        self.words = [str(program), f"--kubeconfig={kubeconfig}"]
+
+    def __call__(
+        self, *words: str, stdin: bytes = b"", timeout: float = 60
+    ) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [*self.words, *words], input=stdin, capture_output=True, timeout=timeout, check=False
+        )
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """Begin something that goes on; whoever asked ends it."""
+        return subprocess.Popen(
+            [*self.words, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+
+@pytest.fixture(scope="session")
+def programs() -> Programs:
+    """What a cluster consists of, built once for each version; without Go, a loud skip."""
+    try:
+        return find_programs(os.environ.get(VERSION_VARIABLE, ""))
+    except GoMissing as error:
+        pytest.skip(f"NO END-TO-END TEST RUNS: {error}")
+
+
+@pytest.fixture(scope="session")
+def api_server(programs: Programs) -> Iterator[LocalCluster]:
+    """The cluster that most tests share; who stops or breaks one takes `new_api_server`."""
+    with own_folder() as folder, LocalCluster(programs, folder) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def new_api_server(programs: Programs) -> Iterator[Callable[..., LocalCluster]]:
+    """Start a cluster that one test may do anything to."""
+    with contextlib.ExitStack() as stack:
+
+        def start(**words: object) -> LocalCluster:
+            folder = stack.enter_context(own_folder())
+            return stack.enter_context(LocalCluster(programs, folder, **words))  # type: ignore[arg-type] # handed on as they are
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(api_server: LocalCluster) -> Path:
+    """Who may do everything."""
+    return api_server.kubeconfig
+
+
+@pytest.fixture(scope="session")
+def admin(api_server: LocalCluster) -> ApiClient:
+    """A client that may do everything, and is none of what we test."""
+    return api_server.client
+
+
+@pytest.fixture(scope="session")
+def node(api_server: LocalCluster) -> Iterator[E2ENode]:
+    """A node of the shared cluster: pods really run."""
+    with E2ENode(api_server, interim(api_server.client), pod_network=pod_network()) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def kubectl(api_server: LocalCluster) -> Kubectl:
+    return Kubectl(api_server.programs.kubectl, api_server.kubeconfig)
+
+
+@pytest.fixture
+def namespace(admin: ApiClient) -> Iterator[str]:
+    """A namespace of the test's own, in which pods can be created."""
+    name = f"e2e-{uuid.uuid4().hex[:10]}"
+    make_namespace(admin, name)
+    yield name
+    with contextlib.suppress(ApiFailed):
+        admin.delete(f"/api/v1/namespaces/{name}")
+
+
+def make_namespace(client: ApiClient, name: str) -> None:
+    """Make a namespace, and wait until the controllers have furnished it."""
+    client.post(
+        "/api/v1/namespaces",
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+    )
+    for what, wanted in (("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")):
+        events = client.watch(
+            f"/api/v1/namespaces/{name}/{what}",
+            fieldSelector=f"metadata.name={wanted}",
+            timeoutSeconds="30",
+        )
+        assert next(events, None), f"{name} has no {what}/{wanted} after 30 seconds"
+        events.close()  # type: ignore[attr-defined] # it is a generator

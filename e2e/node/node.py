@@ -1,0 +1,155 @@
+"""A node of ours for a real API server: its pods run as processes of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Mapping
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any, Final, Self
+
+from e2e.cluster.client import ApiClient, ApiFailed, ApiUnreachable
+from e2e.cluster.local import LocalCluster
+from e2e.node.kubelet_api import KubeletServer
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.pods_processes.node import ClusterSources, ProcessNode, bind_by_request
+from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
+from kanister_py.ports.cluster import Cluster
+
+NODE_NAME: Final = "e2e-node"
+FEATURES: Final = ("ExtendWebSocketsToKubelet",)
+"""What our node can do that an API server from 1.36 on asks for: it speaks WebSocket itself."""
+
+_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+_BEAT_SECONDS: Final = 3.0
+
+
+class TokenSources(ClusterSources):
+    """What pods refer to, with tokens of their ServiceAccounts that the API server knows."""
+
+    def __init__(self, cluster: Cluster, client: ApiClient) -> None:
+        super().__init__(cluster)
+        self._client = client
+
+    def service_account_token(
+        self, namespace: str, service_account: str, audience: str, expiration_seconds: int
+    ) -> str | None:
+        spec: dict[str, Any] = {"expirationSeconds": expiration_seconds}
+        if audience:
+            spec["audiences"] = [audience]
+        made = self._client.post(
+            f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token",
+            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec},
+        )
+        return str(made["status"]["token"])
+
+
+class E2ENode:
+    """Registers a node, runs the pods of a cluster on it, and answers for them as a kubelet does.
+
+    There is no scheduler: pods that no node has come here. `vanish` takes the node
+    away without a word, as a machine does that loses power.
+    """
+
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        adapter: Cluster,
+        *,
+        name: str = NODE_NAME,
+        pod_network: IPv4Network | None = None,
+        state: Path | None = None,
+        takes_all: bool = True,
+    ) -> None:
+        del pod_network
+        self.name = name
+        self._client = cluster.client
+        self._adapter = adapter
+        clock = SystemClock()
+        self.runner = ProcessPodRunner(clock, state=state, host_paths=(str(cluster.folder),))
+        self._pods = ProcessNode(
+            self.runner, clock, name=name, bind=bind_by_request if takes_all else None
+        )
+        serving = cluster.ca.sign_server(f"node-{name}", ["127.0.0.1", "localhost", name])
+        self._server = KubeletServer(self._pods, serving, cluster.ca.certificate)
+        self._closed = threading.Event()
+        self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def start(self) -> Self:
+        """Be a node of the cluster, and come back when pods can be bound to it."""
+        self._server.start()
+        self._pods.start(self._adapter, TokenSources(self._adapter, self._client))
+        self._describe()
+        self._renew()
+        self._heart.start()
+        return self
+
+    def close(self) -> None:
+        """End every pod, and leave the cluster."""
+        self.vanish()
+        with contextlib.suppress(ApiFailed, ApiUnreachable):
+            self._client.delete(f"/api/v1/nodes/{self.name}")
+
+    def vanish(self) -> None:
+        """Be gone: nothing runs and nothing answers any more, and nobody is told."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._heart.join()
+            self._server.close()
+            self._pods.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _describe(self) -> None:
+        """Say what the node can do, and where its API listens."""
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        share = {"cpu": str(os.cpu_count() or 1), "memory": str(memory), "pods": "2000"}
+        machine = os.uname()
+        status: Mapping[str, Any] = {
+            "capacity": share,
+            "allocatable": share,
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": self._server.port}},
+            "declaredFeatures": sorted(FEATURES),
+            "nodeInfo": {
+                "architecture": machine.machine,
+                "bootID": "",
+                "containerRuntimeVersion": "processes://1",
+                "kernelVersion": machine.release,
+                "kubeProxyVersion": "",
+                "kubeletVersion": self._client.get("/version")["gitVersion"],
+                "machineID": "",
+                "operatingSystem": "linux",
+                "osImage": "this machine",
+                "systemUUID": "",
+            },
+        }
+        self._client.patch(f"/api/v1/nodes/{self.name}/status", {"status": status})
+
+    def _beat(self) -> None:
+        while not self._closed.wait(_BEAT_SECONDS):
+            # A cluster that is away for a while finds us alive when it is back.
+            with contextlib.suppress(ApiFailed, ApiUnreachable):
+                self._renew()
+
+    def _renew(self) -> None:
+        """Say that we live."""
+        now = f"{SystemClock().now():%Y-%m-%dT%H:%M:%S.%fZ}"
+        spec = {"holderIdentity": self.name, "leaseDurationSeconds": 15, "renewTime": now}
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self.name, "namespace": "kube-node-lease"},
+            "spec": spec,
+        }
+        try:
+            self._client.patch(f"{_LEASES}/{self.name}", {"spec": spec})
+        except ApiFailed as error:
+            if error.status != 404:
+                raise
+            self._client.post(_LEASES, lease)
