@@ -698,7 +698,8 @@ class PodRun:
             "podIP": NODE_IP,
             "podIPs": [{"ip": NODE_IP}],
             "startTime": self._start_time,
-            "qosClass": "BestEffort",
+            # What an API server has said of a pod, nobody may change.
+            "qosClass": (self._pod.get("status") or {}).get("qosClass") or "BestEffort",
             "containerStatuses": [_container_status(one, fallback) for one in mains],
         }
         if inits:
