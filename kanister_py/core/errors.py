@@ -742,6 +742,16 @@ class RunCancelled(UsageError):
         super().__init__("The run was cancelled")
 
 
+class RunStopped(UsageError):
+    """Somebody could not wait for the end of the run."""
+
+    # To machines it was cancelled; what is said tells people the difference.
+    reason = RunCancelled.reason
+
+    def __init__(self) -> None:
+        super().__init__("The run was stopped at once; nothing was tidied up")
+
+
 class RunTimedOut(UsageError):
     """A run took longer than it was given."""
 
@@ -1749,3 +1759,30 @@ class FunctionFault(FunctionCallError, Fault):
     """A function of ours failed in a way that it never should."""
 
     reason = "Fault"
+
+
+# CEL
+
+
+class CelError(UsageError):
+    """A CEL expression cannot be read, or says nothing about what it was given.
+
+    `position` is the offset of the character where reading stopped, -1 for an
+    expression that was read and failed later.
+    """
+
+    reason = "CelInvalid"
+
+    def __init__(self, expression: str, why: str, position: int = -1) -> None:
+        where = f" at character {position + 1}" if position >= 0 else ""
+        shown = expression if len(expression) <= 200 else f"{expression[:199]}…"
+        super().__init__(f"CEL expression {shown!r}: {why}{where}")
+        self.expression = expression
+        self.why = why
+        self.position = position
+
+
+class CelLimitExceeded(CelError):
+    """A CEL expression does more than anybody wants to wait for."""
+
+    reason = "CelLimitExceeded"

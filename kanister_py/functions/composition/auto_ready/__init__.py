@@ -1,0 +1,1 @@
+"""Says of composed resources whether they are ready."""

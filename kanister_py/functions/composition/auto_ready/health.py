@@ -1,0 +1,203 @@
+"""Is a resource healthy, as far as its status tells?
+
+One check for each of Kubernetes' own kinds that say so in ways of their own; all
+others, and those whose check says no, by their condition Ready. A status that is not
+what the kind's status should be is a no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+Data = Mapping[str, Any]
+
+
+def is_healthy(resource: Data) -> bool:
+    """Say whether a resource is healthy."""
+    check = _CHECKS.get((resource.get("apiVersion", ""), resource.get("kind", "")))
+    if check is not None:
+        try:
+            if check(resource):
+                return True
+        except _Malformed:
+            pass
+    try:
+        return _condition(resource, "Ready") == "True"
+    except _Malformed:
+        return False
+
+
+class _Malformed(Exception):
+    """A field has another type than its kind gives it."""
+
+
+def _part(obj: Data, key: str) -> Data:
+    return _typed(obj, key, dict, {})
+
+
+def _number(obj: Data, key: str, default: int = 0) -> int:
+    value = _typed(obj, key, (int, float), default)
+    if isinstance(value, bool) or value != int(value):
+        raise _Malformed(key)
+    return int(value)
+
+
+def _text(obj: Data, key: str) -> str:
+    return str(_typed(obj, key, str, ""))
+
+
+def _items(obj: Data, key: str) -> list[Any]:
+    found: list[Any] = _typed(obj, key, list, [])
+    return found
+
+
+def _typed(obj: Data, key: str, kind: Any, default: Any) -> Any:
+    value = obj.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, kind):
+        raise _Malformed(key)
+    return value
+
+
+def _spec(resource: Data) -> Data:
+    return _part(resource, "spec")
+
+
+def _status(resource: Data) -> Data:
+    return _part(resource, "status")
+
+
+def _conditions(resource: Data) -> Iterator[tuple[str, str]]:
+    for each in _items(_status(resource), "conditions"):
+        if not isinstance(each, dict):
+            raise _Malformed("conditions")
+        yield _text(each, "type"), _text(each, "status")
+
+
+def _condition(resource: Data, type_: str) -> str:
+    return next((status for name, status in _conditions(resource) if name == type_), "")
+
+
+def _always(_resource: Data) -> bool:
+    return True
+
+
+def _has_ingress(resource: Data) -> bool:
+    return bool(_items(_part(_status(resource), "loadBalancer"), "ingress"))
+
+
+def _service(resource: Data) -> bool:
+    return _text(_spec(resource), "type") != "LoadBalancer" or _has_ingress(resource)
+
+
+def _deployment(resource: Data) -> bool:
+    wanted = _number(_spec(resource), "replicas", 1)
+    status = _status(resource)
+    return (
+        _number(status, "updatedReplicas") == wanted
+        and _number(status, "availableReplicas") == wanted
+        and _condition(resource, "Available") == "True"
+    )
+
+
+def _stateful_set(resource: Data) -> bool:
+    wanted = _number(_spec(resource), "replicas", 1)
+    status = _status(resource)
+    # Counts and revisions that nobody has written yet are no zeros.
+    return (
+        _number(status, "readyReplicas", -1) == wanted
+        and _number(status, "currentReplicas", -1) == wanted
+        and status.get("currentRevision") is not None
+        and _text(status, "currentRevision") == _text(status, "updateRevision")
+    )
+
+
+def _daemon_set(resource: Data) -> bool:
+    status = _status(resource)
+    wanted = status.get("desiredNumberScheduled")
+    counts = ("currentNumberScheduled", "numberReady", "numberAvailable", "updatedNumberScheduled")
+    return wanted is not None and all(_number(status, key, -1) == wanted for key in counts)
+
+
+def _replica_set(resource: Data) -> bool:
+    status = _status(resource)
+    if _number(status, "observedGeneration") < _number(_part(resource, "metadata"), "generation"):
+        return False
+    if ("ReplicaFailure", "True") in _conditions(resource):
+        return False
+    return _number(status, "availableReplicas") >= _number(_spec(resource), "replicas", 1)
+
+
+def _pod(resource: Data) -> bool:
+    phase = _text(_status(resource), "phase")
+    if phase != "Running":
+        return phase == "Succeeded"
+    # One that is not started again is on its way to its end, not ready.
+    is_kept = _text(_spec(resource), "restartPolicy") == "Always"
+    return is_kept and _condition(resource, "Ready") == "True"
+
+
+def _claim(resource: Data) -> bool:
+    return _text(_status(resource), "phase") == "Bound"
+
+
+def _job(resource: Data) -> bool:
+    for type_, status in _conditions(resource):
+        if status == "True" and type_ in ("Failed", "Suspended", "Complete"):
+            return type_ == "Complete"
+    return False
+
+
+def _cron_job(resource: Data) -> bool:
+    if _typed(_spec(resource), "suspend", bool, False):
+        return True
+    status = _status(resource)
+    scheduled, succeeded = _text(status, "lastScheduleTime"), _text(status, "lastSuccessfulTime")
+    if not scheduled:
+        return False
+    if _items(status, "active"):
+        return True
+    try:
+        return bool(succeeded) and _moment(succeeded) >= _moment(scheduled)
+    except (ValueError, TypeError):  # no time, or one without a zone
+        raise _Malformed("lastSuccessfulTime") from None
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+_BROKEN = frozenset(
+    {"FailedGetScale", "FailedUpdateScale", "FailedGetResourceMetric", "InvalidSelector"}
+)
+
+
+def _autoscaler(resource: Data) -> bool:
+    for type_, status in _conditions(resource):
+        if status == "True" and type_ in _BROKEN:
+            return False
+        if status == "True" and type_ in ("ScalingActive", "ScalingLimited"):
+            return True
+    return False
+
+
+_CHECKS: Mapping[tuple[str, str], Callable[[Data], bool]] = {
+    ("v1", "ConfigMap"): _always,
+    ("v1", "Secret"): _always,
+    ("v1", "Namespace"): _always,
+    ("v1", "ServiceAccount"): _always,
+    ("v1", "Service"): _service,
+    ("v1", "Pod"): _pod,
+    ("v1", "PersistentVolumeClaim"): _claim,
+    ("networking.k8s.io/v1", "Ingress"): _has_ingress,
+    ("apps/v1", "Deployment"): _deployment,
+    ("apps/v1", "StatefulSet"): _stateful_set,
+    ("apps/v1", "DaemonSet"): _daemon_set,
+    ("apps/v1", "ReplicaSet"): _replica_set,
+    ("batch/v1", "Job"): _job,
+    ("batch/v1", "CronJob"): _cron_job,
+    ("autoscaling/v2", "HorizontalPodAutoscaler"): _autoscaler,
+}

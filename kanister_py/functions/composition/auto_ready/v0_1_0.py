@@ -1,0 +1,127 @@
+"""Which composed resources does function-auto-ready v0.1.0 call ready?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from kanister_py.core.errors import CelError, FieldPathError
+from kanister_py.core.objects.field_paths import parse_field_path
+from kanister_py.functions.composition.answering import (
+    DEFAULT_TTL,
+    TEXT,
+    TEXTS,
+    Data,
+    Refused,
+    add_result,
+    answer_to,
+    read_input,
+    ttl_of,
+)
+from kanister_py.functions.composition.auto_ready.health import is_healthy
+from kanister_py.ports.composition_function import CompositionFunction
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_SHAPE = {
+    "ttl": TEXT,
+    "celHealthCheckCustomization": TEXTS,
+    "celHealthCheckCustomizationFrom": TEXT,
+}
+
+
+class AutoReady(CompositionFunction):
+    """Say of composed resources that they are ready, where nobody else has said anything.
+
+    Asks, in this order: a CEL expression of the input for its kind; what Kubernetes'
+    own kinds show in their status; the condition Ready. Only a CEL expression can say
+    that a resource is not ready. What does not exist yet is left alone.
+    """
+
+    name = "function-auto-ready"
+
+    @classmethod
+    def described_input(cls) -> type[BaseModel]:
+        from kanister_py.functions.composition.auto_ready.input import Input
+
+        return Input
+
+    def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            given = read_input(request, "v1beta1.Input", _SHAPE)
+            checks = _checks_of(given, request.get("context") or {})
+        except Refused as refused:
+            answer = answer_to(request)
+            add_result(answer, "FATAL", str(refused))
+            return answer
+        answer = answer_to(request, ttl_of(given.get("ttl")) or DEFAULT_TTL)
+        _judge(request, answer, checks)
+        return answer
+
+
+def _checks_of(given: Data, context: Data) -> dict[str, str]:
+    """Give the expression for each kind; what the input says itself comes first."""
+    own: dict[str, str] = given.get("celHealthCheckCustomization", {})
+    path = given.get("celHealthCheckCustomizationFrom")
+    if not path:
+        return own
+    try:
+        found = parse_field_path(path).get(context)
+    except FieldPathError as error:
+        raise Refused(f"cannot get CEL health checks from the context: {error}") from None
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        raise Refused(
+            f"cannot get CEL health checks from the context: {path}: not a map of strings"
+        )
+    return {**found, **own}
+
+
+def _judge(request: Mapping[str, Any], answer: Data, checks: Mapping[str, str]) -> None:
+    observed = (request.get("observed") or {}).get("resources") or {}
+    desired = answer["desired"].get("resources") or {}
+    judged: dict[str, Data] = {}
+    for name in sorted(desired):
+        wanted = desired[name]
+        seen = observed.get(name)
+        if seen is None or wanted.get("ready", _UNSPECIFIED) != _UNSPECIFIED:
+            continue
+        resource = seen.get("resource") or {}
+        text = checks.get(_kind_of(resource)) if checks else None
+        try:
+            verdict = _verdict(text, resource) if text is not None else _own_verdict(resource)
+        except CelError as error:
+            add_result(
+                answer,
+                "WARNING",
+                f'cannot tell by CEL whether composed resource "{name}" '
+                f"({_kind_of(resource)}) is ready: {error}",
+            )
+            continue
+        if verdict is not None:
+            judged[name] = {**wanted, "ready": "READY_TRUE" if verdict else "READY_FALSE"}
+    if judged:
+        answer["desired"] = {**answer["desired"], "resources": {**desired, **judged}}
+
+
+_UNSPECIFIED = "READY_UNSPECIFIED"
+
+
+def _kind_of(resource: Data) -> str:
+    """Name a kind as the input does: `apps_v1_Deployment`, `_v1_Pod`."""
+    group, _, version = str(resource.get("apiVersion", "")).rpartition("/")
+    return f"{group}_{version}_{resource.get('kind', '')}"
+
+
+def _verdict(text: str, resource: Data) -> bool:
+    from kanister_py.core.objects.cel import compile_cel
+
+    said = compile_cel(text).evaluate({"object": resource})
+    if not isinstance(said, bool):
+        raise CelError(text, f"it must say true or false, and says {said!r}")
+    return said
+
+
+def _own_verdict(resource: Data) -> bool | None:
+    """Say True, or nothing: what is not ready now may be so any moment."""
+    return True if is_healthy(resource) else None

@@ -1,0 +1,1 @@
+"""Merges EnvironmentConfigs into the environment of a composition."""

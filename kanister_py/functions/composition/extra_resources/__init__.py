@@ -1,0 +1,1 @@
+"""Fetches resources and puts them into the context."""
