@@ -81,7 +81,7 @@ class Alarms:
             if act is not None:
                 try:
                     act()
-                except Exception:
+                except Exception:  # noqa: BLE001 # all others still want to be called
                     _LOG.exception("Somebody who was called at a time of their choice fell over")
 
     def _next(self) -> Callable[[], None] | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
@@ -13,6 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from kanister_py.core.actionsets.course import ChosenVersions, Course, choose_versions, first_status
 from kanister_py.core.actionsets.outcomes import (
+    Abandoned,
     ArtifactsFailed,
     ArtifactsRendered,
     Begun,
@@ -43,6 +45,7 @@ from kanister_py.core.actionsets.transitions import (
     Launch,
     RefusePhase,
     RenderArtifacts,
+    RetryRule,
     StartPhase,
     Step,
     StopPhase,
@@ -57,6 +60,7 @@ from kanister_py.core.errors import (
     PhaseTimedOut,
     RunCancelled,
     RunTimedOut,
+    TransientError,
 )
 from kanister_py.core.objects.durations import SECOND, format_duration
 from kanister_py.core.registry.choose import Asked, choose_version
@@ -80,6 +84,10 @@ _LOG: Final = logging.getLogger(__name__)
 
 GRACE_SECONDS: Final = 30.0
 """How long a function that was told to stop may take for it."""
+
+
+LAUNCH_RETRY: Final = RetryRule(limit=6, backoff_seconds=1.0, max_backoff_seconds=30.0)
+"""How often, and after which waits, what an action needs to start is read again."""
 
 
 class Onlooker(Protocol):
@@ -190,6 +198,24 @@ class ActionSetRun:
             return self._is_over() and not self._is_tidying()
 
     @property
+    def is_at_work(self) -> bool:
+        """Whether a function runs for it in this process, whatever has become of the run."""
+        return bool(self._hand.calls)
+
+    @contextmanager
+    def at_rest(self, patience_seconds: float) -> Iterator[bool]:
+        """Keep others from changing the run for a block, and say whether that could be had.
+
+        While the cluster takes no writes it cannot: then do something else first.
+        """
+        is_ours = self._lock.acquire(timeout=patience_seconds)
+        try:
+            yield is_ours
+        finally:
+            if is_ours:
+                self._lock.release()
+
+    @property
     def would_be_interrupted(self) -> bool:
         """Whether something is at work that nobody could take up if it were left now."""
         with self._lock:
@@ -224,6 +250,29 @@ class ActionSetRun:
             self._is_aborted = True
             self._tell()
 
+    def abandon(self, why: KanisterError) -> bool:
+        """End now: what is at work is left as it is and has failed; nothing is tidied up.
+
+        The status is final then, even where it cannot be written down any more; says
+        whether it could.
+        """
+        with self._lock:
+            if self._status.is_final:
+                return True
+            outcome = Abandoned(self._now(), phase_error_of(why))
+            status = record(self._course.rules, self._status, outcome)
+            is_kept = True
+            if self._journal is not None:
+                try:
+                    self._journal.write(outcome, status, must_last=True)
+                except JournalUnwritable:
+                    is_kept = False
+            self._status = status
+            if self._onlooker is not None:
+                self._onlooker.on_outcome(outcome, status)
+            self._tell()
+            return is_kept
+
     def drain(self) -> None:
         """Begin nothing new. Once nothing is at work, the run is left as if aborted."""
         with self._lock:
@@ -241,6 +290,8 @@ class ActionSetRun:
                 return
             self._record(outcome)
             self._advance()
+            # Whoever lets time pass before another try looks whether it is wanted still.
+            self._changed.notify_all()
 
     # The run, kept going by a host
 
@@ -474,7 +525,35 @@ class ActionSetRun:
                 self._advance()
 
     def _work_of(self, action: int) -> ActionWork:
-        """Give what the process holds for an action, found anew if it holds nothing."""
+        """Give what the process holds for an action, found anew if it holds nothing.
+
+        What may pass by itself is waited for, a few times.
+        """
+        attempt = 1
+        while True:
+            try:
+                return self._find_work(action)
+            except TransientError as error:
+                seconds = max(LAUNCH_RETRY.delay_after(attempt), error.delay_seconds)
+                if attempt > LAUNCH_RETRY.limit or not self._rest(action, seconds):
+                    raise
+                attempt += 1
+
+    def _rest(self, action: int, seconds: float) -> bool:
+        """Let time pass, and say whether the action is wanted still."""
+        clock = self._surroundings.clock
+        until = clock.monotonic() + seconds
+        with self._surroundings.workers.idle(), self._lock:
+            while self._is_wanted_still(action) and (left := until - clock.monotonic()) > 0:
+                clock.wait(self._changed, left)
+            return self._is_wanted_still(action)
+
+    def _is_wanted_still(self, action: int) -> bool:
+        # A cancel spares what has to be tidied up.
+        was_launched = self._status.actions[action].start_time is not None
+        return not self._is_over() and (was_launched or self.is_wanted)
+
+    def _find_work(self, action: int) -> ActionWork:
         work = self._hand.work.get(action)
         if work is None:
             status = self._status.actions[action]
@@ -713,7 +792,8 @@ _STOPS: Final[Mapping[str, Callable[[], KanisterError]]] = {
 
 
 def _refusal(reason: str, message: str) -> PhaseError:
-    return PhaseError(message or "The run was cancelled before its turn came", reason)
+    what = "The run's time was over" if reason == RunTimedOut.reason else "The run was cancelled"
+    return PhaseError(message or f"{what} before its turn came", reason)
 
 
 def _action_of(step: Step) -> int | None:

@@ -7,7 +7,7 @@ from threading import Thread
 from typing import Any
 
 from kanister_py.core.actionsets.status import State, Status, Warned, warned_of
-from kanister_py.core.errors import KanisterError
+from kanister_py.core.errors import Fault, KanisterError, RunStopped
 from kanister_py.core.notices import Notice
 from kanister_py.executor.run_actionset import ActionSetRun
 
@@ -32,6 +32,7 @@ class Run:
         self._before = before
         self._early_notices: tuple[Warned, ...] = ()
         self._error: BaseException | None = None
+        self._is_kept = True
         self._thread = Thread(target=self._carry_out, name=f"run {name}", daemon=True)
 
     def start(self) -> Run:
@@ -47,6 +48,7 @@ class Run:
             self._work.run()
         except BaseException as error:  # noqa: BLE001 # raised again by whoever waits
             self._error = error
+            self._abandon(error if isinstance(error, KanisterError) else Fault(str(error)))
         finally:
             try:
                 self._close()
@@ -69,12 +71,24 @@ class Run:
         self._work.cancel(reason)
 
     def abort(self) -> None:
-        """Leave everything as it is."""
+        """Leave everything as it is, to be taken up later."""
         self._work.abort()
+
+    def stop(self) -> None:
+        """End at once: nothing is waited for, nothing is tidied up."""
+        self._abandon(RunStopped())
+
+    def _abandon(self, why: KanisterError) -> None:
+        self._is_kept = self._work.abandon(why)
 
     @property
     def is_over(self) -> bool:
         return not self._thread.is_alive()
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the end is written down wherever the run is remembered."""
+        return self._is_kept
 
     @property
     def progress(self) -> Status:

@@ -1,0 +1,504 @@
+"""The controller: runs the ActionSets of a cluster, inside this process.
+
+    from kanister_py.controller.controller import Controller, ControllerSettings
+
+    controller = Controller(cluster, functions, clock=clock, settings=ControllerSettings(
+        namespaces=("shop",), home="kanister", identity="my-program-1",
+    ))
+    controller.start()          # comes back at once; waits for leadership in the background
+    ...
+    controller.stop()           # begins nothing new, leaves the rest to be taken up
+
+`run()` is the same in the foreground. Whoever embeds it hands in the cluster, as the
+port describes it, and the functions; nothing else is taken from the process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from threading import Condition, Event, Lock, Thread
+from typing import Final, NamedTuple, Protocol
+
+from kanister_py.controller.collection import parents_in_need, surplus
+from kanister_py.controller.events import NORMAL, EventPoster, Subject, subject_of
+from kanister_py.controller.fencing import FencedCluster
+from kanister_py.controller.lease import Leadership, LeaseTerms
+from kanister_py.controller.lines import Lines
+from kanister_py.controller.logs import PhaseLines
+from kanister_py.controller.metrics import ControllerMetrics
+from kanister_py.controller.neighbours import refuse_neighbours
+from kanister_py.controller.planning import Planner
+from kanister_py.controller.projection import Kept, keep
+from kanister_py.controller.queue import WorkQueue
+from kanister_py.controller.reconcile_actionset import ActionSetReconciler, Equipment
+from kanister_py.controller.status import form_of
+from kanister_py.controller.telling import Tellers
+from kanister_py.controller.watch import ObjectKey, Store
+from kanister_py.core.errors import (
+    KanisterError,
+    LeadershipLost,
+    TransientError,
+)
+from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
+from kanister_py.core.templates.go import NO_EFFECTS, Effects
+from kanister_py.executor.alarms import Alarms
+from kanister_py.executor.phase_context import Surroundings
+from kanister_py.executor.run_actionset import FunctionSource
+from kanister_py.executor.watching import SharedWatches
+from kanister_py.executor.working import Workers
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+_LOG: Final = logging.getLogger(__name__)
+
+LEASE_NAME: Final = "kanister-py-controller"
+_COLLECT_SECONDS: Final = 30.0
+_DRAIN_LOOK_SECONDS: Final = 0.05
+
+
+class ControllerSettings(NamedTuple):
+    """What a controller watches, and how much it does at once.
+
+    Without `namespaces` it watches all. `home` is where its Lease is. `keep_newest`
+    bounds how many ActionSets that ended are kept for each Blueprint; None for all.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    home: str = "default"
+    identity: str = "kanister-py"
+    allows_other_namespaces: bool = False
+    stands_by: bool = False
+    """Whether to wait while another replica acts; without it, one that acts is refused."""
+    workers: int = 32
+    workers_per_namespace: int = 0
+    passes: int = 4
+    keep_newest: int | None = None
+    drain_seconds: float = 20.0
+    terms: LeaseTerms = LeaseTerms()
+    refuses_neighbours: bool = True
+
+
+class Reconciler(Protocol):
+    """What looks at objects of one kind, one key at a time."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def reconcile(self, key: ObjectKey) -> None: ...
+
+
+class _KeptBlueprint(NamedTuple):
+    subject: Subject
+    resource_version: str
+
+
+class Controller:
+    """Runs ActionSets for as long as it leads. One instance is good for one life."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        functions: FunctionSource,
+        *,
+        clock: Clock,
+        settings: ControllerSettings | None = None,
+        effects: Effects = NO_EFFECTS,
+        metrics: ControllerMetrics | None = None,
+    ) -> None:
+        self.settings = settings or ControllerSettings()
+        self.metrics = metrics or ControllerMetrics()
+        self.lines = PhaseLines(clock)
+        self._outer = cluster
+        self._functions = functions
+        self._clock = clock
+        self._effects = effects
+        self._leadership = Leadership(
+            cluster,
+            clock,
+            self.settings.identity,
+            namespace=self.settings.home,
+            name=LEASE_NAME,
+            terms=self.settings.terms,
+        )
+        self._is_fenced_off = Event()
+        self._cluster = FencedCluster(cluster, self._check).as_cluster()
+        self._changed = Condition()
+        self._error: KanisterError | None = None
+        self._is_stopping = False
+        self._has_begun = False
+        self._has_ended = Event()
+        self._thread: Thread | None = None
+        self._parts: _Parts | None = None
+
+    def _check(self) -> None:
+        if self._is_fenced_off.is_set():
+            raise LeadershipLost
+        self._leadership.check()
+
+    # Its life
+
+    def start(self) -> None:
+        """Begin in the background."""
+        self._has_begun = True
+        self._thread = Thread(target=self._run_in_background, name="controller", daemon=True)
+        self._thread.start()
+
+    def _run_in_background(self) -> None:
+        try:
+            self.run()
+        except KanisterError as error:
+            self._error = self._error or error
+            _LOG.error("The controller has ended: %s", error.message)
+
+    def run(self) -> None:
+        """Lead, act, and come back when stopped. Raises what makes acting impossible."""
+        self._has_begun = True
+        try:
+            self._run()
+        finally:
+            self._shut_down()
+            self._has_ended.set()
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        settings = self.settings
+        if settings.refuses_neighbours:
+            self._patiently(lambda: refuse_neighbours(self._outer, settings.namespaces or ("",)))
+        if not self._leadership.acquire(is_patient=settings.stands_by):
+            return
+        _LOG.info("Leads as %s", settings.identity)
+        self._leadership.keep(self._lose)
+        parts = self._parts = _Parts(self)
+        parts.start()
+        self._wait_for_the_end()
+        if self._error is None:
+            self._drain(parts)
+
+    def _wait_for_the_end(self) -> None:
+        with self._changed:
+            while not self._is_stopping:
+                self._clock.wait(self._changed)
+
+    def _patiently(self, act: Callable[[], None]) -> None:
+        """Do something that must be done first, as often as it takes."""
+        while not self._is_stopping:
+            try:
+                act()
+            except TransientError as error:
+                _LOG.warning("Cannot begin yet: %s", error.message)
+                with self._changed:
+                    self._clock.wait(self._changed, 1.0)
+            else:
+                return
+
+    def _lose(self) -> None:
+        self._is_fenced_off.set()
+        self._fail(LeadershipLost())
+
+    def _fail(self, error: KanisterError) -> None:
+        with self._changed:
+            self._error = self._error or error
+            self._is_stopping = True
+            self._changed.notify_all()
+
+    def ask_to_stop(self) -> None:
+        """Have `run` come back soon; may be called from a signal handler's thread."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+        self._leadership_may_be_awaited()
+
+    def _leadership_may_be_awaited(self) -> None:
+        if self._parts is None:
+            self._leadership.close()
+
+    def stop(self) -> None:
+        """Stop in good order, and come back when that is done."""
+        self.ask_to_stop()
+        self._has_ended.wait()
+
+    def kill(self) -> None:
+        """Stop acting at once and leave everything as it is, the Lease too, as a crash would."""
+        self._is_fenced_off.set()
+        self._leadership.abandon()
+        self._fail(LeadershipLost())
+        self._has_ended.wait()
+
+    def _drain(self, parts: _Parts) -> None:
+        """Give phases that nobody could take up some time to end, and no others."""
+        until = self._clock.monotonic() + self.settings.drain_seconds
+        parts.reconciler.drain()
+        while parts.reconciler.would_interrupt and self._clock.monotonic() < until:
+            with self._changed:
+                self._clock.wait(self._changed, _DRAIN_LOOK_SECONDS)
+            parts.reconciler.drain()
+        parts.events.close(1.0)
+
+    def _shut_down(self) -> None:
+        parts = self._parts
+        if parts is not None:
+            parts.close()
+        self._is_fenced_off.set()
+        self._leadership.close()
+
+    # What others may know
+
+    @property
+    def is_leader(self) -> bool:
+        return self._leadership.is_leader and not self._is_fenced_off.is_set()
+
+    @property
+    def has_begun(self) -> bool:
+        return self._has_begun
+
+    @property
+    def has_ended(self) -> bool:
+        return self._has_ended.is_set()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that was there has been looked at, and nothing is under way."""
+        parts = self._parts
+        return parts is not None and parts.is_settled
+
+    @property
+    def active_runs(self) -> int:
+        """Say how many ActionSets are under way here."""
+        return self._parts.reconciler.active_runs if self._parts is not None else 0
+
+    def checks(self) -> Mapping[str, Callable[[], str]]:
+        """Say what has to be fine for this process to be ready, for an endpoint of health.
+
+        One that stands by is ready too: it is there to take over.
+        """
+        return {"controller": self._why_not_ready}
+
+    def _why_not_ready(self) -> str:
+        if self._has_ended.is_set():
+            return self._error.message if self._error is not None else "has stopped"
+        parts = self._parts
+        if parts is None:
+            return ""
+        return parts.trouble
+
+
+class _Parts:
+    """Everything that lives for as long as one process leads."""
+
+    def __init__(self, controller: Controller) -> None:
+        settings, clock = controller.settings, controller._clock  # noqa: SLF001 # two halves of one thing
+        cluster = controller._cluster  # noqa: SLF001 # as above
+        self._settings = settings
+        self._clock = clock
+        self._cluster = cluster
+        self._metrics = controller.metrics
+        metrics = controller.metrics
+        self._is_closed = False
+        self.alarms = Alarms(clock)
+        self.queue: WorkQueue[ObjectKey] = WorkQueue(clock, self.alarms)
+        self.chores: WorkQueue[ObjectKey] = WorkQueue(clock, self.alarms)
+        self.events = EventPoster(
+            cluster, clock, host=settings.identity, on_dropped=metrics.dropped_events.inc
+        )
+        self._workers = Workers(settings.workers)
+        self._shares: dict[str, Workers] = {}
+        self._lock = Lock()
+        self._watches = SharedWatches(cluster, clock)
+        self._effects = controller._effects  # noqa: SLF001 # as above
+        namespaces = settings.namespaces or ("",)
+
+        def count_error(error: KanisterError) -> None:
+            metrics.api_errors.labels(error.reason).inc()
+
+        self.store: Store[Kept] = Store(
+            cluster,
+            clock,
+            ACTION_SETS,
+            keep,
+            lambda key, old, new: self.reconciler.on_change(key, old, new),
+            namespaces=namespaces,
+            on_error=count_error,
+        )
+        self._blueprints: Store[_KeptBlueprint] = Store(
+            cluster,
+            clock,
+            BLUEPRINTS,
+            _keep_blueprint,
+            self._on_blueprint,
+            namespaces=namespaces,
+            on_error=count_error,
+        )
+        functions = controller._functions  # noqa: SLF001 # as above
+        form = form_of(cluster)
+        if not form.has_subresource:
+            _LOG.warning(
+                "These definitions are Kanister's own: additions to the status go into the "
+                "annotation kanister-py.io/status, and funcVersion, if, timeout and retry of "
+                "phases are lost when a Blueprint is stored; `kanister-py crds` brings ours"
+            )
+        self.reconciler = ActionSetReconciler(
+            Equipment(
+                cluster,
+                clock,
+                form,
+                self.store,
+                self.queue,
+                self.chores,
+                self.alarms,
+                Lines(),
+                Planner(
+                    cluster,
+                    functions,
+                    allows_other_namespaces=settings.allows_other_namespaces,
+                ),
+                functions,
+                Tellers(self.events, metrics, controller.lines, functions.registry),
+                self._surroundings,
+                controller._check,  # noqa: SLF001 # as above
+            )
+        )
+        self._show_gauges()
+
+    def _surroundings(self, namespace: str) -> Surroundings:
+        workers: Workers = self._workers
+        if self._settings.workers_per_namespace:
+            with self._lock:
+                share = self._shares.get(namespace)
+                if share is None:
+                    share = self._workers.part(self._settings.workers_per_namespace)
+                    self._shares[namespace] = share
+            workers = share
+        return Surroundings(self._cluster, self._clock, workers, self._watches, self._effects)
+
+    def _show_gauges(self) -> None:
+        show = self._metrics.watch_gauge
+        show("kanister_py_queue_depth", "Objects that wait to be looked at", self._depth)
+        show(
+            "kanister_py_phases_queued",
+            "Phases that wait for somebody to work on them",
+            lambda: float(self._workers.queued),
+        )
+        show(
+            "kanister_py_active_runs",
+            "ActionSets that are under way",
+            lambda: float(self.reconciler.active_runs),
+        )
+        show(
+            "kanister_py_open_watches",
+            "Watches that are open",
+            lambda: float(
+                self._watches.open_watches + self.store.open_watches + self._blueprints.open_watches
+            ),
+        )
+
+    def _depth(self) -> float:
+        return float(self.queue.depth)
+
+    def start(self) -> None:
+        self._blueprints.start()
+        self.store.start()
+        reconciler = self.reconciler
+        for _ in range(max(1, self._settings.passes)):
+            self._spawn(self.queue, reconciler.kind, reconciler.reconcile)
+        self._spawn(self.chores, "Chore", reconciler.tidy)
+        if self._settings.keep_newest is not None:
+            self.alarms.set(_COLLECT_SECONDS, self._collect_later)
+
+    def _spawn(
+        self, queue: WorkQueue[ObjectKey], kind: str, look: Callable[[ObjectKey], None]
+    ) -> None:
+        Thread(target=self._work, args=(queue, kind, look), name=kind, daemon=True).start()
+
+    def _work(
+        self, queue: WorkQueue[ObjectKey], kind: str, look: Callable[[ObjectKey], None]
+    ) -> None:
+        passes, seconds = self._metrics.passes, self._metrics.pass_seconds.labels(kind)
+        while (key := queue.take()) is not None:
+            began = self._clock.monotonic()
+            outcome = "done"
+            try:
+                look(key)
+            except LeadershipLost:
+                outcome = "not the leader"
+            except TransientError as error:
+                outcome = error.reason
+                queue.add_failed(key)
+                _LOG.info("%s %s is looked at again: %s", kind, key, error.message)
+            except KanisterError as error:
+                outcome = error.reason
+                queue.add_failed(key)
+                _LOG.warning("%s %s is looked at again: %s", kind, key, error.message)
+            except Exception:  # noqa: BLE001 # see below
+                # One object that nobody can look at must not keep others waiting.
+                outcome = "Fault"
+                queue.add_failed(key)
+                _LOG.exception("Looking at %s %s fell over", kind, key)
+            finally:
+                queue.done(key)
+                passes.labels(kind, outcome).inc()
+                seconds.observe(self._clock.monotonic() - began)
+
+    # Collection of what is too many
+
+    def _collect_later(self) -> None:
+        Thread(target=self._collect, name="collect", daemon=True).start()
+
+    def _collect(self) -> None:
+        try:
+            self.collect_surplus()
+        except KanisterError as error:
+            _LOG.info("ActionSets that are too many stay for now: %s", error.message)
+        if not self._is_closed:
+            self.alarms.set(_COLLECT_SECONDS, self._collect_later)
+
+    def collect_surplus(self) -> None:
+        """Delete what is more than the newest of each Blueprint."""
+        newest = self._settings.keep_newest
+        if newest is None or not self.store.has_synced:
+            return
+        items = self.store.items()
+        kept = dict(items)
+        for key in surplus(kept, newest, parents_in_need(items)):
+            self.reconciler.delete(key, kept[key].uid)
+
+    # Blueprints
+
+    def _on_blueprint(
+        self, key: ObjectKey, old: _KeptBlueprint | None, new: _KeptBlueprint | None
+    ) -> None:
+        if old is None and new is not None and self._blueprints.has_synced:
+            self.events.post(new.subject, NORMAL, "Added", f"Added blueprint {key.name}")
+
+    @property
+    def is_settled(self) -> bool:
+        return (
+            self.store.has_synced
+            and self.queue.is_idle
+            and self.chores.is_idle
+            and self.reconciler.active_runs == 0
+        )
+
+    @property
+    def trouble(self) -> str:
+        if not self.store.has_synced:
+            return self.store.trouble or "has not seen all ActionSets yet"
+        return self.store.trouble or self._blueprints.trouble
+
+    def close(self) -> None:
+        self._is_closed = True
+        self.queue.close()
+        self.chores.close()
+        self.reconciler.abort()
+        self.alarms.close()
+        self.store.close()
+        self._blueprints.close()
+        self.events.close()
+
+
+def _keep_blueprint(obj: KubeObject) -> _KeptBlueprint:
+    return _KeptBlueprint(subject_of(obj), obj["metadata"].get("resourceVersion", ""))
+
+
+__all__: Sequence[str] = ["LEASE_NAME", "Controller", "ControllerSettings", "Reconciler"]

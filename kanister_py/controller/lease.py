@@ -1,0 +1,223 @@
+"""Who of several replicas may act? The holder of a Lease, for as long as it keeps renewing it.
+
+Nobody compares clocks with anybody: a holder counts from before it asked for its last
+renewal, everybody else from when they saw it. So a holder that cannot renew has
+stopped before the first of the others may begin.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from threading import Condition, Thread
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.errors import (
+    AlreadyExists,
+    AnotherController,
+    Conflict,
+    KanisterError,
+    LeadershipLost,
+    NotFound,
+)
+from kanister_py.core.objects.resources import LEASES
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class LeaseTerms(NamedTuple):
+    """How a Lease is kept. The first must exceed the second by the time a request may take.
+
+    Together they bound a takeover: the term, one look, and one try more, which is less
+    than fifteen seconds.
+    """
+
+    term_seconds: float = 9.0
+    acts_for_seconds: float = 6.0
+    renews_every_seconds: float = 2.0
+
+
+class Leadership:
+    """Tries to hold a Lease, and knows at any moment whether it does."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        identity: str,
+        *,
+        namespace: str,
+        name: str,
+        terms: LeaseTerms | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._identity = identity
+        self._namespace = namespace
+        self._name = name
+        self._terms = terms or LeaseTerms()
+        self._changed = Condition()
+        self._acts_until = float("-inf")
+        self._is_held = False
+        self._is_closed = False
+        self._seen: tuple[str, str] | None = None
+        self._seen_at = 0.0
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this process may act at this very moment."""
+        return self._is_held and self._clock.monotonic() < self._acts_until
+
+    def check(self) -> None:
+        """Raise unless this process may act."""
+        if not self.is_leader:
+            raise LeadershipLost
+
+    # Coming to hold it
+
+    def acquire(self, *, is_patient: bool = True) -> bool:
+        """Wait until the Lease is held; False if closed meanwhile.
+
+        Who is not patient waits only for a holder that may be dead: for one that
+        renews there is `AnotherController`.
+        """
+        first_seen: tuple[str, str] | None = None
+        while not self._is_closed:
+            try:
+                if self._try():
+                    return True
+            except KanisterError as error:
+                _LOG.warning("Cannot take the lease %s: %s", self._name, error.message)
+            if first_seen is None:
+                first_seen = self._seen
+            elif not is_patient and self._seen is not None and self._seen != first_seen:
+                raise AnotherController(
+                    f"Another kanister-py controller ({self._seen[0]})",
+                    "stop it, or start this one with --leader-elect to stand by",
+                )
+            self._sleep(self._terms.renews_every_seconds)
+        return False
+
+    def _try(self) -> bool:
+        """Take the Lease if it is free, ours, or abandoned. Raises what the cluster says."""
+        asked = self._clock.monotonic()
+        try:
+            found = self._cluster.get(LEASES, self._name, namespace=self._namespace)
+        except NotFound:
+            try:
+                self._cluster.create(self._lease_of(None))
+            except AlreadyExists:
+                return False
+            return self._hold(asked)
+        spec = found.get("spec") or {}
+        holder = str(spec.get("holderIdentity") or "")
+        seen = (holder, str(spec.get("renewTime") or ""))
+        if seen != self._seen:
+            self._seen, self._seen_at = seen, self._clock.monotonic()
+        if holder and holder != self._identity and not self._is_abandoned(spec):
+            return False
+        try:
+            self._cluster.replace(self._lease_of(found))
+        except (Conflict, NotFound):
+            return False
+        return self._hold(asked)
+
+    def _is_abandoned(self, spec: dict[str, Any]) -> bool:
+        # The holder's own word on how long it may be silent counts, should it be longer.
+        said = spec.get("leaseDurationSeconds")
+        term = float(said) if isinstance(said, int) else self._terms.term_seconds
+        return self._clock.monotonic() - self._seen_at >= term
+
+    def _hold(self, asked: float) -> bool:
+        self._acts_until = asked + self._terms.acts_for_seconds
+        self._is_held = True
+        return True
+
+    # Keeping it
+
+    def keep(self, on_lost: Callable[[], None]) -> None:
+        """Renew the Lease from now on in a thread of its own, and tell when it is lost."""
+        Thread(target=self._renew, args=(on_lost,), name="lease", daemon=True).start()
+
+    def _renew(self, on_lost: Callable[[], None]) -> None:
+        while True:
+            self._sleep(self._terms.renews_every_seconds)
+            if self._is_closed:
+                return
+            try:
+                is_ours = self._try()
+            except KanisterError as error:
+                _LOG.warning("Cannot renew the lease %s: %s", self._name, error.message)
+                is_ours = self.is_leader
+            if not is_ours and self._holder() not in ("", self._identity):
+                # Somebody else holds it: there is no point in waiting for our time to pass.
+                self._is_held = False
+            if not self.is_leader:
+                self._is_held = False
+                if not self._is_closed:
+                    on_lost()
+                return
+
+    def _holder(self) -> str:
+        return self._seen[0] if self._seen is not None else ""
+
+    def close(self) -> None:
+        """Stop acting, and let the next one begin at once."""
+        with self._changed:
+            self._is_closed = True
+            was_held, self._is_held = self.is_leader, False
+            self._changed.notify_all()
+        if was_held:
+            self._give_back()
+
+    def abandon(self) -> None:
+        """Stop acting without a word to anybody, as a process does that is killed."""
+        with self._changed:
+            self._is_closed = True
+            self._is_held = False
+            self._changed.notify_all()
+
+    def _give_back(self) -> None:
+        try:
+            found = self._cluster.get(LEASES, self._name, namespace=self._namespace)
+            spec = found.get("spec") or {}
+            if spec.get("holderIdentity") == self._identity:
+                found["spec"] = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}
+                self._cluster.replace(found)
+        except KanisterError as error:
+            _LOG.info("The lease %s could not be given back: %s", self._name, error.message)
+
+    def _lease_of(self, found: KubeObject | None) -> KubeObject:
+        now = _micro_time(self._clock.now())
+        before = (found or {}).get("spec") or {}
+        is_new = before.get("holderIdentity") != self._identity
+        changes = int(before.get("leaseTransitions") or 0) + (is_new and found is not None)
+        spec = {
+            **before,
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": int(self._terms.term_seconds),
+            "acquireTime": now if is_new else before.get("acquireTime") or now,
+            "renewTime": now,
+            "leaseTransitions": changes,
+        }
+        if found is not None:
+            return {**found, "spec": spec}
+        return {
+            "apiVersion": LEASES.api_version,
+            "kind": "Lease",
+            "metadata": {"name": self._name, "namespace": self._namespace},
+            "spec": spec,
+        }
+
+    def _sleep(self, seconds: float) -> None:
+        until = self._clock.monotonic() + seconds
+        with self._changed:
+            while not self._is_closed and (left := until - self._clock.monotonic()) > 0:
+                self._clock.wait(self._changed, left)
+
+
+def _micro_time(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,247 @@
+"""What is there in the cluster, as far as a controller needs it? Kept up to date by watches."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from threading import Condition, RLock, Thread
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from kanister_py.core.errors import ApiError, Expired, KanisterError, TransientError
+from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, EventType, KubeObject, ObjectList, Watch
+
+_LOG: Final = logging.getLogger(__name__)
+_PAGE: Final = 250
+_WATCH_SECONDS: Final = 300.0
+_FIRST_PAUSE_SECONDS: Final = 0.5
+_LONGEST_PAUSE_SECONDS: Final = 30.0
+
+T = TypeVar("T")
+
+
+class ObjectKey(NamedTuple):
+    """Which object of a kind."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def key_of(obj: KubeObject) -> ObjectKey:
+    """Say which object this is."""
+    metadata = obj["metadata"]
+    return ObjectKey(metadata.get("namespace", ""), metadata["name"])
+
+
+class Store(Generic[T]):
+    """What is kept of each object of one kind. What is not worth keeping whole is kept slim."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        resource: GroupVersionResource,
+        keep: Callable[[KubeObject], T],
+        on_change: Callable[[ObjectKey, T | None, T | None], None],
+        *,
+        namespaces: Sequence[str] = ("",),
+        on_error: Callable[[KanisterError], None] | None = None,
+    ) -> None:
+        self.resource = resource
+        self._lock = RLock()
+        self._kept: dict[ObjectKey, T] = {}
+        self._keep = keep
+        self._on_change = on_change
+        self._feeds = [
+            _Feed(cluster, clock, resource, each, self._replace_all, self._take, on_error)
+            for each in namespaces
+        ]
+
+    def start(self) -> None:
+        """Begin to list and to watch, one thread for each namespace that is named."""
+        for feed in self._feeds:
+            feed.start()
+
+    def close(self) -> None:
+        for feed in self._feeds:
+            feed.close()
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether everything that was there at the start has been seen."""
+        return all(feed.has_listed for feed in self._feeds)
+
+    @property
+    def trouble(self) -> str:
+        """What keeps it from being up to date; empty if nothing does."""
+        return next((feed.trouble for feed in self._feeds if feed.trouble), "")
+
+    @property
+    def open_watches(self) -> int:
+        return sum(feed.is_watching for feed in self._feeds)
+
+    def get(self, key: ObjectKey) -> T | None:
+        with self._lock:
+            return self._kept.get(key)
+
+    def items(self) -> list[tuple[ObjectKey, T]]:
+        with self._lock:
+            return list(self._kept.items())
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._kept)
+
+    def _take(self, kind: EventType, obj: KubeObject) -> None:
+        key = key_of(obj)
+        new = None if kind is EventType.DELETED else self._keep(obj)
+        with self._lock:
+            old = self._kept.pop(key, None)
+            if new is not None:
+                self._kept[key] = new
+        self._on_change(key, old, new)
+
+    def _replace_all(self, namespace: str, pages: Iterator[ObjectList]) -> str:
+        """Take in a whole list, page by page, and forget what is not in it; say its version."""
+        seen: set[ObjectKey] = set()
+        version = ""
+        for page in pages:
+            version = page.resource_version
+            for obj in page.items:
+                seen.add(key_of(obj))
+                self._take(EventType.MODIFIED, obj)
+        with self._lock:
+            gone = [
+                key
+                for key in self._kept
+                if key not in seen and (not namespace or key.namespace == namespace)
+            ]
+        for key in gone:
+            with self._lock:
+                old = self._kept.pop(key, None)
+            self._on_change(key, old, None)
+        return version
+
+
+class _Feed:
+    """One list and one watch after the other, for as long as anybody wants it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        resource: GroupVersionResource,
+        namespace: str,
+        take_all: Callable[[str, Iterator[ObjectList]], str],
+        take: Callable[[EventType, KubeObject], None],
+        on_error: Callable[[KanisterError], None] | None,
+    ) -> None:
+        self.has_listed = False
+        self.is_watching = False
+        self.trouble = ""
+        self._cluster = cluster
+        self._clock = clock
+        self._resource = resource
+        self._namespace = namespace
+        self._take_all = take_all
+        self._take = take
+        self._on_error = on_error
+        self._changed = Condition()
+        self._watch: Watch | None = None
+        self._is_closed = False
+        self._failures = 0
+        self._version = ""
+
+    def start(self) -> None:
+        Thread(target=self._follow, name=f"watch {self._resource.resource}", daemon=True).start()
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            watch = self._watch
+            self._changed.notify_all()
+        if watch is not None:
+            watch.close()
+
+    def _follow(self) -> None:
+        while not self._is_closed:
+            try:
+                if not self._version:
+                    self._version = self._take_all(self._namespace, self._pages())
+                    self.has_listed = True
+                self._follow_watch()
+            except Expired:
+                self._version = ""
+            except KanisterError as error:
+                # What has been told until here need not be told again.
+                self._pause(error)
+            except Exception:  # noqa: BLE001 # see below
+                # Somebody else's mistake must not leave everybody blind.
+                _LOG.exception("A watch on %s fell over", self._resource.group_resource)
+                self._version = ""
+                self._pause(None)
+
+    def _pages(self) -> Iterator[ObjectList]:
+        token = ""
+        while True:
+            page = self._cluster.list(
+                self._resource, namespace=self._namespace, limit=_PAGE, continue_token=token
+            )
+            yield page
+            token = page.continue_token
+            if not token:
+                return
+
+    def _follow_watch(self) -> None:
+        watch = self._cluster.watch(
+            self._resource,
+            namespace=self._namespace,
+            resource_version=self._version,
+            timeout_seconds=_WATCH_SECONDS,
+            bookmarks=True,
+        )
+        with self._changed:
+            self._watch = watch
+            is_closed = self._is_closed
+        with watch:
+            if is_closed:
+                return
+            self.is_watching = True
+            self.trouble = ""
+            try:
+                for event in watch:
+                    self._failures = 0
+                    if event.type is not EventType.BOOKMARK:
+                        self._take(event.type, event.object)
+                    version = event.object["metadata"].get("resourceVersion")
+                    self._version = version or self._version
+            finally:
+                self.is_watching = False
+
+    def _pause(self, error: KanisterError | None) -> None:
+        self._failures += 1
+        if error is not None:
+            where = f" in {self._namespace}" if self._namespace else ""
+            told = f"Cannot watch {self._resource.group_resource}{where}: {error.message}"
+            if told != self.trouble and not self._is_closed:
+                level = logging.INFO if self._failures < 3 else logging.WARNING
+                if not isinstance(error, TransientError):
+                    level = logging.ERROR
+                _LOG.log(level, "%s", told)
+            self.trouble = told
+            if self._on_error is not None:
+                self._on_error(error)
+        seconds = min(
+            _FIRST_PAUSE_SECONDS * 2 ** min(self._failures - 1, 8), _LONGEST_PAUSE_SECONDS
+        )
+        if isinstance(error, ApiError) and not isinstance(error, TransientError):
+            # Somebody has to grant us something first.
+            seconds = max(seconds, 5.0)
+        until = self._clock.monotonic() + seconds
+        with self._changed:
+            while not self._is_closed and (left := until - self._clock.monotonic()) > 0:
+                self._clock.wait(self._changed, left)

@@ -1,0 +1,107 @@
+"""What happens when a composition function that is a Python class is called?"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Awaitable, Coroutine, Mapping
+from typing import Any, NamedTuple
+
+from kanister_py.core.compositions.authoring import Request, Response
+from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
+from kanister_py.core.errors import InvalidResponse
+from kanister_py.core.objects.copies import copy_json
+from kanister_py.ports.composition_function import CompositionFunction
+
+
+class PythonFunction(NamedTuple):
+    """A class that runs as a composition function.
+
+    Ours promise to change nothing of what they are given, so they get no copy of it,
+    and nobody checks what they answer.
+    """
+
+    code: type[CompositionFunction]
+    is_ours: bool = False
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.code.run)
+
+    def begin(self, request: FunctionRequest) -> FunctionResponse | Awaitable[Any]:
+        """Call a new instance: the answer, or what is to be awaited for `finish`."""
+        answer = self.code().run(Request(request, is_own=not self.is_ours))
+        if isinstance(answer, Mapping):
+            return self.finish(answer)
+        if inspect.isawaitable(answer):
+            return answer
+        return self.finish(answer)
+
+    def finish(self, answer: Any) -> FunctionResponse:
+        """Take what an instance answered as a response."""
+        if isinstance(answer, Response):
+            message = answer.as_message()
+            if not self.is_ours:
+                _checked({"desired": message.desired.data} if answer.is_changed else {})
+            return message
+        if not isinstance(answer, Mapping):
+            raise InvalidResponse(
+                f"{self.code.__qualname__}.run answered {type(answer).__name__}; "
+                "a response is a dict, or a Response"
+            )
+        if self.is_ours:
+            return FunctionResponse.of_data(answer)
+        # A copy: the function may keep what it answered, and change it in a later call.
+        return FunctionResponse.of_data(copy_json(_checked(answer)))
+
+
+def _checked(answer: Mapping[str, Any]) -> dict[str, Any]:
+    from kanister_py.executor.transcribing import RESPONSE
+    from kanister_py.proto.checking import check_message
+    from kanister_py.proto.encoding import NotEncodable
+
+    try:
+        return check_message(RESPONSE, answer)
+    except NotEncodable as error:
+        raise InvalidResponse(f"The response is invalid: {error}") from None
+
+
+class LoopThread:
+    """Runs coroutines for threads that have no loop; it starts when the first one comes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def run(self, awaitable: Awaitable[Any], timeout_seconds: float = 0.0) -> Any:
+        """Wait for a coroutine; one that takes too long is cancelled, and TimeoutError raised."""
+        return asyncio.run_coroutine_threadsafe(
+            _within(awaitable, timeout_seconds), self._running()
+        ).result()
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=self._loop.run_forever, name="composition functions", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+    def close(self) -> None:
+        with self._lock:
+            if self._loop is not None and self._thread is not None:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._thread.join()
+                self._loop.close()
+                self._loop = self._thread = None
+
+
+def _within(awaitable: Awaitable[Any], timeout_seconds: float) -> Coroutine[Any, Any, Any]:
+    async def wait() -> Any:
+        return await asyncio.wait_for(awaitable, timeout_seconds or None)
+
+    return wait()

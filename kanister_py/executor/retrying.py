@@ -1,0 +1,50 @@
+"""Calls again what may go well the next time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kanister_py.core.compositions.messages import FunctionResponse
+from kanister_py.core.errors import FunctionOverloaded, FunctionUnavailable
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.function_runner import FunctionCall, FunctionRunner
+
+
+class Backoff(NamedTuple):
+    """How often a call is made at most, and how long is waited between two of them."""
+
+    attempts: int = 4
+    first_seconds: float = 0.1
+    factor: float = 2.0
+    longest_seconds: float = 5.0
+
+    def delay_before(self, attempt: int) -> float:
+        """Say how long to wait before an attempt, the second being number 1."""
+        return min(self.first_seconds * self.factor ** (attempt - 1), self.longest_seconds)
+
+
+class RetryingRunner:
+    """Calls again where nobody answered, or the function had no room. Nothing else helps.
+
+    A function that took too long is not called again: it would take as long.
+    """
+
+    def __init__(self, inner: FunctionRunner, clock: Clock, backoff: Backoff = Backoff()) -> None:
+        self._inner = inner
+        self._clock = clock
+        self._backoff = backoff
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return self._inner.run(call)
+            except (FunctionUnavailable, FunctionOverloaded) as error:
+                if attempt >= self._backoff.attempts:
+                    raise
+                delay = max(self._backoff.delay_before(attempt), error.delay_seconds)
+            self._clock.sleep(delay)
+
+    def close(self) -> None:
+        self._inner.close()

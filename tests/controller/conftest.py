@@ -1,0 +1,308 @@
+"""A cluster in memory, functions that leave traces, and controllers that may be killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import Event, Lock
+from typing import Any
+
+import pytest
+
+from kanister_py import Args, Func, OnRestart, PhaseContext
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.controller.controller import Controller, ControllerSettings
+from kanister_py.core.errors import AlreadyExists, LeadershipLost, NotFound
+from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS
+from kanister_py.executor.loading import load_function
+from kanister_py.executor.run_actionset import FunctionSource
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.wiring import registry_of
+
+PATIENCE_SECONDS = 30.0
+
+
+class Echo(Func):
+    """Gives back what it was told."""
+
+    name = "Echo"
+    on_restart = OnRestart.REPEAT
+
+    class Args(Args):
+        say: str = ""
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
+        ctx.log(f"echo {args.say}")
+        return {"said": args.say}
+
+
+class Fails(Func):
+    """Fails."""
+
+    name = "Fails"
+    on_restart = OnRestart.REPEAT
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        raise RuntimeError("no luck")
+
+
+class Once(Func):
+    """Makes a map that carries its run's key, and finds it again after a restart."""
+
+    name = "Once"
+    on_restart = OnRestart.ADOPT
+
+    class Args(Args):
+        name: str
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
+        made = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": f"{args.name}-{ctx.run.key()}",
+                "namespace": "default",
+                "labels": {"made-by": "once", **ctx.labels()},
+            },
+        }
+        try:
+            ctx.cluster.create(made)
+        except AlreadyExists:
+            return {"adopted": "yes"}
+        return {"adopted": "no"}
+
+
+class Gate(Func):
+    """Waits until a map says that the gate is open; what it made for that goes with it."""
+
+    name = "Gate"
+    on_restart = OnRestart.ADOPT
+
+    class Args(Args):
+        gate: str = "gate"
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
+        def is_open() -> bool:
+            try:
+                found = ctx.cluster.get(CONFIG_MAPS, args.gate, namespace="default")
+            except NotFound:
+                return False
+            return bool((found.get("data") or {}).get("open"))
+
+        ctx.wait(is_open, what="the gate to open")
+        return {}
+
+
+class Touchy(Func):
+    """Does what cannot be done twice."""
+
+    name = "Touchy"
+    on_restart = OnRestart.FAIL
+    gate = Event()
+    began = Event()
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        self.began.set()
+        with ctx.idle():
+            self.gate.wait(PATIENCE_SECONDS)
+
+
+class Counted(Func):
+    """Remembers which attempts were made, across controllers."""
+
+    name = "Counted"
+    on_restart = OnRestart.FAIL
+    calls: list[str] = []  # noqa: RUF012 # it is shared on purpose
+    lock = Lock()
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        with self.lock:
+            self.calls.append(ctx.run.key())
+
+
+FUNCTIONS = (Echo, Fails, Once, Gate, Touchy, Counted)
+
+
+def phase(func: str, name: str = "", **more: Any) -> dict[str, Any]:
+    return {"func": func, "name": name or func.lower(), "args": more.pop("args", {}), **more}
+
+
+def blueprint(
+    *phases: Mapping[str, Any],
+    name: str = "made-up",
+    deferred: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    action: dict[str, Any] = {"phases": list(phases), **more}
+    if deferred is not None:
+        action["deferPhase"] = deferred
+    return {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "Blueprint",
+        "metadata": {"name": name, "namespace": "default"},
+        "actions": {"act": action},
+    }
+
+
+def actionset(name: str = "one", **spec: Any) -> dict[str, Any]:
+    metadata = spec.pop("metadata", {})
+    action = {
+        "name": "act",
+        "blueprint": spec.pop("blueprint", "made-up"),
+        "object": {"kind": "Namespace", "name": "default", "namespace": "default"},
+        **spec.pop("action", {}),
+    }
+    return {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "ActionSet",
+        "metadata": {"name": name, "namespace": "default", **metadata},
+        "spec": {"actions": [action], **spec},
+    }
+
+
+class Mortal:
+    """A cluster whose user dies at its n-th write: nothing gets through from then on.
+
+    `before` says whether the last write still came through.
+    """
+
+    def __init__(self, cluster: Cluster, writes: int, *, before: bool = True) -> None:
+        self._cluster = cluster
+        self._left = writes
+        self._before = before
+        self._lock = Lock()
+        self.died = Event()
+        self.last = ""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._cluster, name)
+        if not callable(found):
+            return found
+        writes = name in ("create", "replace", "replace_status", "patch", "apply", "delete")
+
+        def call(*args: Any, **options: Any) -> Any:
+            if self.died.is_set():
+                raise LeadershipLost
+            if not writes or _is_of_no_account(args):
+                return found(*args, **options)
+            with self._lock:
+                self._left -= 1
+                dies = self._left == 0
+                if dies and self._before:
+                    self.last = name
+                    self.died.set()
+                    raise LeadershipLost
+                answer = found(*args, **options)
+                if dies:
+                    self.last = name
+                    self.died.set()
+                    raise LeadershipLost
+                return answer
+
+        return call
+
+
+def _is_of_no_account(args: Sequence[Any]) -> bool:
+    """Leases and events are no part of a run."""
+    first = args[0]
+    kind = first.get("kind") if isinstance(first, Mapping) else getattr(first, "resource", "")
+    return kind in ("Lease", "leases", "Event", "events")
+
+
+class World:
+    """One cluster, and the controllers that come and go in it."""
+
+    def __init__(self, cluster: MemoryCluster, clock: Clock) -> None:
+        self.cluster = cluster
+        self.clock = clock
+        self.controllers: list[Controller] = []
+        self._names = 0
+
+    def controller(
+        self, cluster: Any = None, *, starts: bool = True, **settings: Any
+    ) -> Controller:
+        self._names += 1
+        settings.setdefault("identity", f"replica-{self._names}")
+        made = Controller(
+            cluster or self.cluster,
+            FunctionSource(registry_of(*FUNCTIONS), load_function),
+            clock=self.clock,
+            settings=ControllerSettings(**settings),
+        )
+        self.controllers.append(made)
+        if starts:
+            made.start()
+        return made
+
+    def close(self) -> None:
+        for each in self.controllers:
+            if each.has_begun:
+                each.kill()
+
+    def create(self, *objects: Mapping[str, Any]) -> list[KubeObject]:
+        return [self.cluster.create(each) for each in objects]
+
+    def get(self, name: str = "one") -> KubeObject:
+        return self.cluster.get(ACTION_SETS, name, namespace="default")
+
+    def status(self, name: str = "one") -> dict[str, Any]:
+        found: dict[str, Any] = self.get(name).get("status") or {}
+        return found
+
+    def until(
+        self, wanted: Callable[[KubeObject], Any], name: str = "one", *, resource: Any = ACTION_SETS
+    ) -> KubeObject:
+        """Wait, in real time, until an object is as wanted."""
+        with self.cluster.watch(
+            resource,
+            namespace="default",
+            field_selector=f"metadata.name={name}",
+            timeout_seconds=PATIENCE_SECONDS,
+        ) as watch:
+            for event in watch:
+                if event.type in ("ADDED", "MODIFIED") and wanted(event.object):
+                    return event.object
+        raise AssertionError(f"{name} never was as wanted; it is {self.cluster.objects()}")
+
+    def until_state(self, state: str, name: str = "one") -> dict[str, Any]:
+        found = self.until(lambda obj: (obj.get("status") or {}).get("state") == state, name)
+        status: dict[str, Any] = found["status"]
+        return status
+
+    def until_gone(self, name: str) -> None:
+        with self.cluster.watch(
+            ACTION_SETS, namespace="default", timeout_seconds=PATIENCE_SECONDS
+        ) as watch:
+            try:
+                self.get(name)
+            except NotFound:
+                return
+            for event in watch:
+                if event.type == "DELETED" and event.object["metadata"]["name"] == name:
+                    return
+        raise AssertionError(f"{name} is still there")
+
+    def open_gate(self, name: str = "gate") -> None:
+        self.create(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": "default"},
+                "data": {"open": "yes"},
+            }
+        )
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    clock = SystemClock()
+    Touchy.gate.clear()
+    Touchy.began.clear()
+    Counted.calls.clear()
+    made = World(MemoryCluster(clock=clock), clock)
+    try:
+        yield made
+    finally:
+        Touchy.gate.set()
+        made.close()
