@@ -1,0 +1,1 @@
+"""A Kubernetes cluster behind a network, through the official client."""

@@ -1,0 +1,119 @@
+"""What does an answer of an API server mean, if it is not what was asked for?"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.errors import (
+    AlreadyExists,
+    ApiError,
+    ApplyConflict,
+    BadRequest,
+    Cause,
+    ClusterUnavailable,
+    Conflict,
+    Expired,
+    Forbidden,
+    InternalError,
+    Invalid,
+    MethodNotAllowed,
+    NoMatch,
+    NotFound,
+    RequestTimeout,
+    RequestTooLarge,
+    TooManyRequests,
+    TransientApiError,
+    Unauthorized,
+    UnsupportedMediaType,
+)
+
+_BY_CODE: Final[Mapping[int, type[ApiError]]] = {
+    400: BadRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    405: MethodNotAllowed,
+    409: Conflict,
+    410: Expired,
+    413: RequestTooLarge,
+    415: UnsupportedMediaType,
+    422: Invalid,
+    429: TooManyRequests,
+    500: InternalError,
+    502: ClusterUnavailable,
+    503: ClusterUnavailable,
+    504: RequestTimeout,
+}
+_UNKNOWN_RESOURCE: Final = "the server could not find the requested resource"
+_MANAGER: Final = re.compile(r'conflict with "([^"]*)"')
+# The store has a limit of its own, and words its refusal as a failure.
+_STORE_LIMIT: Final = "etcdserver: request is too large"
+
+
+class Asked(NamedTuple):
+    """What a request was about, in the words of error messages."""
+
+    resource: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+def status_in(body: bytes) -> Mapping[str, Any]:
+    """Read an answer's body as a `Status`; what is none is an empty one."""
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) and said.get("kind") == "Status" else {}
+
+
+def error_of(
+    code: int, status: Mapping[str, Any], asked: Asked, delay_seconds: float = 0.0
+) -> ApiError:
+    """Say which of our errors an answer is, in the cluster's own words."""
+    details = status.get("details") or {}
+    reason = status.get("reason") or ""
+    message = status.get("message") or f"the server answered {code}"
+    named = {"resource": asked.resource, "name": str(details.get("name") or asked.name)}
+    causes = _causes_of(details)
+    if code == 404 and _is_unknown_resource(status, asked):
+        said = f'no matches for resource "{asked.resource}": {_UNKNOWN_RESOURCE}'
+        return NoMatch(said, resource=asked.resource)
+    if code == 409 and reason == "AlreadyExists":
+        return AlreadyExists(message, causes=causes, **named)
+    conflicts = [
+        (found.group(1) if (found := _MANAGER.search(cause.message)) else "", cause.field)
+        for cause in causes
+        if cause.reason == "FieldManagerConflict"
+    ]
+    if code == 409 and conflicts:
+        return ApplyConflict(conflicts, **named)
+    if _STORE_LIMIT in message:
+        return RequestTooLarge(message, causes=causes, **named)
+    kind = _BY_CODE.get(code) or (InternalError if code >= 500 else BadRequest)
+    if issubclass(kind, TransientApiError):
+        delay = delay_seconds or float(details.get("retryAfterSeconds") or 0)
+        return kind(message, causes=causes, delay_seconds=delay, **named)
+    return kind(message, causes=causes, **named)
+
+
+def _causes_of(details: Mapping[str, Any]) -> list[Cause]:
+    return [
+        Cause(
+            str(each.get("field") or ""),
+            str(each.get("message") or ""),
+            str(each.get("reason") or "FieldValueInvalid"),
+        )
+        for each in details.get("causes") or ()
+        if isinstance(each, Mapping)
+    ]
+
+
+def _is_unknown_resource(status: Mapping[str, Any], asked: Asked) -> bool:
+    """Tell a kind that the cluster does not serve from an object that is not there."""
+    if asked.subresource:
+        return False
+    return not status or status.get("message") == _UNKNOWN_RESOURCE

@@ -1,0 +1,460 @@
+"""A Kubernetes cluster behind an API server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Self
+from urllib.parse import quote
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.cluster_kube.answers import Asked
+from kanister_py.adapters.cluster_kube.connection import ClusterChoice, Connection
+from kanister_py.adapters.cluster_kube.discovery import Discovery
+from kanister_py.adapters.cluster_kube.logs import KubeLogStream
+from kanister_py.adapters.cluster_kube.requests import Query, Request, Requests
+from kanister_py.adapters.cluster_kube.sessions import KubeExecSession, open_session
+from kanister_py.adapters.cluster_kube.timing import Timing
+from kanister_py.adapters.cluster_kube.watches import KubeWatch, Watched
+from kanister_py.core.errors import BadRequest, Cause, Expired, Invalid
+from kanister_py.core.objects.resources import PODS, GroupVersionResource, ResourceKind
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import (
+    KubeObject,
+    LogOptions,
+    LogStream,
+    ObjectList,
+    Patch,
+    PatchType,
+    Propagation,
+)
+
+FIELD_MANAGER: Final = "kanister-py"
+_APPLY: Final = "application/apply-patch+yaml"
+_PAGE: Final = 500
+# Sockets kept for the next request; more are opened when they are needed.
+_POOL_SIZE: Final = 64
+
+
+class KubeCluster:
+    """The cluster port over HTTP. Opening one asks nothing of the cluster yet."""
+
+    def __init__(
+        self,
+        choice: ClusterChoice | None = None,
+        *,
+        clock: Clock | None = None,
+        timing: Timing | None = None,
+        pool_size: int = _POOL_SIZE,
+        field_manager: str = FIELD_MANAGER,
+    ) -> None:
+        clock = clock or SystemClock()
+        self._connection = Connection(choice or ClusterChoice(), clock, pool_size)
+        self._requests = Requests(self._connection, clock, timing or Timing())
+        self._discovery = Discovery(self._requests)
+        self._field_manager = field_manager
+
+    def close(self) -> None:
+        """Let go of every connection; who waits to ask again is told at once."""
+        self._requests.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # What it is
+
+    @property
+    def runs_pods(self) -> bool:
+        return True
+
+    @property
+    def default_namespace(self) -> str:
+        return self._connection.default_namespace
+
+    @property
+    def server(self) -> str:
+        """Say under which address the API server is reached."""
+        return self._connection.server
+
+    def resource_for(self, api_version: str, kind: str) -> ResourceKind:
+        return self._discovery.of_kind(api_version, kind)
+
+    def describe(self, resource: GroupVersionResource) -> ResourceKind:
+        return self._discovery.of_resource(resource)
+
+    # Reading
+
+    def get(
+        self,
+        resource: GroupVersionResource,
+        name: str,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> KubeObject:
+        path = self._path(resource, namespace, name, subresource)
+        asked = Asked(resource.group_resource, name, subresource)
+        return self._requests.json(Request("GET", path, asked, is_repeatable=True))
+
+    def list(
+        self,
+        resource: GroupVersionResource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+    ) -> ObjectList:
+        kind = self._discovery.addressing(resource)
+        watched = Watched(self._collection(kind, namespace), kind, label_selector, field_selector)
+        if limit or continue_token:
+            return self._page(watched, limit, continue_token)
+        try:
+            found = self._all_pages(watched)
+        except Expired:
+            # The history went on under our hands: all in one piece then.
+            found = self._page(watched, 0, "")
+        if not namespace and kind.is_namespaced:
+            found.items.sort(key=_place_of)
+        return found
+
+    def _all_pages(self, watched: Watched) -> ObjectList:
+        page = self._page(watched, _PAGE, "")
+        items, version = page.items, page.resource_version
+        while page.continue_token:
+            page = self._page(watched, _PAGE, page.continue_token)
+            items += page.items
+        return ObjectList(items, version)
+
+    def _page(self, watched: Watched, limit: int, continue_token: str) -> ObjectList:
+        query = watched.query()
+        if limit:
+            query.append(("limit", str(limit)))
+        if continue_token:
+            query.append(("continue", continue_token))
+        asked = Asked(watched.kind.gvr.group_resource)
+        said = self._requests.json(Request("GET", watched.path, asked, query, is_repeatable=True))
+        items = said.get("items") or []
+        api_version = watched.kind.gvr.api_version
+        # A list of a kind names it once, for all; a list of custom kinds may be the first to.
+        kind = str(said.get("kind") or "").removesuffix("List") or watched.kind.kind
+        for item in items:
+            item.setdefault("apiVersion", api_version)
+            item.setdefault("kind", kind)
+        metadata = said.get("metadata") or {}
+        return ObjectList(
+            items,
+            str(metadata.get("resourceVersion") or ""),
+            str(metadata.get("continue") or ""),
+            metadata.get("remainingItemCount"),
+        )
+
+    def watch(
+        self,
+        resource: GroupVersionResource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        timeout_seconds: float | None = None,
+        bookmarks: bool = False,
+    ) -> KubeWatch:
+        kind = self._discovery.addressing(resource)
+        watched = Watched(self._collection(kind, namespace), kind, label_selector, field_selector)
+        return KubeWatch(
+            self._requests,
+            watched,
+            lambda: self.list(
+                resource,
+                namespace=namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+            ),
+            resource_version=resource_version,
+            timeout_seconds=timeout_seconds,
+            bookmarks=bookmarks,
+        )
+
+    # Writing
+
+    def create(
+        self, obj: Mapping[str, Any], *, field_manager: str = "", dry_run: bool = False
+    ) -> KubeObject:
+        kind, metadata = self._kind_of(obj)
+        path = self._collection(kind, self._namespace_of(kind, metadata.get("namespace") or ""))
+        return self._requests.json(
+            Request(
+                "POST",
+                path,
+                Asked(kind.gvr.group_resource, str(metadata.get("name") or "")),
+                self._write_query(field_manager, dry_run=dry_run),
+                obj,
+                is_repeatable=dry_run,
+            )
+        )
+
+    def replace(
+        self,
+        obj: Mapping[str, Any],
+        *,
+        subresource: str = "",
+        field_manager: str = "",
+        dry_run: bool = False,
+    ) -> KubeObject:
+        kind, metadata = self._kind_of(obj)
+        name = str(metadata.get("name") or "")
+        path = self._path(kind.gvr, str(metadata.get("namespace") or ""), name, subresource)
+        return self._requests.json(
+            Request(
+                "PUT",
+                path,
+                Asked(kind.gvr.group_resource, name, subresource),
+                self._write_query(field_manager, dry_run=dry_run),
+                obj,
+                is_repeatable=True,
+            )
+        )
+
+    def replace_status(self, obj: Mapping[str, Any], *, field_manager: str = "") -> KubeObject:
+        return self.replace(obj, subresource="status", field_manager=field_manager)
+
+    def patch(
+        self,
+        resource: GroupVersionResource,
+        name: str,
+        patch: Patch,
+        *,
+        namespace: str = "",
+        patch_type: PatchType = PatchType.MERGE,
+        subresource: str = "",
+        field_manager: str = "",
+        dry_run: bool = False,
+    ) -> KubeObject:
+        return self._requests.json(
+            Request(
+                "PATCH",
+                self._path(resource, namespace, name, subresource),
+                Asked(resource.group_resource, name, subresource),
+                self._write_query(field_manager, dry_run=dry_run),
+                patch,
+                str(patch_type),
+                is_repeatable=dry_run or _is_idempotent(patch),
+            )
+        )
+
+    def apply(
+        self,
+        obj: Mapping[str, Any],
+        *,
+        field_manager: str,
+        force: bool = False,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> KubeObject:
+        kind, metadata = self._kind_of(obj)
+        name = str(metadata.get("name") or "")
+        if not name:
+            raise Invalid("name is required", causes=[Cause("metadata.name", "Required value")])
+        query = [("fieldManager", field_manager), ("force", "true" if force else "false")]
+        if dry_run:
+            query.append(("dryRun", "All"))
+        return self._requests.json(
+            Request(
+                "PATCH",
+                self._path(kind.gvr, str(metadata.get("namespace") or ""), name, subresource),
+                Asked(kind.gvr.group_resource, name, subresource),
+                query,
+                obj,
+                _APPLY,
+                is_repeatable=True,
+            )
+        )
+
+    def delete(
+        self,
+        resource: GroupVersionResource,
+        name: str,
+        *,
+        namespace: str = "",
+        grace_period_seconds: int | None = None,
+        propagation: Propagation | None = None,
+        uid: str = "",
+        resource_version: str = "",
+        dry_run: bool = False,
+    ) -> KubeObject:
+        options = _delete_options(grace_period_seconds, propagation)
+        if dry_run:
+            options["dryRun"] = ["All"]
+        given = {"uid": uid, "resourceVersion": resource_version}
+        preconditions = {key: value for key, value in given.items() if value}
+        if preconditions:
+            options["preconditions"] = preconditions
+        said = self._requests.json(
+            Request(
+                "DELETE",
+                self._path(resource, namespace, name),
+                Asked(resource.group_resource, name),
+                (),
+                options,
+                # Without a precondition the next object of that name could be hit.
+                is_repeatable=bool(preconditions) or dry_run,
+                is_gone_fine=True,
+            )
+        )
+        if said.get("kind") != "Status" and said:
+            return said
+        return self._remains_of(resource, namespace, name, said, uid)
+
+    def _remains_of(
+        self,
+        resource: GroupVersionResource,
+        namespace: str,
+        name: str,
+        said: Mapping[str, Any],
+        uid: str,
+    ) -> KubeObject:
+        """Say of an object that is gone at once what the cluster said of it: who it was."""
+        kind = self._discovery.of_resource(resource)
+        found = str((said.get("details") or {}).get("uid") or uid)
+        metadata: dict[str, Any] = {"name": name}
+        if kind.is_namespaced:
+            metadata["namespace"] = self._namespace_of(kind, namespace)
+        if found:
+            metadata["uid"] = found
+        return {"apiVersion": resource.api_version, "kind": kind.kind, "metadata": metadata}
+
+    def delete_collection(
+        self,
+        resource: GroupVersionResource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        grace_period_seconds: int | None = None,
+        propagation: Propagation | None = None,
+    ) -> None:
+        kind = self._discovery.addressing(resource)
+        watched = Watched(self._collection(kind, namespace), kind, label_selector, field_selector)
+        self._requests.json(
+            Request(
+                "DELETE",
+                watched.path,
+                Asked(resource.group_resource),
+                watched.query(),
+                _delete_options(grace_period_seconds, propagation),
+            )
+        )
+
+    def scale(
+        self,
+        resource: GroupVersionResource,
+        name: str,
+        replicas: int,
+        *,
+        namespace: str = "",
+        resource_version: str = "",
+    ) -> KubeObject:
+        patch: dict[str, Any] = {"spec": {"replicas": replicas}}
+        if resource_version:
+            patch["metadata"] = {"resourceVersion": resource_version}
+        return self.patch(resource, name, patch, namespace=namespace, subresource="scale")
+
+    # Pods
+
+    def read_log(
+        self, name: str, *, namespace: str, options: LogOptions | None = None
+    ) -> LogStream:
+        return KubeLogStream(
+            self._requests,
+            self._path(PODS, namespace, name),
+            Asked(PODS.resource, name, "log"),
+            options or LogOptions(),
+            lambda: self.get(PODS, name, namespace=namespace),
+        )
+
+    def exec(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        namespace: str,
+        container: str = "",
+        has_stdin: bool = False,
+        is_tty: bool = False,
+    ) -> KubeExecSession:
+        query = [("command", word) for word in command]
+        query.append(("stdout", "true"))
+        for key, is_wanted in (("stderr", not is_tty), ("stdin", has_stdin), ("tty", is_tty)):
+            if is_wanted:
+                query.append((key, "true"))
+        if container:
+            query.append(("container", container))
+        path = self._path(PODS, namespace, name, "exec")
+        return open_session(self._requests, path, Asked(PODS.resource, name, "exec"), query)
+
+    # Addresses
+
+    def _kind_of(self, obj: Mapping[str, Any]) -> tuple[ResourceKind, Mapping[str, Any]]:
+        api_version, kind = obj.get("apiVersion"), obj.get("kind")
+        if not isinstance(kind, str) or not kind:
+            raise BadRequest("Object 'Kind' is missing")
+        if not isinstance(api_version, str) or not api_version:
+            raise BadRequest("Object 'apiVersion' is missing")
+        metadata = obj.get("metadata") or {}
+        if not isinstance(metadata, Mapping):
+            raise BadRequest(f"metadata of a {kind} must be an object")
+        return self._discovery.of_kind(api_version, kind), metadata
+
+    def _namespace_of(self, kind: ResourceKind, namespace: str) -> str:
+        return (namespace or self.default_namespace) if kind.is_namespaced else ""
+
+    def _collection(self, kind: ResourceKind, namespace: str) -> str:
+        """Give the address of all objects of a kind, in one namespace or in all."""
+        resource = kind.gvr
+        path = f"/apis/{resource.group}" if resource.group else "/api"
+        path = f"{path}/{resource.version}"
+        if namespace and kind.is_namespaced:
+            path = f"{path}/namespaces/{quote(namespace, safe='')}"
+        return f"{path}/{resource.resource}"
+
+    def _path(
+        self, resource: GroupVersionResource, namespace: str, name: str, subresource: str = ""
+    ) -> str:
+        if not name:
+            raise BadRequest(f"a name is needed to address one of {resource.group_resource}")
+        kind = self._discovery.addressing(resource)
+        collection = self._collection(kind, self._namespace_of(kind, namespace))
+        path = f"{collection}/{quote(name, safe='')}"
+        return f"{path}/{subresource}" if subresource else path
+
+    def _write_query(self, field_manager: str, *, dry_run: bool) -> Query:
+        query = [("fieldManager", field_manager or self._field_manager)]
+        if dry_run:
+            query.append(("dryRun", "All"))
+        return query
+
+
+def _place_of(obj: KubeObject) -> tuple[str, str]:
+    metadata = obj["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def _is_idempotent(patch: Patch) -> bool:
+    """Say whether a patch that is done twice does what it does once.
+
+    A list of operations may append or test what it has changed itself.
+    """
+    return isinstance(patch, Mapping)
+
+
+def _delete_options(grace: int | None, propagation: Propagation | None) -> dict[str, Any]:
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+    if propagation is not None:
+        options["propagationPolicy"] = str(propagation)
+    return options

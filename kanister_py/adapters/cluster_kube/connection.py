@@ -1,0 +1,281 @@
+"""Which API server is meant, and how do we prove who we are?"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kanister_py.core.errors import ClusterConfigInvalid
+from kanister_py.ports.clock import Clock
+
+if TYPE_CHECKING:
+    import ssl
+
+_IN_CLUSTER_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_IN_CLUSTER_TOKEN: Final = _IN_CLUSTER_NAMESPACE.with_name("token")
+_HOME_CONFIG: Final = "~/.kube/config"
+# Whoever asks for credentials within this time shares one look at them.
+_CREDENTIALS_SECONDS: Final = 1.0
+# What makes new credentials may be slow, and a wrong account stays wrong.
+_RENEWAL_SECONDS: Final = 5.0
+
+
+class ClusterChoice(NamedTuple):
+    """Which cluster somebody wants: by kubeconfig, by its context, or the one we run in."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    namespace: str = ""
+    in_cluster: bool = False
+
+    @property
+    def is_in_cluster(self) -> bool:
+        """Whether this is the cluster around us.
+
+        What is named wins, then the environment's kubeconfig, then the cluster around us,
+        then the kubeconfig at home.
+        """
+        if self.in_cluster:
+            return True
+        if self.kubeconfig or self.context or os.environ.get("KUBECONFIG"):
+            return False
+        return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and _IN_CLUSTER_TOKEN.is_file()
+
+    @property
+    def path(self) -> str:
+        return self.kubeconfig or os.environ.get("KUBECONFIG") or _HOME_CONFIG
+
+
+class Connection:
+    """The way to one API server: address, trust, credentials that change, pooled sockets."""
+
+    def __init__(self, choice: ClusterChoice, clock: Clock, pool_size: int) -> None:
+        self._choice = choice
+        self._clock = clock
+        self._pool_size = pool_size
+        self._lock = threading.Lock()
+        self._configuration, self.default_namespace = _configuration_of(choice, pool_size)
+        self._client = _client_of(self._configuration)
+        self._authorization = ""
+        self._known_until = float("-inf")
+        self._renewed_at = float("-inf")
+
+    @property
+    def server(self) -> str:
+        """Say under which address the API server is reached."""
+        return str(self._configuration.host).rstrip("/")
+
+    @property
+    def pools(self) -> Any:
+        """Give the pools of sockets, as urllib3 knows them."""
+        return self._client.pool_manager
+
+    def headers(self) -> dict[str, str]:
+        """Say who we are, in the headers of a request. Nobody else may see them."""
+        with self._lock:
+            now = self._clock.monotonic()
+            if now >= self._known_until:
+                self._authorization = _authorization_of(self._configuration)
+                self._known_until = now + _CREDENTIALS_SECONDS
+            authorization = self._authorization
+        return {"Authorization": authorization} if authorization else {}
+
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        """Get new credentials after the cluster refused these, and say whether to try again.
+
+        Reads everything anew: a token file, a plugin's answer, a certificate.
+        """
+        if self.headers() != dict(refused):
+            return True
+        with self._lock:
+            now = self._clock.monotonic()
+            if now < self._renewed_at + _RENEWAL_SECONDS:
+                return False
+            self._renewed_at = now
+            before = self._configuration
+            try:
+                self._configuration, _ = _configuration_of(self._choice, self._pool_size)
+                self._authorization = _authorization_of(self._configuration)
+            except ClusterConfigInvalid:
+                return False
+            self._known_until = now + _CREDENTIALS_SECONDS
+            if _identity_of(before) != _identity_of(self._configuration):
+                # Old sockets carry the old certificate; those in use end by themselves.
+                self._client = _client_of(self._configuration)
+                return True
+            return self._authorization != refused.get("Authorization", "")
+
+    def tls(self) -> dict[str, Any]:
+        """Give what a WebSocket needs to know for TLS, in the words of its library."""
+        configuration = self._configuration
+        found: dict[str, Any] = {"context": _context_of(configuration)}
+        if configuration.tls_server_name:
+            found["server_hostname"] = configuration.tls_server_name
+        return found
+
+    def proxy(self) -> dict[str, Any]:
+        """Say through which proxy a WebSocket goes, in the words of its library."""
+        from urllib.parse import unquote, urlsplit
+
+        from urllib3.connection import HTTPConnection
+
+        proxy = getattr(self.pools, "proxy", None)
+        if proxy is None:
+            # Else the library looks for one in the environment by rules of its own.
+            return {"http_no_proxy": ["*"]}
+        told = urlsplit(str(self._configuration.proxy))
+        found: dict[str, Any] = {
+            "http_proxy_host": proxy.host,
+            "http_proxy_port": proxy.port or HTTPConnection.default_port,
+            "proxy_type": proxy.scheme if proxy.scheme.startswith("socks") else "http",
+        }
+        if told.username:
+            found["http_proxy_auth"] = (unquote(told.username), unquote(told.password or ""))
+        return found
+
+    def close(self) -> None:
+        self._client.pool_manager.clear()
+
+
+def _configuration_of(choice: ClusterChoice, pool_size: int) -> tuple[Any, str]:
+    """Read how to reach the cluster; give the client's configuration and the namespace."""
+    from kubernetes.client import Configuration
+    from kubernetes.config import ConfigException
+
+    configuration = Configuration()
+    source = "the service account of this pod" if choice.is_in_cluster else choice.path
+    try:
+        if choice.is_in_cluster:
+            namespace = _load_in_cluster(configuration)
+        else:
+            namespace = _load_kubeconfig(choice, configuration)
+    except ConfigException as error:
+        raise ClusterConfigInvalid(source, _one_line(error)) from error
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ClusterConfigInvalid(source, f"{type(error).__name__}: {_one_line(error)}") from error
+    except Exception as error:
+        # The client reads YAML with a library whose errors share no root with its own.
+        if type(error).__module__.partition(".")[0] != "yaml":
+            raise
+        raise ClusterConfigInvalid(source, f"it is no YAML: {_one_line(error)}") from error
+    configuration.connection_pool_maxsize = pool_size
+    # What may be repeated is decided by us, for every request anew.
+    configuration.retries = False
+    configuration.socket_options = _socket_options()
+    return configuration, choice.namespace or namespace or "default"
+
+
+def _load_in_cluster(configuration: Any) -> str:
+    _loaders().load_incluster_config(client_configuration=configuration)
+    if _IN_CLUSTER_NAMESPACE.is_file():
+        return _IN_CLUSTER_NAMESPACE.read_text(encoding="utf-8").strip()
+    return ""
+
+
+def _load_kubeconfig(choice: ClusterChoice, configuration: Any) -> str:
+    from kubernetes.config import ConfigException
+
+    path = choice.path
+    if not any(Path(each).expanduser().is_file() for each in path.split(os.pathsep) if each):
+        raise ConfigException("there is no such file")
+    contexts, current = _loaders().list_kube_config_contexts(path)
+    wanted = choice.context or (current or {}).get("name", "")
+    found = [each for each in contexts if each.get("name") == wanted]
+    if not found:
+        there = ", ".join(sorted(str(each.get("name")) for each in contexts)) or "none"
+        raise ConfigException(f"no context is called {wanted!r}; there is: {there}")
+    _loaders().load_kube_config(path, context=wanted, client_configuration=configuration)
+    if not configuration.cert_file and not _authorization_of(configuration):
+        _check_plugin(path, str((found[0].get("context") or {}).get("user") or ""))
+    return str((found[0].get("context") or {}).get("namespace") or "")
+
+
+def _check_plugin(path: str, user: str) -> None:
+    """A plugin that gave nothing must not make us a nobody in silence."""
+    from kubernetes.config import ConfigException
+
+    for each in _loaders().kube_config.KubeConfigMerger(path).config["users"].value:
+        told = getattr(each, "value", each)
+        plugin = (told.get("user") or {}).get("exec") if told.get("name") == user else None
+        if plugin:
+            raise ConfigException(
+                f"the credential plugin {plugin.get('command')} gave no credentials"
+            )
+
+
+def _loaders() -> Any:
+    """Give the client's readers of configuration, which have no types."""
+    from kubernetes import config
+
+    return config
+
+
+def _client_of(configuration: Any) -> Any:
+    from kubernetes.client.rest import RESTClientObject
+
+    return RESTClientObject(configuration)
+
+
+def _authorization_of(configuration: Any) -> str:
+    for told in configuration.auth_settings().values():
+        if str(told.get("key", "")).lower() == "authorization" and told.get("value"):
+            # Where a token is written into a file, the line often ends.
+            return str(told["value"]).strip()
+    return ""
+
+
+def _identity_of(configuration: Any) -> tuple[object, ...]:
+    def content(path: Any) -> bytes:
+        try:
+            return Path(path).read_bytes() if path else b""
+        except OSError:
+            return b""
+
+    return (
+        configuration.host,
+        content(configuration.cert_file),
+        content(configuration.key_file),
+        content(configuration.ssl_ca_cert),
+        configuration.cert_file,
+    )
+
+
+def _context_of(configuration: Any) -> ssl.SSLContext:
+    import ssl
+
+    from urllib3.util.ssl_ import create_urllib3_context
+
+    context = create_urllib3_context()
+    context.check_hostname = bool(configuration.verify_ssl) and (
+        configuration.assert_hostname is not False
+    )
+    context.verify_mode = ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE
+    data = getattr(configuration, "ca_cert_data", None)
+    if configuration.ssl_ca_cert or data:
+        context.load_verify_locations(cafile=configuration.ssl_ca_cert or None, cadata=data)
+    else:
+        context.load_default_certs()
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file or None)
+    return context
+
+
+def _socket_options() -> list[tuple[int, int, int]]:
+    """Have the system find out that the other side has gone, in about half a minute."""
+    options = [
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    ]
+    for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        option = getattr(socket, name, None)
+        if option is not None:
+            options.append((socket.IPPROTO_TCP, option, value))
+    return options
+
+
+def _one_line(error: object) -> str:
+    return " ".join(str(error).split())

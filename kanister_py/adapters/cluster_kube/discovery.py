@@ -1,0 +1,118 @@
+"""Which resource holds objects of a kind, and what can be done with it?"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Final, NamedTuple
+
+from kanister_py.adapters.cluster_kube.answers import Asked
+from kanister_py.adapters.cluster_kube.requests import Request, Requests
+from kanister_py.core.errors import NoMatch, NotFound, TransientError
+from kanister_py.core.objects.resources import (
+    BUILTIN_KINDS,
+    WELL_KNOWN_CUSTOM_KINDS,
+    GroupVersionResource,
+    ResourceKind,
+    group_version_of,
+)
+
+# A definition may change what its kind can do; nobody tells us.
+_FRESH_SECONDS: Final = 60.0
+
+_BUILTIN: Final = {each.gvr: each for each in BUILTIN_KINDS}
+_BUILTIN_KINDS: Final = {(each.gvr.api_version, each.kind): each for each in BUILTIN_KINDS}
+_CUSTOM: Final = {each.gvr: each for each in WELL_KNOWN_CUSTOM_KINDS}
+
+
+class _Served(NamedTuple):
+    """What one group serves in one version, and until when that is believed."""
+
+    kinds: tuple[ResourceKind, ...]
+    fresh_until: float
+
+
+class Discovery:
+    """What the API server serves, asked by group and version when it is first wanted.
+
+    What every Kubernetes serves is known without asking. An unknown kind is asked for
+    once more before it counts as unknown: its definition may be a moment old.
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+        self._lock = threading.Lock()
+        self._served: dict[str, _Served] = {}
+
+    def of_kind(self, api_version: str, kind: str) -> ResourceKind:
+        """Find the resource of a kind; `NoMatch` if the cluster knows none."""
+        known = _BUILTIN_KINDS.get((api_version, kind))
+        if known is not None:
+            return known
+        for is_fresh in (False, True):
+            for each in self._kinds(api_version, is_fresh=is_fresh):
+                if each.kind == kind:
+                    return each
+        raise NoMatch(f'no matches for kind "{kind}" in version "{api_version}"')
+
+    def of_resource(self, resource: GroupVersionResource) -> ResourceKind:
+        """Find out about a resource; `NoMatch` if the cluster knows none."""
+        known = _BUILTIN.get(resource)
+        if known is not None:
+            return known
+        for is_fresh in (False, True):
+            for each in self._kinds(resource.api_version, is_fresh=is_fresh):
+                if each.gvr == resource:
+                    return each
+        raise NoMatch(f'no matches for resource "{resource}"', resource=resource.group_resource)
+
+    def addressing(self, resource: GroupVersionResource) -> ResourceKind:
+        """Say how a resource is addressed, from what is known anyway, if it is."""
+        return _BUILTIN.get(resource) or _CUSTOM.get(resource) or self.of_resource(resource)
+
+    def _kinds(self, api_version: str, *, is_fresh: bool) -> tuple[ResourceKind, ...]:
+        now = self._requests.clock.monotonic()
+        with self._lock:
+            served = self._served.get(api_version)
+        if served is not None and not is_fresh and now < served.fresh_until:
+            return served.kinds
+        if served is None and is_fresh:
+            # It was asked for a moment ago, and there was nothing.
+            return ()
+        try:
+            kinds = self._ask(api_version)
+        except NotFound:
+            with self._lock:
+                self._served.pop(api_version, None)
+            return ()
+        except TransientError:
+            if served is None or is_fresh:
+                raise
+            # What was true a minute ago is better than nothing.
+            return served.kinds
+        with self._lock:
+            self._served[api_version] = _Served(kinds, now + _FRESH_SECONDS)
+        return kinds
+
+    def _ask(self, api_version: str) -> tuple[ResourceKind, ...]:
+        path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        asked = Asked(api_version)
+        listed = self._requests.json(Request("GET", path, asked, is_repeatable=True))
+        return _kinds_in(api_version, listed.get("resources") or ())
+
+
+def _kinds_in(api_version: str, rows: Any) -> tuple[ResourceKind, ...]:
+    names = {str(row["name"]) for row in rows}
+    group, version = group_version_of(api_version)
+    return tuple(
+        ResourceKind(
+            GroupVersionResource(group, version, str(row["name"])),
+            str(row["kind"]),
+            is_namespaced=bool(row.get("namespaced")),
+            has_status=f"{row['name']}/status" in names,
+            has_scale=f"{row['name']}/scale" in names,
+            short_names=tuple(row.get("shortNames") or ()),
+            is_builtin=False,
+        )
+        for row in rows
+        if "/" not in row["name"]
+    )

@@ -1,0 +1,262 @@
+"""What does a container print? Its log, as long as it grows, each line once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final, NamedTuple, Self
+
+from kanister_py.adapters.cluster_kube.answers import Asked
+from kanister_py.adapters.cluster_kube.requests import Request, Requests
+from kanister_py.core.errors import ApiError, BadRequest, NotFound, StreamLost
+from kanister_py.ports.cluster import KubeObject, LogOptions
+
+_PIECE: Final = 64 * 1024
+_RESUME_SECONDS: Final = 0.5
+_MOST_RESUMES_AFTER_END: Final = 3
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class _Moment(NamedTuple):
+    """When a line was printed, to the nanosecond."""
+
+    second: int
+    nanosecond: int
+
+
+class KubeLogStream:
+    """The bytes of a log. One that is followed goes on after a cut, where it was.
+
+    To know where that is, every line is asked for with its time: lines from before are
+    passed over, and of those from the same instant as many as have been seen.
+    """
+
+    def __init__(
+        self,
+        requests: Requests,
+        path: str,
+        asked: Asked,
+        options: LogOptions,
+        read_pod: Callable[[], KubeObject],
+    ) -> None:
+        self._requests = requests
+        self._path = path
+        self._asked = asked
+        self._options = options
+        self._read_pod = read_pod
+        # A log that is cut to a size, or that has ended, is read in one go or not at all.
+        self._is_resumable = options.follow and not options.previous and options.limit_bytes is None
+        self._lock = threading.Lock()
+        self._was_closed = threading.Event()
+        self._response: Any = None
+        self._last: _Moment | None = None
+        self._last_text = ""
+        self._seen_at_last = 0
+        self._open()
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._resumed() if self._is_resumable else self._pieces()
+        finally:
+            self.close()
+            self._drop()
+
+    def close(self) -> None:
+        """End the stream, and let a reader in another thread go."""
+        with self._lock:
+            self._was_closed.set()
+            response = self._response
+        if response is not None:
+            with suppress(OSError, ValueError, RuntimeError):
+                response.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+        self._drop()
+
+    # One connection
+
+    def _open(self) -> None:
+        options, timing = self._options, self._requests.timing
+        query = [
+            ("container", options.container),
+            ("follow", "true" if options.follow else ""),
+            ("previous", "true" if options.previous else ""),
+            ("timestamps", "true" if options.timestamps or self._is_resumable else ""),
+            ("limitBytes", _text(options.limit_bytes)),
+        ]
+        if self._last is None:
+            query += [
+                ("sinceSeconds", _text(options.since_seconds)),
+                ("sinceTime", options.since_time),
+                ("tailLines", _text(options.tail_lines)),
+            ]
+        else:
+            # The cluster reads whole seconds here, which is early enough.
+            query.append(("sinceTime", self._last_text))
+        response = self._requests.stream(
+            Request(
+                "GET",
+                f"{self._path}/log",
+                self._asked,
+                [pair for pair in query if pair[1]],
+                is_repeatable=True,
+                # A container may be silent for as long as it likes: that its node is gone
+                # is found out by the system, and by looking at the pod.
+                silence=timing.log_silence if options.follow else None,
+            )
+        )
+        with self._lock:
+            self._response = response
+            is_closed = self._was_closed.is_set()
+        if is_closed:
+            self.close()
+
+    def _pieces(self) -> Iterator[bytes]:
+        """Give what one connection brings; raise `StreamLost` if it breaks off."""
+        from urllib3.exceptions import HTTPError
+
+        while True:
+            with self._lock:
+                response = self._response
+            if response is None or self._was_closed.is_set():
+                return
+            try:
+                piece = response.read1(_PIECE)
+            except (HTTPError, OSError, ValueError, AttributeError) as error:
+                if self._was_closed.is_set():
+                    return
+                said = f"the log of {self._asked.name} broke off: {type(error).__name__}"
+                raise StreamLost(said) from error
+            if not piece:
+                return
+            yield piece
+
+    def _drop(self) -> None:
+        with self._lock:
+            response, self._response = self._response, None
+        if response is not None:
+            with suppress(Exception):  # it may be broken in any way; nobody reads it any more
+                response.close()
+
+    # Through several
+
+    def _resumed(self) -> Iterator[bytes]:
+        after_end = 0
+        while True:
+            lost: StreamLost | None = None
+            try:
+                yield from self._new_lines()
+            except StreamLost as error:
+                lost = error
+            if self._was_closed.is_set():
+                return
+            self._drop()
+            if self._has_ended():
+                after_end += 1
+                if lost is None:
+                    return
+                if after_end > _MOST_RESUMES_AFTER_END:
+                    raise lost
+            self._requests.pause(_RESUME_SECONDS)
+            try:
+                if not self._was_closed.is_set():
+                    self._open()
+            except (BadRequest, NotFound) as error:
+                # Pod, container or log are gone.
+                if lost is None:
+                    return
+                raise StreamLost(f"the log of {self._asked.name} is gone: {error}") from error
+
+    def _new_lines(self) -> Iterator[bytes]:
+        resume_from, to_skip = self._last, self._seen_at_last
+        for line in _lines_of(self._pieces()):
+            stamp, _, text = line.partition(b" ")
+            moment = _moment_of(stamp)
+            if moment is None:
+                # Whoever gives no times is believed, and cannot be resumed.
+                yield line
+                continue
+            if resume_from is not None:
+                if moment < resume_from:
+                    continue
+                if moment == resume_from and to_skip > 0:
+                    to_skip -= 1
+                    continue
+            if moment == self._last:
+                self._seen_at_last += 1
+            else:
+                self._last, self._seen_at_last = moment, 1
+                self._last_text = stamp.decode("ascii")
+            yield line if self._options.timestamps else text
+
+    def _has_ended(self) -> bool:
+        """Say whether what printed the log has ended. A new start of it has a log of its own."""
+        try:
+            status = self._read_pod().get("status") or {}
+        except NotFound:
+            return True
+        except ApiError:
+            # Whoever may read logs alone learns of the end from the log alone.
+            return True
+        found = _status_of(status, self._options.container)
+        state = found.get("state") or {}
+        if status.get("phase") in _ENDED or "terminated" in state:
+            return True
+        before = (found.get("lastState") or {}).get("terminated")
+        return before is not None and self._ended_after_last(str(before.get("finishedAt") or ""))
+
+    def _ended_after_last(self, finished_at: str) -> bool:
+        moment = _moment_of(finished_at.encode())
+        return self._last is None or moment is None or moment.second >= self._last.second
+
+
+def _lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Cut a stream into lines with their ends; what comes after the last one counts, too.
+
+    Where the stream breaks off, what there is of a line is left out: it comes again.
+    """
+    held: list[bytes] = []
+    for piece in pieces:
+        *whole, rest = piece.split(b"\n")
+        for line in whole:
+            yield b"".join([*held, line, b"\n"])
+            held = []
+        if rest:
+            held.append(rest)
+    if held:
+        yield b"".join(held)
+
+
+def _moment_of(stamp: bytes) -> _Moment | None:
+    try:
+        text = stamp.decode("ascii")
+        seconds, dot, rest = text.partition(".")
+        if not dot:
+            return _Moment(int(datetime.fromisoformat(text).timestamp()), 0)
+        digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+        second = int(datetime.fromisoformat(seconds + rest[len(digits) :]).timestamp())
+        return _Moment(second, int(digits[:9].ljust(9, "0")))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _status_of(status: Mapping[str, Any], container: str) -> Mapping[str, Any]:
+    rows = [
+        *(status.get("containerStatuses") or ()),
+        *(status.get("initContainerStatuses") or ()),
+        *(status.get("ephemeralContainerStatuses") or ()),
+    ]
+    for row in rows:
+        if row.get("name") == container or not container:
+            return dict(row)
+    return {}
+
+
+def _text(number: int | None) -> str:
+    return "" if number is None else str(number)

@@ -1,0 +1,279 @@
+"""How is one request made, and when is it made again?"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, TypeAlias
+from urllib.parse import urlencode
+
+from kanister_py.adapters.cluster_kube.answers import Asked, error_of, status_in
+from kanister_py.adapters.cluster_kube.connection import Connection
+from kanister_py.adapters.cluster_kube.timing import Timing
+from kanister_py.core.errors import (
+    ApiError,
+    ClusterUnavailable,
+    NotFound,
+    RequestTimeout,
+    ServerNotTrusted,
+    TooManyRequests,
+)
+from kanister_py.ports.clock import Clock
+
+_log = logging.getLogger(__name__)
+
+Query: TypeAlias = Sequence[tuple[str, str]]
+"""What stands behind the question mark, in order."""
+
+_USER_AGENT: Final = "kanister-py"
+# A failure of its own, such as a webhook that is down, seldom mends itself in no time.
+_MOST_FAILURES: Final = 3
+_UNAVAILABLE: Final = frozenset({502, 503, 504})
+_LONGEST_ASKED_PAUSE: Final = 30.0
+
+
+class Request(NamedTuple):
+    """What is asked of the API server.
+
+    `is_repeatable`: doing it twice does the same as doing it once. `is_gone_fine`: that
+    it is not there, after a first try of which nobody knows how it ended, is what was
+    wanted.
+    """
+
+    method: str
+    path: str
+    asked: Asked
+    query: Query = ()
+    body: Any = None
+    content_type: str = "application/json"
+    is_repeatable: bool = False
+    is_gone_fine: bool = False
+    silence: float | None = None
+
+
+class _Lost(Exception):
+    """No answer came; whether the request was heard says `was_heard`."""
+
+    def __init__(self, why: str, *, was_heard: bool) -> None:
+        super().__init__(why)
+        self.was_heard = was_heard
+
+
+class Requests:
+    """Makes requests, from any thread, and repeats what is safe to repeat."""
+
+    def __init__(self, connection: Connection, clock: Clock, timing: Timing) -> None:
+        self.connection = connection
+        self.clock = clock
+        self.timing = timing
+        # Spreads those who were refused together, no more.
+        self._random = random.Random()  # noqa: S311 # see above
+        self._pause = threading.Condition()
+        self._is_closed = False
+        self._was_answered = False
+
+    def json(self, request: Request) -> dict[str, Any]:
+        """Ask, and give the answer as JSON knows it."""
+        body = self._answer(request, is_stream=False)
+        try:
+            found = json.loads(body)
+        except ValueError as error:
+            raise ClusterUnavailable(f"{self._server} answered with no JSON") from error
+        return found if isinstance(found, dict) else {}
+
+    def stream(self, request: Request) -> Any:
+        """Ask, and give the answer unread; whoever takes it closes it."""
+        return self._answer(request, is_stream=True)
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass, unless the cluster is closed."""
+        with self._pause:
+            until = self.clock.monotonic() + seconds
+            while not self._is_closed and (left := until - self.clock.monotonic()) > 0:
+                self.clock.wait(self._pause, left)
+
+    def close(self) -> None:
+        with self._pause:
+            self._is_closed = True
+            self._pause.notify_all()
+        self.connection.close()
+
+    @property
+    def _server(self) -> str:
+        return self.connection.server
+
+    def _answer(self, request: Request, *, is_stream: bool) -> Any:
+        tries = _Tries(self, request)
+        while True:
+            headers = self.connection.headers()
+            try:
+                response = self._send(request, headers)
+                self._was_answered = True
+                if response.status < 400:
+                    return response if is_stream else self._read(response)
+                error = self._error(response, request)
+            except _Lost as lost:
+                tries.pause_after_loss(lost)
+                continue
+            if response.status == 401 and not tries.was_renewed:
+                tries.was_renewed = True
+                if self.connection.renew(headers):
+                    continue
+            if isinstance(error, NotFound) and request.is_gone_fine and tries.was_in_doubt:
+                return b"{}"
+            tries.pause_after(error, response.status)
+
+    def _send(self, request: Request, credentials: Mapping[str, str]) -> Any:
+        from urllib3.exceptions import (
+            ConnectTimeoutError,
+            HTTPError,
+            NewConnectionError,
+            ProxyError,
+            SSLError,
+        )
+
+        url = self._server + request.path
+        if request.query:
+            url = f"{url}?{urlencode(request.query)}"
+        headers = {"Accept": "application/json", "User-Agent": _USER_AGENT, **credentials}
+        body = None
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+            body = json.dumps(request.body, separators=(",", ":")).encode()
+        try:
+            return self.connection.pools.urlopen(
+                request.method,
+                url,
+                body=body,
+                headers=headers,
+                timeout=self._timeout(request),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+        except (NewConnectionError, ConnectTimeoutError, ProxyError) as error:
+            raise _Lost(_why(error), was_heard=False) from error
+        except SSLError as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error) or "doesn't match" in str(error):
+                said = f"{self._server} shows a certificate that is not trusted: {_why(error)}"
+                raise ServerNotTrusted(said) from error
+            raise _Lost(_why(error), was_heard=True) from error
+        except (HTTPError, OSError) as error:
+            raise _Lost(_why(error), was_heard=True) from error
+
+    def _timeout(self, request: Request) -> Any:
+        from urllib3 import Timeout
+
+        silence = request.silence
+        if silence is None:
+            timing = self.timing
+            silence = timing.answer if request.is_repeatable else timing.only_answer
+        return Timeout(connect=self.timing.connect, read=silence)
+
+    def _read(self, response: Any) -> bytes:
+        from urllib3.exceptions import HTTPError
+
+        try:
+            data: bytes = response.data
+        except (HTTPError, OSError) as error:
+            response.close()
+            raise _Lost(_why(error), was_heard=True) from error
+        response.release_conn()
+        return data
+
+    def _error(self, response: Any, request: Request) -> ApiError:
+        # An answer that breaks off is an answer all the same, if its code is known.
+        body = b""
+        with suppress(_Lost):
+            body = self._read(response)
+        delay = _retry_after(response.headers)
+        return error_of(response.status, status_in(body), request.asked, delay)
+
+    def jittered(self, seconds: float) -> float:
+        return seconds * self._random.uniform(0.5, 1.0)
+
+    @property
+    def patience(self) -> float:
+        return self.timing.patience if self._was_answered else self.timing.first_patience
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+
+class _Tries:
+    """What became of one request so far, and whether it is made again."""
+
+    def __init__(self, requests: Requests, request: Request) -> None:
+        self._requests = requests
+        self._request = request
+        self._until = requests.clock.monotonic() + requests.patience
+        self._next_pause = requests.timing.first_pause
+        self._failures = 0
+        self.was_in_doubt = False
+        self.was_renewed = False
+
+    def pause_after_loss(self, lost: _Lost) -> None:
+        """Wait until it is time to ask again, or raise what there is to say."""
+        self.was_in_doubt = self.was_in_doubt or lost.was_heard
+        server = self._requests.connection.server
+        error = ClusterUnavailable(f"{server} cannot be reached: {lost}")
+        if lost.was_heard and not self._request.is_repeatable:
+            said = f"{server} did not answer, and may have done it all the same: {lost}"
+            raise ClusterUnavailable(said) from lost
+        self._pause(error)
+
+    def pause_after(self, error: ApiError, code: int) -> None:
+        """Wait until it is time to ask again, or raise what was answered."""
+        if isinstance(error, TooManyRequests):
+            # Nothing has been begun, whatever was asked for.
+            self._pause(error, error.delay_seconds)
+            return
+        if code < 500 or not self._request.is_repeatable:
+            raise error
+        self._failures += 1
+        self.was_in_doubt = True
+        if code not in _UNAVAILABLE and self._failures >= _MOST_FAILURES:
+            raise error
+        delay = error.delay_seconds if isinstance(error, _DELAYED) else 0.0
+        self._pause(error, delay)
+
+    def _pause(self, error: ApiError, asked_pause: float = 0.0) -> None:
+        requests = self._requests
+        pause = requests.jittered(self._next_pause)
+        self._next_pause = min(self._next_pause * 2, requests.timing.longest_pause)
+        if asked_pause:
+            # No earlier than asked, and not all at the same moment.
+            pause += min(asked_pause, _LONGEST_ASKED_PAUSE)
+        if requests.is_closed or requests.clock.monotonic() + pause > self._until:
+            raise error
+        _log.debug("%s %s again: %s", self._request.method, self._request.path, error)
+        requests.pause(pause)
+
+
+_DELAYED: Final = (ClusterUnavailable, RequestTimeout)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    try:
+        return max(0.0, float(headers.get("Retry-After") or 0))
+    except ValueError:
+        return 0.0
+
+
+def _why(error: BaseException) -> str:
+    """Say in one line what broke, without what the library says of itself."""
+    inner: BaseException = error
+    while True:
+        args = [each for each in inner.args if isinstance(each, BaseException)]
+        deeper = args[0] if args else inner.__cause__
+        if deeper is None:
+            break
+        inner = deeper
+    text = " ".join(str(inner).split())
+    # Pools tell their own address in memory, which differs every time.
+    return text.rpartition(">: ")[2] or type(inner).__name__

@@ -1,0 +1,224 @@
+"""What changes on an API server, told as long as somebody listens?"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, Self
+
+from kanister_py.adapters.cluster_kube.answers import Asked, error_of
+from kanister_py.adapters.cluster_kube.requests import Request, Requests
+from kanister_py.core.errors import ClusterUnavailable, Expired, NotFound
+from kanister_py.core.objects.resources import ResourceKind
+from kanister_py.ports.cluster import EventType, KubeObject, ObjectList, WatchEvent
+
+_PIECE: Final = 64 * 1024
+# A server that ends every watch at once must not be asked in a loop.
+_SHORTEST_SECONDS: Final = 1.0
+
+
+class Watched(NamedTuple):
+    """What a watch is about."""
+
+    path: str
+    kind: ResourceKind
+    label_selector: str = ""
+    field_selector: str = ""
+
+    def query(self) -> list[tuple[str, str]]:
+        given = [("labelSelector", self.label_selector), ("fieldSelector", self.field_selector)]
+        return [pair for pair in given if pair[1]]
+
+
+class KubeWatch:
+    """One stream of events, through as many connections as it takes.
+
+    A connection that ends, breaks or stays silent is followed by one that goes on after
+    the last event. Only who cannot be followed any more is told: `Expired` when the
+    history is gone, `ClusterUnavailable` when nobody answers.
+    """
+
+    def __init__(
+        self,
+        requests: Requests,
+        watched: Watched,
+        list_all: Callable[[], ObjectList],
+        *,
+        resource_version: str = "",
+        timeout_seconds: float | None = None,
+        bookmarks: bool = False,
+    ) -> None:
+        self._requests = requests
+        self._watched = watched
+        self._version = resource_version
+        self._bookmarks = bookmarks
+        self._lock = threading.Lock()
+        self._was_closed = threading.Event()
+        self._response: Any = None
+        self._opened_at = float("-inf")
+        clock = requests.clock
+        self._deadline = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
+        first: Sequence[KubeObject] = ()
+        if not resource_version:
+            # The server's own account of what is there comes in no order from which a
+            # broken connection could go on.
+            listed = list_all()
+            self._version, first = listed.resource_version, listed.items
+        self._open()
+        self._events = self._follow(first)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> WatchEvent:
+        return next(self._events)
+
+    def close(self) -> None:
+        """End the watch, and let a reader in another thread go."""
+        with self._lock:
+            self._was_closed.set()
+            response = self._response
+        if response is not None:
+            _let_go(response)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+        self._drop()
+
+    # The stream
+
+    def _follow(self, first: Sequence[KubeObject]) -> Iterator[WatchEvent]:
+        try:
+            for obj in first:
+                if self._was_closed.is_set():
+                    return
+                yield WatchEvent(EventType.ADDED, obj)
+            while not self._is_over():
+                yield from self._read()
+                if not self._is_over():
+                    self._reopen()
+        finally:
+            self.close()
+            self._drop()
+
+    def _is_over(self) -> bool:
+        if self._was_closed.is_set():
+            return True
+        return self._deadline is not None and self._requests.clock.monotonic() >= self._deadline
+
+    def _read(self) -> Iterator[WatchEvent]:
+        """Give the events of one connection, until it ends in whichever way."""
+        for line in self._lines():
+            if self._was_closed.is_set():
+                return
+            event = json.loads(line)
+            obj: KubeObject = event.get("object") or {}
+            said = event.get("type")
+            if said == "ERROR":
+                raise error_of(int(obj.get("code") or 500), obj, self._asked)
+            self._version = (obj.get("metadata") or {}).get("resourceVersion") or self._version
+            if said != "BOOKMARK":
+                yield WatchEvent(EventType(said), obj)
+            elif self._bookmarks:
+                yield WatchEvent(EventType.BOOKMARK, self._bookmark())
+
+    def _lines(self) -> Iterator[bytes]:
+        from urllib3.exceptions import HTTPError
+
+        held: list[bytes] = []
+        while True:
+            with self._lock:
+                response = self._response
+            if response is None:
+                return
+            try:
+                piece = response.read1(_PIECE)
+            except (HTTPError, OSError, ValueError, AttributeError):
+                # Broken, silent for too long, or closed by another thread under our hands.
+                return
+            if not piece:
+                return
+            *whole, rest = piece.split(b"\n")
+            for line in whole:
+                held.append(line)
+                yield b"".join(held)
+                held = []
+            if rest:
+                held.append(rest)
+
+    def _bookmark(self) -> KubeObject:
+        kind = self._watched.kind
+        return {
+            "apiVersion": kind.gvr.api_version,
+            "kind": kind.kind,
+            "metadata": {"resourceVersion": self._version},
+        }
+
+    # Connections
+
+    @property
+    def _asked(self) -> Asked:
+        return Asked(self._watched.kind.gvr.group_resource)
+
+    def _open(self) -> None:
+        requests, timing = self._requests, self._requests.timing
+        now = requests.clock.monotonic()
+        seconds = timing.watch * 0.75 + requests.jittered(timing.watch * 0.25)
+        if self._deadline is not None:
+            seconds = min(seconds, max(0.0, self._deadline - now))
+        window = max(1, math.ceil(seconds))
+        query = [
+            *self._watched.query(),
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", self._version),
+            ("timeoutSeconds", str(window)),
+        ]
+        self._opened_at = now
+        response = requests.stream(
+            Request(
+                "GET",
+                self._watched.path,
+                self._asked,
+                query,
+                is_repeatable=True,
+                silence=window + timing.silence,
+            )
+        )
+        with self._lock:
+            self._response = response
+            is_closed = self._was_closed.is_set()
+        if is_closed:
+            _let_go(response)
+
+    def _reopen(self) -> None:
+        self._drop()
+        lasted = self._requests.clock.monotonic() - self._opened_at
+        if lasted < _SHORTEST_SECONDS:
+            self._requests.pause(self._requests.jittered(_SHORTEST_SECONDS))
+            if self._requests.is_closed:
+                raise ClusterUnavailable("The connection to the cluster was closed")
+        try:
+            self._open()
+        except NotFound as error:
+            # The kind has gone, and what was told of its objects with it.
+            raise Expired(f"too old resource version: {self._version}: {error}") from error
+
+    def _drop(self) -> None:
+        with self._lock:
+            response, self._response = self._response, None
+        if response is not None:
+            with suppress(Exception):  # it may be broken in any way; nobody reads it any more
+                response.close()
+
+
+def _let_go(response: Any) -> None:
+    """Wake whoever reads an answer: it ends for them there."""
+    with suppress(OSError, ValueError, RuntimeError):
+        response.shutdown()
