@@ -1,0 +1,151 @@
+"""What passes between a claim and the composite resource that it stands for?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, Final
+
+from kanister_py.core.revisions.policy import UpdatePolicy
+
+CLAIM_NAME_LABEL: Final = "crossplane.io/claim-name"
+CLAIM_NAMESPACE_LABEL: Final = "crossplane.io/claim-namespace"
+EXTERNAL_NAME: Final = "crossplane.io/external-name"
+
+# What only a claim has, or only a composite resource.
+_OF_CLAIMS: Final = ("resourceRef", "writeConnectionSecretToRef", "compositeDeletePolicy")
+_OF_COMPOSITES: Final = ("resourceRefs", "claimRef", "writeConnectionSecretToRef")
+_CHOICE: Final = (
+    "compositionRef",
+    "compositionSelector",
+    "compositionUpdatePolicy",
+    "compositionRevisionSelector",
+    "compositionRevisionRef",
+)
+# What tools note on the object that they see is about that object alone.
+_LOCAL: Final = ("kubernetes.io/", "k8s.io/", "argocd.argoproj.io/", "helm.sh/", "fluxcd.io/")
+
+
+def composite_of_claim(
+    claim: Mapping[str, Any], composite: Mapping[str, Any] | None, api_version: str, kind: str
+) -> dict[str, Any]:
+    """Say what the composite resource of a claim must say, whether it is there yet or not.
+
+    What the claim says wins, but for the revision of one that follows: that is the
+    composite resource's own affair.
+    """
+    metadata = _mapping(claim.get("metadata"))
+    spec = _mapping(claim.get("spec"))
+    theirs = _mapping(_mapping(composite).get("spec"))
+    wanted = {key: deepcopy(value) for key, value in spec.items() if key not in _OF_CLAIMS}
+    if not _is_pinned(spec):
+        wanted.pop("compositionRevisionRef", None)
+        if "compositionRevisionRef" in theirs:
+            wanted["compositionRevisionRef"] = deepcopy(theirs["compositionRevisionRef"])
+    for key in ("compositionRef", *_OF_COMPOSITES):
+        if key not in wanted and key in theirs:
+            wanted[key] = deepcopy(theirs[key])
+    wanted["claimRef"] = {
+        "apiVersion": claim.get("apiVersion"),
+        "kind": claim.get("kind"),
+        "namespace": metadata.get("namespace"),
+        "name": metadata.get("name"),
+    }
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": _composite_metadata(metadata, _mapping(_mapping(composite).get("metadata"))),
+        "spec": wanted,
+    }
+
+
+def _composite_metadata(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "labels": {
+            **_mapping(composite.get("labels")),
+            **_not_local(claim.get("labels")),
+            CLAIM_NAME_LABEL: str(claim.get("name")),
+            CLAIM_NAMESPACE_LABEL: str(claim.get("namespace")),
+        }
+    }
+    annotations = {
+        **_mapping(composite.get("annotations")),
+        **_not_local(claim.get("annotations")),
+    }
+    # The composite resource's own name outside lives longer than what the claim says of it.
+    existing = _mapping(composite.get("annotations")).get(EXTERNAL_NAME)
+    if existing:
+        annotations[EXTERNAL_NAME] = existing
+    if annotations:
+        made["annotations"] = annotations
+    if composite.get("name"):
+        made["name"] = composite["name"]
+    else:
+        made["generateName"] = f"{claim.get('name')}-"
+    return made
+
+
+def claim_spec_after(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> dict[str, Any]:
+    """Say what the spec of a claim takes over from its composite resource."""
+    spec = deepcopy(dict(_mapping(claim.get("spec"))))
+    theirs = _mapping(composite.get("spec"))
+    metadata = _mapping(composite.get("metadata"))
+    spec["resourceRef"] = {
+        "apiVersion": composite.get("apiVersion"),
+        "kind": composite.get("kind"),
+        "name": metadata.get("name"),
+    }
+    for key in _CHOICE:
+        is_own = key == "compositionRevisionRef" and not _is_pinned(spec)
+        if key in theirs and (key not in spec or is_own):
+            spec[key] = deepcopy(theirs[key])
+    return spec
+
+
+def claim_status_after(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> dict[str, Any]:
+    """Say what the status of a claim takes over; its system conditions are made anew for it."""
+    theirs = _mapping(composite.get("status"))
+    ours = _mapping(claim.get("status"))
+    left_out = ("conditions", "claimConditionTypes", "crossplane", "lastHandledReconcileAt")
+    status = {key: deepcopy(value) for key, value in theirs.items() if key not in left_out}
+    shown = set(theirs.get("claimConditionTypes") or ())
+    found = {
+        str(each.get("type")): each
+        for each in theirs.get("conditions") or ()
+        if isinstance(each, Mapping)
+    }
+    kept = [each for each in ours.get("conditions") or () if each.get("type") not in shown]
+    status["conditions"] = [
+        *deepcopy(kept),
+        *(deepcopy(dict(found[name])) for name in sorted(shown) if name in found),
+    ]
+    return status
+
+
+def is_of_claim(composite: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:
+    """Say whether a composite resource may be a claim's: it is its own, or nobody's yet."""
+    reference = _mapping(_mapping(composite.get("spec")).get("claimRef"))
+    if not reference:
+        return True
+    metadata = _mapping(claim.get("metadata"))
+    return (reference.get("namespace"), reference.get("name"), reference.get("kind")) == (
+        metadata.get("namespace"),
+        metadata.get("name"),
+        claim.get("kind"),
+    )
+
+
+def _is_pinned(spec: Mapping[str, Any]) -> bool:
+    return spec.get("compositionUpdatePolicy") == UpdatePolicy.MANUAL
+
+
+def _not_local(texts: Any) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in _mapping(texts).items()
+        if not any(each in key.partition("/")[0] + "/" for each in _LOCAL)
+    }
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,349 @@
+"""Which kinds does a CompositeResourceDefinition make, and what do they look like to a cluster?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from enum import StrEnum
+from typing import Any, Final
+
+from kanister_py.core.objects.names import MAX_LABEL
+from kanister_py.core.revisions.policy import UpdatePolicy
+
+MACHINERY_KEY: Final = "crossplane"
+_GROUP: Final = "apiextensions.crossplane.io"
+
+
+class Scope(StrEnum):
+    """Where composite resources live; legacy ones have claims and mix machinery into `spec`."""
+
+    NAMESPACED = "Namespaced"
+    CLUSTER = "Cluster"
+    LEGACY_CLUSTER = "LegacyCluster"
+
+
+def scope_of(definition: Mapping[str, Any]) -> Scope:
+    """Say where the resources of a definition live; what is not said depends on its version."""
+    said = _mapping(definition.get("spec")).get("scope")
+    if said in tuple(Scope):
+        return Scope(said)
+    is_second = str(definition.get("apiVersion", "")).endswith("/v2")
+    return Scope.NAMESPACED if is_second else Scope.LEGACY_CLUSTER
+
+
+def is_legacy(definition: Mapping[str, Any]) -> bool:
+    return scope_of(definition) is Scope.LEGACY_CLUSTER
+
+
+def machinery_of(resource: Mapping[str, Any], *, legacy: bool) -> Mapping[str, Any]:
+    """Give what a composite resource says about its composition, in either layout."""
+    spec = _mapping(resource.get("spec"))
+    return spec if legacy else _mapping(spec.get(MACHINERY_KEY))
+
+
+def target_version(definition: Mapping[str, Any]) -> str:
+    """Give the version in which resources are stored and which Compositions name."""
+    for version in _versions(definition):
+        if version.get("referenceable"):
+            return str(version.get("name"))
+    return ""
+
+
+def problems_of_definition(definition: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Say why no kind can be made of a definition, each with its path."""
+    spec = _mapping(definition.get("spec"))
+    names = _mapping(spec.get("names"))
+    name = _mapping(definition.get("metadata")).get("name")
+    wanted = f"{names.get('plural')}.{spec.get('group')}"
+    if name != wanted:
+        yield "metadata.name", f"Must be {wanted}, the plural and the group, not {name}"
+    elif len(wanted) > MAX_LABEL:
+        yield "metadata.name", f"Must have no more than {MAX_LABEL} characters"
+    stored = [each for each in _versions(definition) if each.get("referenceable")]
+    if len(stored) != 1:
+        yield "spec.versions", f"Exactly one must be referenceable, not {len(stored)}"
+    if spec.get("claimNames") and scope_of(definition) is not Scope.LEGACY_CLUSTER:
+        yield "spec.claimNames", f"Claims are only for the scope {Scope.LEGACY_CLUSTER}"
+
+
+def crd_of(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the kind of composite resource that a definition describes."""
+    spec = _mapping(definition.get("spec"))
+    scope = scope_of(definition)
+    names = deepcopy(dict(_mapping(spec.get("names"))))
+    names["categories"] = [*(names.get("categories") or ()), "composite"]
+    return _crd(
+        definition,
+        names,
+        "Namespaced" if scope is Scope.NAMESPACED else "Cluster",
+        _composite_spec(spec, scope),
+        _composite_status(scope),
+        _composite_columns(scope),
+    )
+
+
+def claim_crd_of(definition: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Make the kind of claim that a definition offers, if it offers one."""
+    spec = _mapping(definition.get("spec"))
+    names = deepcopy(dict(_mapping(spec.get("claimNames"))))
+    if not names:
+        return None
+    names["categories"] = [*(names.get("categories") or ()), "claim"]
+    return _crd(
+        definition, names, "Namespaced", _claim_spec(spec), _composite_status(None), _CLAIM_COLUMNS
+    )
+
+
+def _crd(
+    definition: Mapping[str, Any],
+    names: dict[str, Any],
+    scope: str,
+    machinery: Mapping[str, Any],
+    status: Mapping[str, Any],
+    columns: list[dict[str, Any]],
+) -> dict[str, Any]:
+    spec = _mapping(definition.get("spec"))
+    metadata = _mapping(definition.get("metadata"))
+    extra = _mapping(spec.get("metadata"))
+    owner = {
+        "apiVersion": definition.get("apiVersion") or f"{_GROUP}/v1",
+        "kind": "CompositeResourceDefinition",
+        "name": metadata.get("name"),
+        "uid": metadata.get("uid"),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    made: dict[str, Any] = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{names.get('plural')}.{spec.get('group')}",
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "group": spec.get("group"),
+            "scope": scope,
+            "names": names,
+            "versions": [
+                _version(each, machinery, status, columns) for each in _versions(definition)
+            ],
+        },
+    }
+    for key in ("labels", "annotations"):
+        if extra.get(key):
+            made["metadata"][key] = dict(extra[key])
+    if spec.get("conversion"):
+        made["spec"]["conversion"] = deepcopy(spec["conversion"])
+    return made
+
+
+def _version(
+    version: Mapping[str, Any],
+    machinery: Mapping[str, Any],
+    status: Mapping[str, Any],
+    columns: list[dict[str, Any]],
+) -> dict[str, Any]:
+    theirs = deepcopy(dict(_mapping(_mapping(version.get("schema")).get("openAPIV3Schema"))))
+    properties = dict(_mapping(theirs.get("properties")))
+    schema = {
+        **theirs,
+        "type": "object",
+        "properties": {
+            **properties,
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            # The name is the value of a label on everything that is composed.
+            "metadata": {
+                "type": "object",
+                "properties": {"name": {"type": "string", "maxLength": MAX_LABEL}},
+            },
+            "spec": _with_properties(properties.get("spec"), machinery),
+            "status": _with_properties(properties.get("status"), status),
+        },
+    }
+    subresources: dict[str, Any] = {"status": {}}
+    scale = _mapping(version.get("subresources")).get("scale")
+    if scale:
+        subresources["scale"] = deepcopy(scale)
+    made: dict[str, Any] = {
+        "name": version.get("name"),
+        "served": bool(version.get("served")),
+        "storage": bool(version.get("referenceable")),
+        "subresources": subresources,
+        "additionalPrinterColumns": [
+            *deepcopy(list(version.get("additionalPrinterColumns") or ())),
+            *columns,
+        ],
+        "schema": {"openAPIV3Schema": schema},
+    }
+    for key in ("deprecated", "deprecationWarning"):
+        if version.get(key):
+            made[key] = version[key]
+    return made
+
+
+def _with_properties(theirs: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Add our fields to a schema; where both have one, ours counts."""
+    schema = dict(_mapping(theirs))
+    return {
+        **schema,
+        "type": "object",
+        "properties": {**_mapping(schema.get("properties")), **deepcopy(dict(ours))},
+    }
+
+
+# The fields of ours
+
+
+_TEXT: Final[Mapping[str, Any]] = {"type": "string"}
+_TEXTS: Final[Mapping[str, Any]] = {"type": "object", "additionalProperties": _TEXT}
+
+
+def _object(required: tuple[str, ...] = (), /, **properties: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {"type": "object", "properties": properties}
+    return {**made, "required": list(required)} if required else made
+
+
+def _selection(default_policy: str) -> dict[str, Any]:
+    policies = [str(each) for each in UpdatePolicy]
+    return {
+        "compositionRef": _object(("name",), name=_TEXT),
+        "compositionSelector": _object(("matchLabels",), matchLabels=_TEXTS),
+        "compositionRevisionRef": _object(("name",), name=_TEXT),
+        "compositionRevisionSelector": _object(("matchLabels",), matchLabels=_TEXTS),
+        "compositionUpdatePolicy": {
+            "type": "string",
+            "enum": policies,
+            "default": default_policy or str(UpdatePolicy.AUTOMATIC),
+        },
+    }
+
+
+def _default_policy(spec: Mapping[str, Any]) -> str:
+    said = spec.get("enforceCompositionUpdatePolicy") or spec.get("defaultCompositionUpdatePolicy")
+    return str(said or "")
+
+
+def _composite_spec(spec: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
+    reference = _object(("apiVersion", "kind"), apiVersion=_TEXT, kind=_TEXT, name=_TEXT)
+    if scope is not Scope.NAMESPACED:
+        reference["properties"]["namespace"] = _TEXT
+    machinery = _selection(_default_policy(spec))
+    machinery["resourceRefs"] = {
+        "type": "array",
+        "items": reference,
+        "x-kubernetes-list-type": "atomic",
+    }
+    if scope is not Scope.LEGACY_CLUSTER:
+        described = "How this resource is composed."
+        return {MACHINERY_KEY: {**_object(**machinery), "description": described}}
+    machinery["claimRef"] = _object(
+        ("apiVersion", "kind", "namespace", "name"),
+        apiVersion=_TEXT,
+        kind=_TEXT,
+        namespace=_TEXT,
+        name=_TEXT,
+    )
+    machinery["writeConnectionSecretToRef"] = _object(
+        ("name", "namespace"), name=_TEXT, namespace=_TEXT
+    )
+    return machinery
+
+
+def _claim_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **_selection(_default_policy(spec)),
+        "compositeDeletePolicy": {
+            "type": "string",
+            "enum": ["Background", "Foreground"],
+            "default": str(spec.get("defaultCompositeDeletePolicy") or "Background"),
+        },
+        "resourceRef": _object(
+            ("apiVersion", "kind", "name"), apiVersion=_TEXT, kind=_TEXT, name=_TEXT
+        ),
+        "writeConnectionSecretToRef": _object(("name",), name=_TEXT),
+    }
+
+
+def _composite_status(scope: Scope | None) -> dict[str, Any]:
+    """Say which fields of the status are ours; a claim, which has no scope, has those of legacy."""
+    condition = _object(
+        ("type", "status", "reason", "lastTransitionTime"),
+        type=_TEXT,
+        status=_TEXT,
+        reason=_TEXT,
+        message=_TEXT,
+        lastTransitionTime={"type": "string", "format": "date-time"},
+        observedGeneration={"type": "integer", "format": "int64"},
+    )
+    status: dict[str, Any] = {
+        "conditions": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+            "items": condition,
+        },
+    }
+    if scope is not None:
+        status["lastHandledReconcileAt"] = _TEXT
+        status[MACHINERY_KEY] = {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+            "description": "How the pipeline went, step by step.",
+        }
+    if scope in (None, Scope.LEGACY_CLUSTER):
+        published = {"type": "string", "format": "date-time"}
+        status["connectionDetails"] = _object(lastPublishedTime=published)
+        status["claimConditionTypes"] = {
+            "type": "array",
+            "items": _TEXT,
+            "x-kubernetes-list-type": "set",
+        }
+    return status
+
+
+def _condition_column(name: str) -> dict[str, Any]:
+    path = f".status.conditions[?(@.type=='{name}')].status"
+    return {"name": name.upper(), "type": "string", "jsonPath": path}
+
+
+_AGE: Final[Mapping[str, Any]] = {
+    "name": "AGE",
+    "type": "date",
+    "jsonPath": ".metadata.creationTimestamp",
+}
+_CLAIM_COLUMNS: Final[list[dict[str, Any]]] = [
+    _condition_column("Synced"),
+    _condition_column("Ready"),
+    {
+        "name": "CONNECTION-SECRET",
+        "type": "string",
+        "jsonPath": ".spec.writeConnectionSecretToRef.name",
+    },
+    dict(_AGE),
+]
+
+
+def _composite_columns(scope: Scope) -> list[dict[str, Any]]:
+    root = ".spec" if scope is Scope.LEGACY_CLUSTER else f".spec.{MACHINERY_KEY}"
+    return [
+        _condition_column("Synced"),
+        _condition_column("Ready"),
+        {"name": "COMPOSITION", "type": "string", "jsonPath": f"{root}.compositionRef.name"},
+        {
+            "name": "COMPOSITIONREVISION",
+            "type": "string",
+            "jsonPath": f"{root}.compositionRevisionRef.name",
+            "priority": 1,
+        },
+        dict(_AGE),
+    ]
+
+
+def _versions(definition: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found = _mapping(definition.get("spec")).get("versions")
+    return [each for each in found or () if isinstance(each, Mapping)]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
