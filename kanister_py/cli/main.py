@@ -24,6 +24,7 @@ COMMANDS = {
     "graph": "Draw phases and the data that flow between them",
     "rbac": "Print the smallest roles that a blueprint needs",
     "serve": "Publish the versions over HTTP",
+    "controller": "Run the ActionSets of a cluster, in place of Kanister's controller",
     "completion": "Print a completion script for a shell",
 }
 ALIASES = {"function": "functions"}

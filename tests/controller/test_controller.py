@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.controller.conftest import World, actionset, blueprint, phase
 
 

@@ -1,0 +1,343 @@
+"""Run the ActionSets of a cluster, in place of Kanister's controller.
+
+kanister-py controller --namespace shop --namespace billing
+kanister-py controller --all-namespaces --leader-elect --log-format json
+kanister-py controller --context staging --keep 20
+
+Blueprints and ActionSets stay as they are. Without --namespace it watches the namespace it
+runs in, or the one of the kubeconfig's context. Kanister's own controller must not run in
+a namespace that this one watches; a second kanister-py is refused too, unless it is to
+stand by (--leader-elect) and take over when the first one is gone.
+
+SIGTERM and Ctrl-C let phases end that nobody could take up, for as long as --drain says;
+everything else is left as it is, and the next controller goes on with it. Ends with 0 when
+it was stopped, with 1 when it may not or cannot act any more: start it again then.
+
+Logs go to stderr. Health and metrics are served apart from everything else:
+  /healthz /readyz /metrics   on --health-port
+  /v1/functions … /          on --port, for this machine alone unless told otherwise
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kanister_py.cli.output import say_warning
+from kanister_py.core.errors import AddressUnavailable
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+    from kanister_py.controller.controller import Controller, ControllerSettings
+    from kanister_py.http_api.metrics import Metrics
+    from kanister_py.wiring import Functions
+
+_HEALTH_PORT: Final = 8641
+_PORT: Final = 8640
+_SPARE_CONNECTIONS: Final = 16
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_where(parser.add_argument_group("where it acts"))
+    _add_how_much(parser.add_argument_group("how much it does"))
+    _add_replicas(parser.add_argument_group("replicas"))
+    _add_what_it_tells(parser.add_argument_group("what it tells"))
+
+
+def _add_where(where: Any) -> None:
+    where.add_argument(
+        "-n",
+        "--namespace",
+        dest="namespaces",
+        action="append",
+        default=[],
+        metavar="NAMESPACE",
+        help="watch this namespace; may be given several times",
+    )
+    where.add_argument("--all-namespaces", action="store_true", help="watch all namespaces")
+    where.add_argument(
+        "--allow-cross-namespace-blueprints",
+        action="store_true",
+        help="let an ActionSet name a Blueprint of another namespace, as NAMESPACE/NAME",
+    )
+    where.add_argument("--kubeconfig", default="", metavar="FILE", help="how to reach the cluster")
+    where.add_argument("--context", default="", help="which context of the kubeconfig")
+    where.add_argument(
+        "--strict-versions", action="store_true", help="refuse versions that are not known"
+    )
+
+
+def _add_how_much(much: Any) -> None:
+    much.add_argument(
+        "--workers",
+        type=_count,
+        default=32,
+        metavar="N",
+        help="phases at work at once; one that only waits does not count; default: %(default)s",
+    )
+    much.add_argument(
+        "--workers-per-namespace",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="the same for each namespace; 0, the default, for no bound of its own",
+    )
+    much.add_argument(
+        "--keep",
+        type=_count,
+        metavar="N",
+        help="keep the newest N ActionSets that ended for each Blueprint, delete the others; "
+        "default: keep all that say no time to live",
+    )
+
+
+def _add_replicas(replicas: Any) -> None:
+    replicas.add_argument(
+        "--leader-elect",
+        action="store_true",
+        help="stand by while another replica acts, and take over when it is gone",
+    )
+    replicas.add_argument(
+        "--home", default="", metavar="NAMESPACE", help="where the Lease is; default: its own"
+    )
+    replicas.add_argument(
+        "--identity", default="", help="what this replica is called; default: its pod's name"
+    )
+    replicas.add_argument(
+        "--drain",
+        default="20s",
+        metavar="DURATION",
+        help="how long phases may go on at a stop that nobody could take up; default: %(default)s",
+    )
+
+
+def _add_what_it_tells(tells: Any) -> None:
+    tells.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="default: %(default)s"
+    )
+    tells.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="info",
+        help="default: %(default)s",
+    )
+    tells.add_argument("--host", default="127.0.0.1", help="where functions are published")
+    tells.add_argument(
+        "--port", type=_port, default=_PORT, help="its port, 0 for any; default: %(default)s"
+    )
+    tells.add_argument("--health-host", default="127.0.0.1", help="where health is told")
+    tells.add_argument(
+        "--health-port", type=_port, default=_HEALTH_PORT, help="its port; default: %(default)s"
+    )
+    tells.add_argument("--no-http", action="store_true", help="listen nowhere")
+
+
+def _count(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) <= 6:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a whole number, found {text!r}")
+
+
+def _port(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, found {text!r}")
+
+
+def run(args: argparse.Namespace) -> int:
+    from kanister_py.controller.logs import set_up_logging
+
+    set_up_logging(args.log_format, sys.stderr, args.log_level)
+    with ExitStack() as stack:
+        listening = [] if args.no_http else _listen(args, stack)
+        functions = _functions()
+        controller = _controller(args, functions, stack)
+        if listening:
+            apps = apps_of(controller, functions)
+            for socket_, app in zip(listening, apps, strict=True):
+                stack.enter_context(_served(app, socket_))
+        with _stopping(controller):
+            controller.run()
+    return 0
+
+
+def _functions() -> Functions:
+    """Load the code of every served version: a mismatch with the record stops the start."""
+    from kanister_py.wiring import check_everything, read_functions
+
+    functions = check_everything(read_functions())
+    for broken in functions.broken:
+        say_warning(broken.message)
+    return functions
+
+
+def _controller(args: argparse.Namespace, functions: Functions, stack: ExitStack) -> Controller:
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.adapters.cluster_kube.cluster import KubeCluster
+    from kanister_py.adapters.cluster_kube.connection import ClusterChoice
+    from kanister_py.adapters.effects_system import system_effects
+    from kanister_py.controller.controller import Controller
+    from kanister_py.executor.loading import load_function
+    from kanister_py.executor.run_actionset import FunctionSource
+
+    clock = SystemClock()
+    choice = ClusterChoice(kubeconfig=args.kubeconfig, context=args.context)
+    pool_size = args.workers + _SPARE_CONNECTIONS
+    cluster = stack.enter_context(KubeCluster(choice, clock=clock, pool_size=pool_size))
+    source = FunctionSource(functions.registry, load_function, args.strict_versions)
+    settings = settings_of(args, os.environ, cluster.default_namespace)
+    return Controller(
+        cluster, source, clock=clock, settings=settings, effects=system_effects(clock)
+    )
+
+
+def settings_of(
+    args: argparse.Namespace, environment: Mapping[str, str], own_namespace: str
+) -> ControllerSettings:
+    """Say what was asked for, where nothing was said as the surroundings have it."""
+    from secrets import token_hex
+
+    from kanister_py.controller.controller import ControllerSettings
+    from kanister_py.core.objects.durations import parse_seconds
+
+    own = environment.get("POD_NAMESPACE") or own_namespace or "default"
+    namespaces: tuple[str, ...] = tuple(dict.fromkeys(args.namespaces)) or (own,)
+    identity = (
+        args.identity
+        or environment.get("POD_NAME")
+        or f"{socket.gethostname()}_{os.getpid()}_{token_hex(4)}"
+    )
+    return ControllerSettings(
+        namespaces=() if args.all_namespaces else namespaces,
+        home=args.home or own,
+        identity=identity,
+        allows_other_namespaces=args.allow_cross_namespace_blueprints,
+        stands_by=args.leader_elect,
+        workers=max(1, args.workers),
+        workers_per_namespace=args.workers_per_namespace,
+        keep_newest=args.keep,
+        drain_seconds=parse_seconds(args.drain),
+    )
+
+
+# What it serves
+
+
+class Apps(NamedTuple):
+    """What is served beside the controller, in the order of the addresses."""
+
+    functions: ASGIApp
+    health: ASGIApp
+
+
+def apps_of(controller: Controller, functions: Functions) -> Apps:
+    """Build what is served: the functions for whoever is asked, health and metrics apart."""
+    from importlib.resources import files
+
+    from kanister_py.http_api.app import build_app
+    from kanister_py.http_api.discovery import Publication
+    from kanister_py.http_api.metrics import Metrics
+    from kanister_py.wiring import read_versions_file
+
+    schema = files("kanister_py").joinpath("versions.schema.json").read_text(encoding="utf-8")
+    publication = Publication(
+        functions.registry,
+        functions.release,
+        read_versions_file()[0].decode(),
+        schema,
+        tuple(broken.plugin for broken in functions.broken),
+    )
+    metrics = Metrics(controller.metrics.registry)
+    app = build_app(publication, checks=controller.checks(), metrics=metrics)
+    return Apps(app, _health_app(controller, metrics))
+
+
+def _health_app(controller: Controller, metrics: Metrics) -> ASGIApp:
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    from kanister_py.http_api.answers import Answer, answer_of
+    from kanister_py.http_api.app import Ask, Endpoint
+    from kanister_py.http_api.health import ALIVE, readiness_of
+
+    def scrape(_parts: Mapping[str, str], wishes: Any) -> Answer:
+        media_type, body = metrics.exposition((wishes.accept or b"").decode("latin-1"))
+        return answer_of(200, media_type, body, {"cache-control": "no-store"})
+
+    asks: dict[str, Ask] = {
+        "/healthz": lambda _parts, _wishes: ALIVE,
+        "/readyz": lambda _parts, _wishes: readiness_of(controller.checks()),
+        "/metrics": scrape,
+    }
+    return Starlette(
+        routes=[Route(path, Endpoint(path, ask, metrics)) for path, ask in asks.items()]
+    )
+
+
+def _listen(args: argparse.Namespace, stack: ExitStack) -> Sequence[socket.socket]:
+    addresses = ((args.host, args.port), (args.health_host, args.health_port))
+    return [stack.enter_context(_listening(host, port)) for host, port in addresses]
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        taken = socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        raise AddressUnavailable(host, port, error.strerror or str(error)) from None
+    taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with taken:
+        yield taken
+
+
+@contextmanager
+def _served(app: ASGIApp, listening: socket.socket) -> Iterator[None]:
+    """Serve an app in a thread for as long as the block lasts."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=2,
+    )
+    server: uvicorn.Server = uvicorn.Server(config)
+    thread = Thread(target=server.run, args=([listening],), name="http", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(5)
+
+
+@contextmanager
+def _stopping(controller: Controller) -> Iterator[None]:
+    """Have the controller stop when a signal says so."""
+
+    def stop(_signal: int, _frame: Any) -> None:
+        # The thread that is interrupted may hold what the controller needs for that.
+        Thread(target=controller.ask_to_stop, name="stop", daemon=True).start()
+
+    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
