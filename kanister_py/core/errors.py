@@ -1228,7 +1228,8 @@ class PipelineStepFailed(KanisterError):
     reason = "PipelineStepFailed"
 
     def __init__(self, step: str, function: str, revision: str, cause: KanisterError) -> None:
-        message = f'cannot run Composition pipeline step "{step}": {cause.message}'
+        why = cause.why if isinstance(cause, FunctionCallError) else cause.message
+        message = f'cannot run Composition pipeline step "{step}": {why}'
         super().__init__(message + _blamed(function, revision))
         self.step = step
         self.function = function
@@ -1274,17 +1275,6 @@ class PipelineFatal(UsageError):
         self.function = function
         self.revision = revision
         self.said = said
-
-
-class ResponseInvalid(UsageError):
-    """What a function answered is no answer: `path` says where."""
-
-    reason = "ResponseInvalid"
-
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"the function's answer is not valid at {path}: {why}")
-        self.path = path
-        self.why = why
 
 
 class RequirementsUnsettled(UsageError):

@@ -1,0 +1,355 @@
+"""Which objects does an XR's final desired state stand for, and which must go?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.naming import (
+    CLAIM_NAME,
+    CLAIM_NAMESPACE,
+    COMPOSITE,
+    RESOURCE_NAME,
+    child_name,
+    controller_of,
+    is_valid_name,
+    owner_reference,
+    resource_name_of,
+)
+from kanister_py.core.compositions.pipeline import (
+    Observed,
+    PipelineState,
+    StepOutcome,
+    notice_of_number,
+    origin_of,
+)
+from kanister_py.core.compositions.results import CustomCondition, Event
+from kanister_py.core.errors import (
+    ComposedResourceRefused,
+    DeletionRefused,
+    KanisterError,
+    ObservedResourceRefused,
+)
+from kanister_py.core.notices import Notice
+from kanister_py.core.objects.resources import group_version_of
+
+_EXACT = 2**53
+
+
+class ComposedResource(NamedTuple):
+    """One desired object, complete: named, labelled, owned."""
+
+    name: str
+    """Its name among the resources of the XR; the object has one of its own."""
+    object: Data
+    is_ready: bool = False
+
+
+class DeletedResource(NamedTuple):
+    """One observed object that is no longer desired."""
+
+    name: str
+    object: Data
+
+
+class Composed(NamedTuple):
+    """What a run of a pipeline decided. With an `error`, only what was gathered before it."""
+
+    resources: tuple[ComposedResource, ...] = ()
+    deleted: tuple[DeletedResource, ...] = ()
+    refs: tuple[Data, ...] = ()
+    status: Data = {}
+    """The XR's status, as functions desire it; conditions are not in it."""
+    composite_ready: bool | None = None
+    connection_details: Mapping[str, str] = {}
+    context: Data = {}
+    events: tuple[Event, ...] = ()
+    conditions: tuple[CustomCondition, ...] = ()
+    outcomes: tuple[StepOutcome, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    ttl_seconds: float = 0.0
+    requirements: Mapping[str, Data] = {}
+    """What each step asked for in the end: to watch, and to fetch beforehand next time."""
+    error: KanisterError | None = None
+
+    @property
+    def unready(self) -> list[str]:
+        return [each.name for each in self.resources if not each.is_ready]
+
+
+class Rules(NamedTuple):
+    """What the surroundings of an XR decide."""
+
+    is_legacy: bool = False
+    """Whether the XR keeps its machinery directly in `spec`."""
+    is_namespaced: Callable[[str, str], bool] = lambda _api_version, _kind: True
+    """Says of an apiVersion and a kind whether its objects live in namespaces."""
+
+
+def observed_resources(
+    xr: Mapping[str, Any], objects: Iterable[Data], *, strict: bool = False
+) -> dict[str, Data]:
+    """Sort the objects that an XR refers to by their names among its resources.
+
+    What somebody else controls counts as absent, or is refused if `strict`.
+    """
+    uid = xr["metadata"].get("uid")
+    found: dict[str, Data] = {}
+    for obj in objects:
+        told = f"{obj.get('kind')} {(obj.get('metadata') or {}).get('name')}"
+        owner = controller_of(obj)
+        if owner is not None and owner.get("uid") != uid:
+            if not strict:
+                continue
+            by = f"{owner.get('kind')} {owner.get('name')} (UID {owner.get('uid')})"
+            raise ObservedResourceRefused(f"observed {told} is controlled by {by}, not by this XR")
+        name = resource_name_of(obj)
+        if not name:
+            raise ObservedResourceRefused(
+                f"observed {told} has no annotation {RESOURCE_NAME}: "
+                "it does not say which composed resource it is"
+            )
+        if name in found:
+            raise ObservedResourceRefused(
+                f"observed {told} says that it is the composed resource {name}, "
+                f"as {found[name].get('kind')} {found[name]['metadata'].get('name')} does"
+            )
+        found[name] = obj
+    return found
+
+
+def compose_state(observed: Observed, state: PipelineState, rules: Rules) -> Composed:
+    """Decide what follows from the state after the last step."""
+    gathered = Composed(
+        context=state.context.data,
+        events=state.events,
+        conditions=state.conditions,
+        outcomes=state.outcomes,
+        notices=state.notices,
+        ttl_seconds=state.ttl_seconds,
+        requirements=state.requirements,
+        error=state.error,
+    )
+    if state.error is not None:
+        return gathered
+    making = _Making(observed, state, rules)
+    try:
+        resources = making.resources()
+        deleted = tuple(_deleted(observed, {each.name for each in resources}))
+    except KanisterError as error:
+        return gathered._replace(error=error)
+    composite = state.desired.data.get("composite")
+    composite = composite if isinstance(composite, dict) else {}
+    status = (composite.get("resource") or {}).get("status")
+    status = making.copy(status, "desired.composite.resource.status")
+    status = {key: each for key, each in status.items() if key != "conditions"} if status else {}
+    ready = {"READY_TRUE": True, "READY_FALSE": False}.get(composite.get("ready", ""))
+    is_namespaced = bool(observed.composite["metadata"].get("namespace"))
+    return gathered._replace(
+        resources=resources,
+        deleted=deleted,
+        refs=resource_refs((each.object for each in resources), is_namespaced=is_namespaced),
+        status=status,
+        composite_ready=ready,
+        connection_details=composite.get("connectionDetails") or {} if rules.is_legacy else {},
+        events=(*making.events, *state.events),
+        notices=(*state.notices, *map(notice_of_number, making.inexact)),
+    )
+
+
+class _Making:
+    """Makes objects of the final desired state, and notes what should be said of them."""
+
+    def __init__(self, observed: Observed, state: PipelineState, rules: Rules) -> None:
+        xr = observed.composite
+        labels = xr["metadata"].get("labels") or {}
+        self._observed = observed
+        self._state = state
+        self._rules = rules
+        self._uid = str(xr["metadata"].get("uid") or "")
+        self._namespace = str(xr["metadata"].get("namespace") or "")
+        self._owner = owner_reference(xr)
+        self._labels = {COMPOSITE: labels.get(COMPOSITE) or xr["metadata"]["name"]}
+        for key in (CLAIM_NAME, CLAIM_NAMESPACE):
+            if labels.get(key):
+                self._labels[key] = labels[key]
+        self.events: list[Event] = []
+        self.inexact: list[str] = []
+
+    def resources(self) -> tuple[ComposedResource, ...]:
+        desired = self._state.desired.data.get("resources") or {}
+        made = [self._resource(name, desired[name]) for name in sorted(desired)]
+        taken: dict[tuple[str, ...], str] = {}
+        for each in made:
+            other = taken.setdefault(_identity(each.object), each.name)
+            if other != each.name:
+                kind, name = each.object["kind"], each.object["metadata"]["name"]
+                raise self._refusal(
+                    f'composed resources "{other}" and "{each.name}" are one object: '
+                    f"{kind} {name}; give them different names",
+                    each.name,
+                    "metadata.name",
+                )
+        return tuple(made)
+
+    def _refusal(self, message: str, resource: str, path: str) -> ComposedResourceRefused:
+        place = origin_of(resource, self._state)
+        return ComposedResourceRefused(message, resource=resource, path=f"resource.{path}", place=place)
+
+    def _resource(self, name: str, desired: Any) -> ComposedResource:
+        given = desired.get("resource") if isinstance(desired, dict) else None
+        if not isinstance(given, dict):
+            raise self._refusal(f'composed resource "{name}" is no object', name, "")
+        for key in ("apiVersion", "kind"):
+            if not isinstance(given.get(key), str) or not given[key]:
+                raise self._refusal(f'cannot apply composed resource "{name}": no {key}', name, key)
+        obj = self.copy(given, f"desired.resources[{name}].resource")
+        metadata = self._metadata(obj, name)
+        for field in ("annotations", "labels"):
+            self._as_map(metadata, field, name)
+        metadata["annotations"][RESOURCE_NAME] = name
+        metadata["labels"].update(self._labels)
+        self._own(metadata, name)
+        before = self._observed.resources.get(name)
+        if before is not None:
+            kept = before.get("metadata") or {}
+            for key in ("namespace", "name", "generateName"):
+                metadata.pop(key, None)
+                if kept.get(key):
+                    metadata[key] = kept[key]
+        self._place(obj, metadata, name)
+        if not metadata.get("name"):
+            if not metadata.get("generateName"):
+                metadata["generateName"] = f"{self._labels[COMPOSITE]}-"
+            metadata["name"] = child_name(metadata["generateName"], self._uid, name)
+        if not is_valid_name(str(metadata["name"]), obj["apiVersion"], obj["kind"]):
+            raise self._refusal(
+                f'cannot apply composed resource "{name}" because it has an invalid name '
+                f'"{metadata["name"]}". Must be a valid RFC 1123 subdomain name.',
+                name,
+                "metadata.name",
+            )
+        return ComposedResource(name, obj, desired.get("ready") == "READY_TRUE")
+
+    def _metadata(self, obj: Data, name: str) -> Data:
+        self._as_map(obj, "metadata", name, "")
+        found: Data = obj["metadata"]
+        for key in ("name", "generateName", "namespace"):
+            if found.get(key) is not None and not isinstance(found[key], str):
+                raise self._refusal(
+                    f'cannot apply composed resource "{name}": metadata.{key} is no text',
+                    name,
+                    f"metadata.{key}",
+                )
+        return found
+
+    def _as_map(self, parent: Data, key: str, name: str, at: str = "metadata.") -> None:
+        if parent.get(key) is None:
+            parent[key] = {}
+        if not isinstance(parent[key], dict):
+            raise self._refusal(
+                f'cannot apply composed resource "{name}": {at}{key} is no map', name, at + key
+            )
+
+    def _own(self, metadata: Data, name: str) -> None:
+        references = metadata.get("ownerReferences") or []
+        if not isinstance(references, list):
+            raise self._refusal(
+                f'cannot apply composed resource "{name}": metadata.ownerReferences is no list',
+                name,
+                "metadata.ownerReferences",
+            )
+        others = []
+        for each in references:
+            is_ours = isinstance(each, dict) and each.get("uid") == self._uid
+            if is_ours:
+                continue
+            if isinstance(each, dict) and each.get("controller"):
+                raise self._refusal(
+                    f'cannot apply composed resource "{name}": it is controlled by '
+                    f"{each.get('kind')} {each.get('name')} already",
+                    name,
+                    "metadata.ownerReferences",
+                )
+            others.append(each)
+        metadata["ownerReferences"] = [*others, dict(self._owner)]
+
+    def _place(self, obj: Data, metadata: Data, name: str) -> None:
+        """Put what a namespaced XR composes into its own namespace."""
+        if not self._namespace:
+            return
+        if not self._rules.is_namespaced(obj["apiVersion"], obj["kind"]):
+            raise self._refusal(
+                f'cannot apply cluster scoped composed resource "{name}" '
+                f"(a {obj['kind']} named {metadata.get('name', '')}) for a namespaced composite "
+                "resource.",
+                name,
+                "kind",
+            )
+        asked = metadata.get("namespace")
+        if asked and asked != self._namespace:
+            message = (
+                f'cannot create composed resource "{name}" in namespace "{asked}", '
+                f'using XR namespace "{self._namespace}" instead'
+            )
+            self.events.append(Event("Warning", "NamespaceOverridden", message))
+        metadata["namespace"] = self._namespace
+
+    def copy(self, value: Any, path: str) -> Any:
+        """Copy what a function gave; whole numbers become ints, and inexact ones are noted."""
+        kind = type(value)
+        if kind is str or value is None or kind is bool:
+            return value
+        if kind is dict:
+            return {
+                key: each if type(each) is str else self.copy(each, f"{path}.{key}")
+                for key, each in value.items()
+            }
+        if kind is list:
+            return [self.copy(each, f"{path}[{index}]") for index, each in enumerate(value)]
+        if kind is float:
+            is_whole = value.is_integer() and -_EXACT <= value <= _EXACT
+            return int(value) if is_whole else value
+        if kind is int and (value > _EXACT or value < -_EXACT) and int(float(value)) != value:
+            self.inexact.append(path)
+        return value
+
+
+def _identity(obj: Mapping[str, Any]) -> tuple[str, ...]:
+    metadata = obj["metadata"]
+    group = group_version_of(obj["apiVersion"])[0]
+    return (group, obj["kind"], metadata.get("namespace", ""), metadata["name"])
+
+
+def _deleted(observed: Observed, kept: set[str]) -> Iterable[DeletedResource]:
+    """Find what is observed and no longer desired; what nobody controls is left alone."""
+    uid = observed.composite["metadata"].get("uid")
+    for name in sorted(observed.resources):
+        if name in kept:
+            continue
+        owner = controller_of(observed.resources[name])
+        if owner is None:
+            continue
+        if owner.get("uid") != uid:
+            raise DeletionRefused(name, f'{owner.get("kind")} "{owner.get("name")}"')
+        yield DeletedResource(name, observed.resources[name])
+
+
+def resource_refs(objects: Iterable[Mapping[str, Any]], *, is_namespaced: bool) -> tuple[Data, ...]:
+    """Write references to objects in the order in which an XR lists them."""
+    refs = []
+    for obj in objects:
+        metadata = obj["metadata"]
+        ref = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
+        if metadata.get("namespace") and not is_namespaced:
+            ref["namespace"] = metadata["namespace"]
+        refs.append(ref)
+    return tuple(
+        sorted(
+            refs,
+            key=lambda ref: "".join(
+                ref.get(key, "") for key in ("apiVersion", "kind", "name", "namespace")
+            ),
+        )
+    )

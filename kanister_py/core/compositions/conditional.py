@@ -1,0 +1,29 @@
+"""Is it a step's turn at all?"""
+
+from __future__ import annotations
+
+from kanister_py.core.compositions.pipeline import PipelineState
+from kanister_py.core.errors import CelError
+
+
+def why_not_due(when: str, state: PipelineState) -> str:
+    """Say why a step is left out, by what CEL makes of its `when`; empty if its turn has come.
+
+    The expression sees `observed`, `desired` and `context` as a function would.
+    """
+    if not when or when == "true":
+        return ""
+    if when == "false":
+        return "its when is false"
+    from kanister_py.core.objects.cel import compile_cel
+
+    said = compile_cel(when).evaluate(
+        {
+            "observed": state.observed.data,
+            "desired": state.desired.data,
+            "context": state.context.data,
+        }
+    )
+    if not isinstance(said, bool):
+        raise CelError(when, f"it must say true or false, and says {said!r}")
+    return "" if said else f"its when is false: {when}"

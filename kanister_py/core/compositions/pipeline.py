@@ -1,0 +1,220 @@
+"""What is a step of a pipeline asked, and where does its answer leave the pipeline?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kanister_py.core.compositions.caching import Digests, tag_of
+from kanister_py.core.compositions.messages import (
+    NOTHING,
+    Data,
+    FunctionRequest,
+    FunctionResponse,
+    Part,
+)
+from kanister_py.core.compositions.model import Step
+from kanister_py.core.compositions.requirements import requirements_of
+from kanister_py.core.compositions.results import CustomCondition, Event, said_by
+from kanister_py.core.errors import KanisterError, PipelineFatal
+from kanister_py.core.notices import Notice
+
+CAPABILITIES = (
+    "CAPABILITY_CAPABILITIES",
+    "CAPABILITY_REQUIRED_RESOURCES",
+    "CAPABILITY_CREDENTIALS",
+    "CAPABILITY_CONDITIONS",
+    "CAPABILITY_REQUIRED_SCHEMAS",
+)
+_EXACT = 2**53
+
+
+class Observed(NamedTuple):
+    """What is there when a pipeline starts: the XR, and what it composed before, by name."""
+
+    composite: Data
+    resources: Mapping[str, Data] = {}
+    connection_details: Mapping[str, str] = {}
+    """Of the XR, in base64; those of its resources are by the resource's name."""
+    resource_connection_details: Mapping[str, Mapping[str, str]] = {}
+
+    def as_state(self) -> Data:
+        composite: Data = {"resource": self.composite}
+        if self.connection_details:
+            composite["connectionDetails"] = dict(self.connection_details)
+        state: Data = {"composite": composite}
+        if self.resources:
+            resources: dict[str, Data] = {}
+            for name in sorted(self.resources):
+                resources[name] = {"resource": self.resources[name]}
+                details = self.resource_connection_details.get(name)
+                if details:
+                    resources[name]["connectionDetails"] = dict(details)
+            state["resources"] = resources
+        return state
+
+
+class StepOutcome(NamedTuple):
+    """How one step went."""
+
+    step: str
+    function: str
+    revision: str = ""
+    seconds: float = 0.0
+    calls: int = 0
+    worst: str = "Normal"
+    """Normal, Warning or Fatal; Error if it brought no answer."""
+    is_cached: bool = False
+    skipped: str = ""
+    """Why it was not run; empty if it was."""
+
+    def as_dict(self) -> dict[str, Any]:
+        data: dict[str, Any] = {"step": self.step, "function": self.function}
+        if self.skipped:
+            return {**data, "skipped": self.skipped}
+        data |= {"revision": self.revision, "seconds": round(self.seconds, 6)}
+        return {**data, "calls": self.calls, "cached": self.is_cached, "worst": self.worst}
+
+
+class PipelineState(NamedTuple):
+    """Where a pipeline stands between two steps."""
+
+    observed: Part
+    desired: Part = NOTHING
+    context: Part = NOTHING
+    events: tuple[Event, ...] = ()
+    conditions: tuple[CustomCondition, ...] = ()
+    outcomes: tuple[StepOutcome, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    ttl_seconds: float = 0.0
+    """The shortest time that any answer holds; zero if none says."""
+    requirements: Mapping[str, Data] = {}
+    """What each step asked for in the end, to fetch beforehand another time."""
+    history: tuple[Part, ...] = ()
+    """What was desired after each step that has an outcome."""
+    error: KanisterError | None = None
+
+
+def first_state(observed: Observed, context: Data | None = None) -> PipelineState:
+    """Give the state before the first step: nothing is desired yet."""
+    started = Part(dict(context)) if context else NOTHING
+    return PipelineState(Part(observed.as_state()), context=started)
+
+
+def request_of(
+    step: Step,
+    state: PipelineState,
+    digests: Digests,
+    *,
+    credentials: Mapping[str, Data] | None = None,
+    resources: Mapping[str, Data] | None = None,
+    schemas: Mapping[str, Data] | None = None,
+) -> FunctionRequest:
+    """Make what a step's function is told: state, and what was fetched for it beforehand."""
+    request = FunctionRequest(
+        observed=state.observed,
+        desired=state.desired,
+        context=state.context,
+        input=step.input,
+        credentials=credentials or None,
+        required_resources=resources or None,
+        required_schemas=schemas or None,
+    )
+    return request._replace(tag=tag_of(request, digests), capabilities=CAPABILITIES)
+
+
+def accept(
+    step: Step,
+    state: PipelineState,
+    outcome: StepOutcome,
+    response: FunctionResponse,
+    ttl_seconds: float,
+) -> PipelineState:
+    """Take a step's answer: it replaces what was desired before, and the context.
+
+    After a fatal result the state holds an error, and what was said up to it.
+    """
+    said = said_by(step.name, response)
+    error: KanisterError | None = None
+    if said.fatal is not None:
+        error = PipelineFatal(step.name, step.function, outcome.revision, said.fatal)
+    times = [each for each in (state.ttl_seconds, ttl_seconds) if each > 0]
+    requirements = state.requirements
+    asked = requirements_of(response)
+    if asked is not None:
+        requirements = {**requirements, step.name: asked}
+    return state._replace(
+        desired=response.desired,
+        context=response.context,
+        events=(*state.events, *said.events),
+        conditions=(*state.conditions, *said.conditions),
+        outcomes=(
+            *state.outcomes,
+            outcome._replace(
+                worst=said.worst, calls=response.calls, is_cached=response.calls == 0
+            ),
+        ),
+        ttl_seconds=min(times, default=0.0),
+        requirements=requirements,
+        history=(*state.history, response.desired),
+        error=error,
+    )
+
+
+def skip(step: Step, state: PipelineState, why: str) -> PipelineState:
+    """Leave a step out, and say so."""
+    outcome = StepOutcome(step.name, step.function, skipped=why)
+    return state._replace(
+        outcomes=(*state.outcomes, outcome), history=(*state.history, state.desired)
+    )
+
+
+def give_up(step: Step, state: PipelineState, revision: str, error: KanisterError) -> PipelineState:
+    """Stop at a step that brings no answer. What was gathered stays."""
+    outcome = StepOutcome(step.name, step.function, revision, worst="Error")
+    return state._replace(
+        outcomes=(*state.outcomes, outcome), history=(*state.history, NOTHING), error=error
+    )
+
+
+def origin_of(resource: str, state: PipelineState) -> tuple[str, str, str]:
+    """Say which step made a desired resource what it is: step, function and revision."""
+    final = _resource_in(state.desired, resource)
+    found = ("", "", "")
+    before: Any = None
+    for outcome, desired in zip(state.outcomes, state.history, strict=True):
+        after = _resource_in(desired, resource)
+        if after != before and after == final:
+            found = (outcome.step, outcome.function, outcome.revision)
+        before = after
+    return found
+
+
+def _resource_in(desired: Part, resource: str) -> Any:
+    resources = desired.data.get("resources")
+    return resources.get(resource) if isinstance(resources, dict) else None
+
+
+def inexact_numbers(value: Any, path: str) -> Iterator[str]:
+    """Find the whole numbers that a double cannot hold, which is what functions get."""
+    kind = type(value)
+    if kind is int:
+        if (value > _EXACT or value < -_EXACT) and int(float(value)) != value:
+            yield path
+    elif kind is dict:
+        for key, each in value.items():
+            if type(each) is not str:
+                yield from inexact_numbers(each, f"{path}.{key}")
+    elif kind is list:
+        for index, each in enumerate(value):
+            if type(each) is not str:
+                yield from inexact_numbers(each, f"{path}[{index}]")
+
+
+def notice_of_number(path: str) -> Notice:
+    return Notice(
+        "InexactNumber",
+        f"{path} is a whole number that a double cannot hold: functions get a rounded one; "
+        "write it as text",
+        facts={"path": path},
+    )

@@ -1,0 +1,148 @@
+"""Has a function all it asks for, is there more to fetch, or will it never be content?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
+from kanister_py.core.compositions.model import AllowedResource, Step
+from kanister_py.core.errors import RequirementRefused, RequirementsUnsettled
+
+KINDS = ("resources", "extraResources", "schemas")
+
+
+class Fetched(NamedTuple):
+    """What was fetched for one call, under the names it was asked by."""
+
+    resources: Mapping[str, Data] = {}
+    extra_resources: Mapping[str, Data] = {}
+    schemas: Mapping[str, Data] = {}
+
+
+def requirements_of(response: FunctionResponse) -> Data | None:
+    """Give what a function asks for, without maps that ask for nothing."""
+    asked = response.requirements or {}
+    found = {key: asked[key] for key in KINDS if asked.get(key)}
+    return found or None
+
+
+def with_fetched(request: FunctionRequest, boot: FunctionRequest, found: Fetched) -> FunctionRequest:
+    """Put what was fetched into a request, beside what the step gives from the start.
+
+    A map in which nothing stands is left out: some functions look whether it is there.
+    """
+    return request._replace(
+        required_resources={**(boot.required_resources or {}), **found.resources} or None,
+        extra_resources=dict(found.extra_resources) or None,
+        required_schemas={**(boot.required_schemas or {}), **found.schemas} or None,
+    )
+
+
+class Settling:
+    """The course of one step's calls until its function has all it asks for.
+
+    `request` is the next call's. Tell `next` each answer; it says what to fetch for
+    another call, or nothing once the answer is the last one.
+    """
+
+    def __init__(self, step: Step, request: FunctionRequest) -> None:
+        self.request = request
+        self.calls = 0
+        self._step = step
+        self._boot = request
+        self._asked: Data | None = None
+
+    def next(self, response: FunctionResponse) -> Data | None:
+        """Say what the function wants besides, as `resources`, `extraResources`, `schemas`.
+
+        One that asked before and asks for nothing now is called once more without
+        what it had: an answer is the last one only if it stays when nothing changes.
+        """
+        self.calls += 1
+        asked = requirements_of(response)
+        if response.is_fatal or asked == self._asked:
+            return None
+        check_allowed(self._step, asked or {})
+        if self.calls > self._step.max_iterations:
+            last_two = [_told(each) for each in (self._asked, asked)]
+            raise RequirementsUnsettled(self._step.max_iterations, last_two, _said(response))
+        return asked or {}
+
+    def give(self, response: FunctionResponse, found: Fetched) -> bool:
+        """Take what was fetched, and say whether another call makes any difference."""
+        request = with_fetched(self.request, self._boot, found)
+        is_first = self.calls == 1
+        is_same = all(
+            getattr(request, name) == getattr(self.request, name)
+            for name in ("required_resources", "extra_resources", "required_schemas")
+        )
+        self._asked = requirements_of(response)
+        self.request = request._replace(context=response.context)
+        return not (is_first and is_same)
+
+
+def _said(response: FunctionResponse) -> list[str]:
+    return [str(each["message"]) for each in response.results if each.get("message")]
+
+
+def _told(asked: Data | None) -> str:
+    if not asked:
+        return "nothing"
+    return ", ".join(
+        f"{name}: {text_of_selector(selector)}"
+        for key in KINDS
+        for name, selector in sorted((asked.get(key) or {}).items())
+    )
+
+
+def text_of_selector(selector: Mapping[str, Any]) -> str:
+    """Say in words what a selector selects."""
+    text = f"{selector.get('kind')} of {selector.get('apiVersion')}"
+    if selector.get("namespace"):
+        text += f" in {selector['namespace']}"
+    if "matchName" in selector:
+        return f"{text} named {selector['matchName']}"
+    labels = (selector.get("matchLabels") or {}).get("labels") or {}
+    if labels:
+        text += f" with labels {', '.join(f'{key}={labels[key]}' for key in sorted(labels))}"
+    return text
+
+
+def check_allowed(step: Step, asked: Data) -> None:
+    """Refuse what a step's function may not see; schemas are open to all."""
+    for key in KINDS[:2]:
+        for name, selector in sorted((asked.get(key) or {}).items()):
+            if not is_allowed(step, selector):
+                rules = None if step.allowed is None else [str(each) for each in step.allowed]
+                raise RequirementRefused(name, text_of_selector(selector), rules)
+
+
+def is_allowed(step: Step, selector: Mapping[str, Any]) -> bool:
+    """Say whether a step's function may ask for this.
+
+    Without a list it may ask for anything but Secrets; with one, for what it names.
+    """
+    if step.allowed is None:
+        return not (selector.get("kind") == "Secret" and selector.get("apiVersion") == "v1")
+    return any(_allows(rule, selector) for rule in step.allowed)
+
+
+def _allows(rule: AllowedResource, selector: Mapping[str, Any]) -> bool:
+    if (rule.api_version, rule.kind) != (selector.get("apiVersion"), selector.get("kind")):
+        return False
+    if rule.match_name is not None:
+        return "matchName" in selector and _matches(rule.match_name, selector["matchName"])
+    if rule.match_labels is not None:
+        labels = (selector.get("matchLabels") or {}).get("labels") or {}
+        return all(
+            key in labels and _matches(pattern, labels[key])
+            for key, pattern in rule.match_labels.items()
+        )
+    return True
+
+
+def _matches(pattern: str, text: str) -> bool:
+    import re2
+
+    return re2.fullmatch(pattern, text) is not None

@@ -1,0 +1,220 @@
+"""Keeps answers for as long as their functions say they hold."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from json import dumps
+
+from kanister_py.core.compositions.caching import (
+    CacheKey,
+    Digests,
+    kept_seconds,
+    may_be_written,
+    tag_of,
+)
+from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
+from kanister_py.core.compositions.model import Step
+from kanister_py.core.compositions.requirements import requirements_of, with_fetched
+from kanister_py.core.errors import KanisterError
+from kanister_py.executor.settling import Settled, SettlingRunner, fetch
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.function_metrics import FunctionMetrics, NoMetrics
+from kanister_py.ports.function_runner import FunctionCall
+from kanister_py.ports.requirement_source import RequirementSource
+from kanister_py.ports.response_store import Kept, ResponseStore
+
+DEFAULT_BYTES = 256 * 1024 * 1024
+_MOST_REMEMBERED = 10_000
+
+
+class MemoryStore:
+    """Keeps answers in memory; when there is no more room, those unused for longest go."""
+
+    def __init__(self, most_bytes: int = DEFAULT_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[CacheKey, tuple[Kept, int]] = OrderedDict()
+        self._bytes = 0
+
+    def read(self, key: CacheKey) -> Kept | None:
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
+
+    def write(self, key: CacheKey, kept: Kept) -> None:
+        size = _size_of(kept.response)
+        with self._lock:
+            before = self._kept.pop(key, None)
+            if before is not None:
+                self._bytes -= before[1]
+            if size > self._most_bytes:
+                return
+            self._kept[key] = (kept, size)
+            self._bytes += size
+            while self._bytes > self._most_bytes:
+                self._bytes -= self._kept.popitem(last=False)[1][1]
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+def _size_of(response: FunctionResponse) -> int:
+    return len(dumps(response.as_data(), default=str))
+
+
+class ResponseCache:
+    """What all steps of all pipelines share: stores, what was asked for last, who calls now."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        memory: ResponseStore | None = None,
+        disk: ResponseStore | None = None,
+        metrics: FunctionMetrics | None = None,
+    ) -> None:
+        self.memory = memory if memory is not None else MemoryStore()
+        self.disk = disk
+        self.metrics = metrics or NoMetrics()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._under_way: dict[CacheKey, threading.Event] = {}
+        self._asked: OrderedDict[CacheKey, Data] = OrderedDict()
+
+    def read(self, key: CacheKey, *, is_public: bool) -> FunctionResponse | None:
+        """Give an answer that still holds; its time to live is what is left of it."""
+        now = self._clock.now().timestamp()
+        for store in (self.memory, self.disk if is_public else None):
+            kept = store.read(key) if store is not None else None
+            if kept is not None and kept.deadline > now:
+                if store is self.disk:
+                    self.memory.write(key, kept)
+                left = kept.deadline - now
+                return kept.response._replace(calls=0, ttl_seconds=left)
+        return None
+
+    def write(
+        self, key: CacheKey, response: FunctionResponse, seconds: float, *, is_public: bool
+    ) -> None:
+        kept = Kept(response, self._clock.now().timestamp() + seconds)
+        self.memory.write(key, kept)
+        if self.disk is not None and is_public:
+            self.disk.write(key, kept)
+
+    def asked_last(self, key: CacheKey) -> Data | None:
+        with self._lock:
+            return self._asked.get(key)
+
+    def remember_asked(self, key: CacheKey, asked: Data | None) -> None:
+        with self._lock:
+            self._asked.pop(key, None)
+            if asked is not None:
+                self._asked[key] = asked
+                if len(self._asked) > _MOST_REMEMBERED:
+                    self._asked.popitem(last=False)
+
+    def once(
+        self,
+        key: CacheKey,
+        read: Callable[[], FunctionResponse | None],
+        call: Callable[[], FunctionResponse],
+    ) -> FunctionResponse:
+        """Make a call, unless an equal one is under way: then wait and see what it brought."""
+        while True:
+            with self._lock:
+                ended = self._under_way.get(key)
+                if ended is None:
+                    ended = self._under_way[key] = threading.Event()
+                    break
+            ended.wait()
+            found = read()
+            if found is not None:
+                return found
+            # It brought nothing to keep: now it is somebody else's turn.
+        try:
+            # The answer may have come between the look at the store and our turn.
+            return read() or call()
+        finally:
+            with self._lock:
+                del self._under_way[key]
+            ended.set()
+
+
+class CachingRunner:
+    """Asks the cache before it lets one step's function be called.
+
+    What the function asked for last, for the same request, is fetched first and counts
+    as part of the request: an answer never outlives what it was made from.
+    """
+
+    def __init__(
+        self,
+        inner: SettlingRunner,
+        step: Step,
+        source: RequirementSource,
+        cache: ResponseCache,
+        digests: Digests,
+    ) -> None:
+        self._inner = inner
+        self._step = step
+        self._source = source
+        self._cache = cache
+        self._digests = digests
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        if self._step.ttl_seconds == 0:
+            return self._inner.run(call)
+        base = CacheKey.of(call.revision, call.request.tag)
+        request = self._with_last_asked(base, call.request)
+        key = base._replace(tag=request.tag)
+        function = call.revision.function
+        is_public = not request.credentials
+
+        def read() -> FunctionResponse | None:
+            return self._cache.read(key, is_public=is_public)
+
+        found = read()
+        if found is not None:
+            self._cache.metrics.count_cache(function, "hits")
+            return found
+        self._cache.metrics.count_cache(function, "misses")
+        return self._cache.once(key, read, lambda: self._call(call._replace(request=request), base))
+
+    def _with_last_asked(self, base: CacheKey, request: FunctionRequest) -> FunctionRequest:
+        asked = self._cache.asked_last(base)
+        if asked is None:
+            return request
+        try:
+            found = fetch(asked, self._source)
+        except KanisterError:
+            # Whether it is still wanted at all is for the function to say.
+            return request
+        full = with_fetched(request, request, found)
+        return full._replace(tag=tag_of(full, self._digests))
+
+    def _call(self, call: FunctionCall, base: CacheKey) -> FunctionResponse:
+        settled = self._inner.settle(call)
+        self._cache.remember_asked(base, requirements_of(settled.response))
+        seconds = kept_seconds(settled.response, self._step.ttl_seconds)
+        if seconds > 0:
+            self._keep(call, base, settled, seconds)
+        return settled.response
+
+    def _keep(
+        self, call: FunctionCall, base: CacheKey, settled: Settled, seconds: float
+    ) -> None:
+        # As the next equal call will be made: the context is the one before the first round.
+        asked = settled.request._replace(context=call.request.context)
+        tag = call.request.tag if asked == call.request else tag_of(asked, self._digests)
+        is_public = may_be_written(asked, settled.response)
+        self._cache.write(
+            base._replace(tag=tag), settled.response, seconds, is_public=is_public
+        )
+        self._cache.metrics.count_cache(call.revision.function, "writes")
+
+    def close(self) -> None:
+        self._inner.close()

@@ -1,0 +1,226 @@
+"""Runs a composition's pipeline, and hands back what was decided. Nothing is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from kanister_py.core.compositions.caching import Digests, kept_seconds
+from kanister_py.core.compositions.composed import Composed, Rules, compose_state
+from kanister_py.core.compositions.conditional import why_not_due
+from kanister_py.core.compositions.messages import Data, FunctionResponse
+from kanister_py.core.compositions.model import Composition, Retry, Step
+from kanister_py.core.compositions.pipeline import (
+    Observed,
+    PipelineState,
+    StepOutcome,
+    accept,
+    first_state,
+    give_up,
+    inexact_numbers,
+    notice_of_number,
+    request_of,
+    skip,
+)
+from kanister_py.core.compositions.requirements import Fetched, check_allowed
+from kanister_py.core.errors import (
+    CredentialMissing,
+    Fault,
+    KanisterError,
+    PipelineStepBroken,
+    PipelineStepRefused,
+    PipelineStepUnavailable,
+    TransientError,
+)
+from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.registry.choose import choose_revision
+from kanister_py.core.registry.entries import FunctionRevision, Registry
+from kanister_py.executor.caching import CachingRunner, ResponseCache
+from kanister_py.executor.recording import MeasuringRunner, Record, RecordingRunner
+from kanister_py.executor.retrying import Backoff, RetryingRunner
+from kanister_py.executor.settling import SettlingRunner, fetch, fetch_resources, fetch_schema
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.function_metrics import FunctionMetrics
+from kanister_py.ports.function_runner import FunctionCall, FunctionRunner
+from kanister_py.ports.requirement_source import RequirementSource
+
+
+class Engine(NamedTuple):
+    """What every run shares: who calls functions, which there are, where requirements are."""
+
+    runner: FunctionRunner
+    """The transport alone: all that wraps it is put around it here, step by step."""
+    revisions: Registry[FunctionRevision]
+    source: RequirementSource
+    clock: Clock
+    cache: ResponseCache | None = None
+    metrics: FunctionMetrics | None = None
+    note: Callable[[Record], None] | None = None
+    rules: Rules = Rules()
+
+
+def compose(
+    composition: Composition,
+    observed: Observed,
+    engine: Engine,
+    *,
+    context: Data | None = None,
+    remembered: Mapping[str, Data] | None = None,
+) -> Composed:
+    """Run every step in its turn, and decide what follows from the last one's state.
+
+    `remembered` is what each step asked for when this XR was last composed: it is
+    fetched beforehand, so that one call is enough. Failures are in the answer.
+    """
+    state = first_state(observed, context)
+    state = state._replace(
+        notices=tuple(map(notice_of_number, _inexact_inputs(composition, observed)))
+    )
+    digests = Digests(is_exact=engine.cache is not None)
+    for step in composition.steps:
+        state = _run_step(step, state, engine, digests, (remembered or {}).get(step.name))
+        if state.error is not None:
+            break
+    return compose_state(observed, state, engine.rules)
+
+
+def _inexact_inputs(composition: Composition, observed: Observed) -> Iterator[str]:
+    yield from inexact_numbers(observed.composite, "observed.composite.resource")
+    for name in sorted(observed.resources):
+        yield from inexact_numbers(observed.resources[name], f"observed.resources[{name}].resource")
+    for step in composition.steps:
+        if step.input is not None:
+            yield from inexact_numbers(step.input, f"pipeline[{step.name}].input")
+
+
+def _run_step(
+    step: Step,
+    state: PipelineState,
+    engine: Engine,
+    digests: Digests,
+    remembered: Data | None,
+) -> PipelineState:
+    revision_name = ""
+    try:
+        why = why_not_due(step.when, state)
+        if why:
+            return skip(step, state, why)
+        choice = choose_revision(engine.revisions, step.function, step.revision)
+        revision_name = choice.chosen.name
+        call = _call_of(step, state, choice.chosen, engine.source, digests, remembered)
+        outcome, response = _answer(step, call, engine, digests)
+    except CredentialMissing as error:
+        return give_up(step, state, revision_name, error)
+    except KanisterError as error:
+        return give_up(step, state, revision_name, _failure(step, revision_name, error))
+    # Kept answers say what is left of their time; all others are held to what the step says.
+    is_kept = response.calls == 0
+    seconds = response.ttl_seconds if is_kept else kept_seconds(response, step.ttl_seconds)
+    return accept(step, state, outcome, response, seconds)
+
+
+def _failure(step: Step, revision: str, error: KanisterError) -> KanisterError:
+    kind = PipelineStepRefused
+    if isinstance(error, Fault):
+        return PipelineStepBroken(step.name, step.function, revision, error)
+    if isinstance(error, TransientError):
+        return PipelineStepUnavailable(step.name, step.function, revision, error)
+    return kind(step.name, step.function, revision, error)
+
+
+def _call_of(
+    step: Step,
+    state: PipelineState,
+    revision: FunctionRevision,
+    source: RequirementSource,
+    digests: Digests,
+    remembered: Data | None,
+) -> FunctionCall:
+    beforehand = _beforehand(step, source, remembered)
+    request = request_of(
+        step,
+        state,
+        digests,
+        credentials=_credentials(step, source),
+        resources=beforehand.resources,
+        schemas=beforehand.schemas,
+    )
+    return FunctionCall(step.name, revision, request, step.timeout_seconds)
+
+
+def _beforehand(step: Step, source: RequirementSource, remembered: Data | None) -> Fetched:
+    """Fetch what the composition says a step needs, and what it asked for the last time.
+
+    Only the former must succeed: the function says again what it wants of the latter.
+    """
+    resources = {
+        name: fetch_resources(step.required_resources[name], source)
+        for name in sorted(step.required_resources)
+    }
+    schemas = {
+        name: fetch_schema(step.required_schemas[name], source)
+        for name in sorted(step.required_schemas)
+    }
+    if remembered:
+        try:
+            check_allowed(step, remembered)
+            found = fetch(remembered, source)
+        except KanisterError:
+            return Fetched(resources, {}, schemas)
+        resources = {**found.resources, **resources}
+        schemas = {**found.schemas, **schemas}
+    return Fetched(resources, {}, schemas)
+
+
+def _credentials(step: Step, source: RequirementSource) -> Mapping[str, Data] | None:
+    found: dict[str, Data] = {}
+    for each in step.credentials:
+        if not each.secret:
+            continue
+        data = source.fetch_secret(each.namespace, each.secret)
+        if data is None:
+            where = f"{each.namespace}/{each.secret}"
+            raise CredentialMissing(step.name, each.name, where, step.function)
+        found[each.name] = {"credentialData": {"data": dict(data)}}
+    return found or None
+
+
+def _answer(
+    step: Step, call: FunctionCall, engine: Engine, digests: Digests
+) -> tuple[StepOutcome, FunctionResponse]:
+    """Make one step's call: recording around cache around requirements around retries."""
+    runner = engine.runner
+    if engine.metrics is not None:
+        runner = MeasuringRunner(runner, engine.clock, engine.metrics)
+    runner = RetryingRunner(runner, engine.clock, _backoff_of(step.retry))
+    settling = SettlingRunner(runner, step, engine.source)
+    runner = settling
+    if engine.cache is not None:
+        runner = CachingRunner(settling, step, engine.source, engine.cache, digests)
+    records: list[Record] = []
+
+    def note(record: Record) -> None:
+        records.append(record)
+        if engine.note is not None:
+            engine.note(record)
+
+    response = RecordingRunner(runner, engine.clock, note).run(call)
+    outcome = StepOutcome(step.name, step.function, call.revision.name, records[0].seconds)
+    return outcome, response
+
+
+def _backoff_of(retry: Retry | None) -> Backoff:
+    if retry is None:
+        return Backoff()
+    standard = Backoff()
+    return Backoff(
+        attempts=retry.limit + 1,
+        first_seconds=parse_seconds(retry.backoff) if retry.backoff else standard.first_seconds,
+        factor=retry.factor,
+        longest_seconds=(
+            parse_seconds(retry.max_backoff) if retry.max_backoff else standard.longest_seconds
+        ),
+    )
+
+
+__all__ = ["Engine", "compose"]

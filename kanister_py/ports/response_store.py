@@ -1,0 +1,28 @@
+"""What keeps answers of composition functions until they are too old."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from kanister_py.core.compositions.caching import CacheKey
+from kanister_py.core.compositions.messages import FunctionResponse
+
+
+class Kept(NamedTuple):
+    """An answer, and the time in seconds since the epoch until which it holds."""
+
+    response: FunctionResponse
+    deadline: float
+
+
+class ResponseStore(Protocol):
+    """Keeps answers, as many as it has room for. Safe to use from many threads."""
+
+    def read(self, key: CacheKey) -> Kept | None:
+        """Give what is kept under a key, however old; None if there is nothing readable."""
+
+    def write(self, key: CacheKey, kept: Kept) -> None:
+        """Keep an answer. That it cannot is nobody's failure."""
+
+
+__all__ = ["Kept", "ResponseStore"]
