@@ -1,0 +1,1 @@
+"""Resources from templates, with fields patched from and to the composite resource."""

@@ -1,0 +1,195 @@
+"""What does an input ask for? Read, checked and made ready once, then used many times."""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+from collections import OrderedDict
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+from kanister_py.functions.composition.patch_and_transform.connection import (
+    SecretReference,
+    check_connection_detail,
+)
+from kanister_py.functions.composition.patch_and_transform.decoding import (
+    NotDecoded,
+    decode_input,
+)
+from kanister_py.functions.composition.patch_and_transform.patches import (
+    PATCH_SET,
+    Patch,
+    check_environment_patch,
+    check_patch,
+    compile_patches,
+    type_of,
+)
+from kanister_py.functions.composition.patch_and_transform.problems import (
+    InvalidInput,
+    Problem,
+    required,
+)
+from kanister_py.functions.composition.patch_and_transform.readiness import (
+    check_readiness_check,
+)
+
+
+class Template(NamedTuple):
+    """One resource to be made."""
+
+    name: str
+    base: Any
+    """None: an earlier step must have made it."""
+    patches: tuple[Patch, ...]
+    details: tuple[Mapping[str, str], ...]
+    checks: tuple[Mapping[str, Any], ...]
+
+
+class Plan(NamedTuple):
+    """All that an input asks for."""
+
+    resources: tuple[Template, ...]
+    environment: tuple[Patch, ...]
+    secret: SecretReference
+    unresolved: str = ""
+    """Why the sets of patches cannot be put in their places."""
+
+
+# Enough for the compositions of a cluster; what is kept is bounded by what came in.
+_MAX_PLANS: Final = 128
+_MAX_KEPT_BYTES: Final = 32 * 1024 * 1024
+
+
+class _Plans:
+    """The plans of the inputs seen last."""
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[bytes, tuple[Plan, int]] = OrderedDict()
+        self._kept_bytes = 0
+        self._lock = Lock()
+
+    def plan_for(self, given: Any) -> Plan:
+        try:
+            # Version 0 writes equal things alike, and does not care who else holds them.
+            content = marshal.dumps(given, 0)
+        except ValueError:  # too deep, or no JSON
+            return plan_input(given)
+        key = hashlib.sha256(content).digest()
+        with self._lock:
+            found = self._plans.get(key)
+            if found is not None:
+                self._plans.move_to_end(key)
+                return found[0]
+        plan = plan_input(given)
+        with self._lock:
+            if key not in self._plans and len(content) <= _MAX_KEPT_BYTES:
+                self._plans[key] = plan, len(content)
+                self._kept_bytes += len(content)
+            while len(self._plans) > _MAX_PLANS or self._kept_bytes > _MAX_KEPT_BYTES:
+                self._kept_bytes -= self._plans.popitem(last=False)[1][1]
+        return plan
+
+
+plan_for = _Plans().plan_for
+
+
+def plan_input(given: Any) -> Plan:
+    """Make an input ready; `InvalidInput` says what is wrong with it."""
+    try:
+        decoded = decode_input(given)
+    except NotDecoded as error:
+        raise InvalidInput(
+            "cannot get Function input: cannot get function input *v1beta1.Resources "
+            "from *v1.RunFunctionRequest: cannot unmarshal JSON from *structpb.Struct "
+            f"into *v1beta1.Resources: {error}"
+        ) from error
+    problem = _check_input(decoded)
+    if problem is not None:
+        raise InvalidInput(f"invalid Function input: {problem}")
+    secret = SecretReference(decoded.get("writeConnectionSecretToRef", {}))
+    environment = compile_patches(decoded.get("environment", {}).get("patches", ()))
+    sets = {
+        each["name"]: compile_patches(each.get("patches", ()))
+        for each in decoded.get("patchSets", ())
+    }
+    templates = []
+    for resource in decoded.get("resources", ()):
+        patches: list[Patch] = []
+        for patch in resource.get("patches", ()):
+            if type_of(patch) != PATCH_SET:
+                patches.append(Patch(patch))
+                continue
+            name = patch["patchSetName"]
+            if name not in sets:
+                return Plan((), (), secret, f"cannot find PatchSet by name {name}")
+            patches += sets[name]
+        templates.append(
+            Template(
+                resource["name"],
+                resource.get("base"),
+                tuple(patches),
+                tuple(resource.get("connectionDetails", ())),
+                tuple(resource.get("readinessChecks", ())),
+            )
+        )
+    return Plan(tuple(templates), environment, secret)
+
+
+# Checking
+
+
+def _check_input(decoded: Mapping[str, Any]) -> Problem | None:
+    for each in decoded.get("patchSets", ()):
+        # Which set it is has never been told.
+        problem = _check_patch_set(each)
+        if problem is not None:
+            return problem
+    environment = decoded.get("environment", {}).get("patches", ())
+    if not decoded.get("resources") and not environment:
+        return required("resources", "resources or environment patches are required")
+    for at, each in enumerate(decoded.get("resources", ())):
+        problem = _check_template(each)
+        if problem is not None:
+            return problem.inside(f"resources[{at}]")
+    for at, each in enumerate(environment):
+        problem = check_environment_patch(each, at)
+        if problem is not None:
+            return problem.inside("environment")
+    return _check_reference(decoded.get("writeConnectionSecretToRef", {}))
+
+
+def _check_patch_set(patch_set: Mapping[str, Any]) -> Problem | None:
+    if not patch_set.get("name"):
+        return required("name", "name is required")
+    return _check_patches(patch_set, "PatchSetPatch")
+
+
+def _check_patches(parent: Mapping[str, Any], go_type: str) -> Problem | None:
+    for at, patch in enumerate(parent.get("patches", ())):
+        problem = check_patch(patch, go_type)
+        if problem is not None:
+            return problem.inside(f"patches[{at}]")
+    return None
+
+
+def _check_template(template: Mapping[str, Any]) -> Problem | None:
+    if not template.get("name"):
+        return required("name", "name is required")
+    problem = _check_patches(template, "ComposedPatch")
+    if problem is not None:
+        return problem
+    for key, check in (
+        ("connectionDetails", check_connection_detail),
+        ("readinessChecks", check_readiness_check),
+    ):
+        for at, each in enumerate(template.get(key, ())):
+            problem = check(each)
+            if problem is not None:
+                return problem.inside(f"{key}[{at}]")
+    return None
+
+
+def _check_reference(reference: Mapping[str, Any]) -> Problem | None:
+    problem = _check_patches(reference, "ConnectionSecretPatch")
+    return problem and problem.inside("writeConnectionSecretToRef")

@@ -1,0 +1,218 @@
+"""What does a patch need, where does it read, and what does it write?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kanister_py.core.errors import FieldPathError
+from kanister_py.core.objects.field_paths import MergeOptions, parse_field_path
+from kanister_py.functions.composition.patch_and_transform.documents import Document
+from kanister_py.functions.composition.patch_and_transform.problems import (
+    Problem,
+    invalid,
+    required,
+)
+from kanister_py.functions.composition.patch_and_transform.transforms import (
+    check_transform,
+    compile_transforms,
+    formatted,
+)
+from kanister_py.functions.composition.patch_and_transform.values import Unresolved, settled
+
+FROM_COMPOSITE: Final = "FromCompositeFieldPath"
+TO_COMPOSITE: Final = "ToCompositeFieldPath"
+FROM_ENVIRONMENT: Final = "FromEnvironmentFieldPath"
+TO_ENVIRONMENT: Final = "ToEnvironmentFieldPath"
+COMBINE_FROM_COMPOSITE: Final = "CombineFromComposite"
+COMBINE_TO_COMPOSITE: Final = "CombineToComposite"
+COMBINE_FROM_ENVIRONMENT: Final = "CombineFromEnvironment"
+COMBINE_TO_ENVIRONMENT: Final = "CombineToEnvironment"
+PATCH_SET: Final = "PatchSet"
+
+_SIMPLE: Final = frozenset({FROM_COMPOSITE, TO_COMPOSITE, FROM_ENVIRONMENT, TO_ENVIRONMENT})
+_COMBINED: Final = frozenset(
+    {
+        COMBINE_FROM_COMPOSITE,
+        COMBINE_TO_COMPOSITE,
+        COMBINE_FROM_ENVIRONMENT,
+        COMBINE_TO_ENVIRONMENT,
+    }
+)
+_ENVIRONMENT: Final = _SIMPLE | {COMBINE_FROM_COMPOSITE, COMBINE_TO_COMPOSITE}
+FROM_COMPOSED: Final = frozenset(
+    {TO_COMPOSITE, COMBINE_TO_COMPOSITE, TO_ENVIRONMENT, COMBINE_TO_ENVIRONMENT}
+)
+"""Patches of a resource that read it; all others write it."""
+
+_MERGES: Final[Mapping[str, MergeOptions | None]] = {
+    "Replace": None,
+    "MergeObjects": MergeOptions(keep_map_values=True),
+    "MergeObject": MergeOptions(keep_map_values=True),
+    "MergeObjectsAppendArrays": MergeOptions(keep_map_values=True, append_slice=True),
+    "ForceMergeObjects": MergeOptions(),
+    "ForceMergeObjectsAppendArrays": MergeOptions(append_slice=True),
+    "AppendArray": MergeOptions(append_slice=True),
+}
+
+
+def type_of(patch: Mapping[str, Any]) -> str:
+    return patch.get("type") or FROM_COMPOSITE
+
+
+# Checking
+
+
+def check_patch(patch: Mapping[str, Any], go_type: str) -> Problem | None:
+    """Say what a patch lacks before anything is run.
+
+    Of a patch that combines, transforms and policies are not looked at until it runs.
+    """
+    kind = type_of(patch)
+    if kind in _COMBINED:
+        return _check_combined(patch, kind)
+    if kind == PATCH_SET:
+        if go_type != "ComposedPatch":
+            detail = f"patch type *v1beta1.{go_type} does not support patch of type {kind}"
+            return invalid("type", kind, detail)
+        if not patch.get("patchSetName"):
+            return required("patchSetName", f"patchSetName must be set for patch type {kind}")
+    elif kind not in _SIMPLE:
+        return invalid("type", kind, "unknown patch type")
+    elif not patch.get("fromFieldPath"):
+        return required("fromFieldPath", f"fromFieldPath must be set for patch type {kind}")
+    for at, transform in enumerate(patch.get("transforms", ())):
+        problem = check_transform(transform)
+        if problem is not None:
+            return problem.inside(f"transforms[{at}]")
+    return _check_policy(patch.get("policy", {}))
+
+
+def _check_policy(policy: Mapping[str, str]) -> Problem | None:
+    for name, known in (("toFieldPath", _MERGES), ("fromFieldPath", ("Optional", "Required"))):
+        if name in policy and policy[name] not in known:
+            return invalid(f"policy.{name}Policy", policy[name], f"unknown {name}Policy")
+    return None
+
+
+def _check_combined(patch: Mapping[str, Any], kind: str) -> Problem | None:
+    combine = patch.get("combine")
+    if combine is None:
+        return required("combine", f"combine must be set for patch type {kind}")
+    if not patch.get("toFieldPath", patch.get("fromFieldPath")):
+        return required("toFieldPath", f"toFieldPath must be set for patch type {kind}")
+    problem = _check_combine(combine)
+    return problem and problem.inside("combine")
+
+
+def _check_combine(combine: Mapping[str, Any]) -> Problem | None:
+    strategy = combine.get("strategy", "")
+    if not strategy:
+        return required("strategy", "a combine strategy must be provided")
+    if strategy != "string":
+        return invalid("strategy", strategy, "unknown strategy type")
+    if "string" not in combine:
+        return required("string", f"string must be set for combine strategy {strategy}")
+    if not combine.get("variables"):
+        return required("variables", "at least one variable must be provided")
+    for at, variable in enumerate(combine["variables"]):
+        if not variable.get("fromFieldPath"):
+            return required(
+                f"variables[{at}].fromFieldPath",
+                "fromFieldPath must be set for each combine variable",
+            )
+    return None
+
+
+def check_environment_patch(patch: Mapping[str, Any], at: int) -> Problem | None:
+    """Say what a patch between composite resource and environment lacks."""
+    kind = type_of(patch)
+    if kind not in _ENVIRONMENT:
+        return invalid(f"patches[{at}][type]", kind, "invalid environment patch type")
+    problem = check_patch(patch, "EnvironmentPatch")
+    return problem and problem.inside(f"patches[{at}]")
+
+
+# Applying
+
+
+class Patch:
+    """One patch, made ready to be applied many times."""
+
+    __slots__ = (
+        "_combine",
+        "_format",
+        "_from",
+        "_merge",
+        "_resolve",
+        "_to",
+        "_unknown_policy",
+        "is_required",
+        "type",
+    )
+
+    def __init__(self, patch: Mapping[str, Any]) -> None:
+        self.type = type_of(patch)
+        policy = patch.get("policy", {})
+        self.is_required = policy.get("fromFieldPath") == "Required"
+        text = patch.get("fromFieldPath", "")
+        self._to: str = patch.get("toFieldPath", text)
+        transforms: Sequence[Mapping[str, Any]] = patch.get("transforms", ())
+        self._resolve: Callable[[Any], Any] | None = (
+            compile_transforms(transforms) if transforms else None
+        )
+        # Of a patch that combines, it shows only when it runs.
+        policy_name = policy.get("toFieldPath", "Replace")
+        self._merge = _MERGES.get(policy_name)
+        self._unknown_policy = None if policy_name in _MERGES else policy_name
+        self._from = text
+        self._combine: tuple[str, ...] | None = None
+        self._format = ""
+        if self.type in _COMBINED:
+            combine = patch["combine"]
+            self._combine = tuple(each["fromFieldPath"] for each in combine["variables"])
+            self._format = combine["string"].get("fmt", "")
+
+    def apply(self, source: Document, target: Document) -> None:
+        """Read from one document, write to another.
+
+        FieldNotFound: what is to be read is not there. Anything else is wrong for good.
+        """
+        if self._combine is None:
+            value = self._value(source)
+        else:
+            values = [source.read(parse_field_path(each)) for each in self._combine]
+            value = formatted(self._format, values)
+            if self._resolve is not None:
+                value = self._resolve(value)
+            value = settled(value) if self._merge is None else value
+        if self._unknown_policy is not None:
+            raise Unresolved(f"invalid patch policy {self._unknown_policy}")
+        if self._combine is None and "[*]" in self._to:
+            self._write_to_all(target, value)
+            return
+        try:
+            target.write(parse_field_path(self._to), value, self._merge)
+            target.written()
+        except FieldPathError as error:
+            raise type(error)(f"cannot patch to object: {error}") from error
+        except Unresolved as error:
+            raise Unresolved(f"cannot patch to object: {error}") from error
+
+    def _value(self, source: Document) -> Any:
+        path = parse_field_path(self._from)
+        if self._resolve is None:
+            return settled(path.get(source.data))
+        return settled(self._resolve(source.read(path)))
+
+    def _write_to_all(self, target: Document, value: Any) -> None:
+        paths = parse_field_path(self._to).expand(target.data)
+        if not paths:
+            raise Unresolved(f"cannot expand ToFieldPath {self._to}")
+        for path in paths:
+            target.write(path, settled(value), self._merge)
+        target.written()
+
+
+def compile_patches(patches: Sequence[Mapping[str, Any]]) -> tuple[Patch, ...]:
+    return tuple(map(Patch, patches))

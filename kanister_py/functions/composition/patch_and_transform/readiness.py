@@ -1,0 +1,133 @@
+"""Is a composed resource ready, as far as its checks can see?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from kanister_py.core.errors import FieldNotFound, FieldPathError
+from kanister_py.core.objects.field_paths import parse_field_path
+from kanister_py.functions.composition.patch_and_transform.problems import (
+    Problem,
+    invalid,
+    required,
+)
+from kanister_py.functions.composition.patch_and_transform.values import Unresolved
+
+Check = Mapping[str, Any]
+
+
+def check_readiness_check(check: Check) -> Problem | None:
+    """Say what a readiness check lacks before anything is run."""
+    kind = check.get("type", "")
+    if kind == "None":
+        return None
+    if kind not in _KINDS:
+        return invalid("type", kind, "unknown readiness check type")
+    if kind == "MatchCondition":
+        return _check_condition(check.get("matchCondition"))
+    for needed, name in (("MatchString", "matchString"), ("MatchInteger", "matchInteger")):
+        if kind == needed and name not in check:
+            return required(name, f"cannot be nil for type {kind}")
+    return None if "fieldPath" in check else required("fieldPath", "cannot be empty")
+
+
+def _check_condition(wanted: Check | None) -> Problem | None:
+    for name in ("type", "status") if wanted is not None else ():
+        if not wanted or not wanted.get(name):
+            return required(f"matchCondition.{name}", "cannot be empty for type MatchCondition")
+    return None
+
+
+def is_ready(resource: Mapping[str, Any], checks: Sequence[Check]) -> bool:
+    """Say whether all checks hold; without any, whether the condition Ready is true."""
+    if not checks:
+        return _condition_status(resource, "Ready") == "True"
+    for at, check in enumerate(checks):
+        try:
+            if not _holds(check, resource):
+                return False
+        except (FieldPathError, Unresolved) as error:
+            raise Unresolved(f"cannot run readiness check at index {at}: {error}") from error
+    return True
+
+
+def _holds(check: Check, resource: Mapping[str, Any]) -> bool:
+    kind = check["type"]
+    if kind == "None":
+        return True
+    if kind == "MatchCondition":
+        wanted = check.get("matchCondition")
+        if wanted is None:
+            raise Unresolved("matchCondition is required by type MatchCondition")
+        return bool(_condition_status(resource, wanted["type"]) == wanted["status"])
+    path = check["fieldPath"]
+    try:
+        value = parse_field_path(path).get(resource)
+    except FieldNotFound:
+        return False
+    if kind == "NonEmpty":
+        return True
+    # Numbers of a request are doubles, so none of them is ever an integer.
+    wanted, word = _WANTED[kind]
+    if type(value) is not wanted or kind == "MatchInteger":
+        raise Unresolved(f"{path}: not a {word}")
+    return bool(value == check["matchString"] if kind == "MatchString" else value is _BOOLS[kind])
+
+
+_WANTED: Final[Mapping[str, tuple[type, str]]] = {
+    "MatchString": (str, "string"),
+    "MatchInteger": (int, "(int64) number"),
+    "MatchTrue": (bool, "bool"),
+    "MatchFalse": (bool, "bool"),
+}
+_BOOLS: Final = {"MatchTrue": True, "MatchFalse": False}
+_KINDS: Final = frozenset({"NonEmpty", "MatchCondition", *_WANTED})
+
+
+def _condition_status(resource: Mapping[str, Any], kind: str) -> str:
+    """Give the status of a condition: Unknown if it is not there, nothing if it cannot be told."""
+    if "status" not in resource:
+        return ""
+    status = resource["status"]
+    if status is None:
+        return "Unknown"
+    conditions = status.get("conditions") if isinstance(status, dict) else False
+    if conditions is None:
+        return "Unknown"
+    # One condition that is none spoils them all: they are read together.
+    if not isinstance(conditions, list) or not all(map(_is_condition, conditions)):
+        return ""
+    for each in conditions:
+        if each and (each.get("type") or "") == kind:
+            return each.get("status") or ""
+    return "Unknown"
+
+
+_TEXTS: Final = ("type", "status", "reason", "message")
+
+
+def _is_condition(given: Any) -> bool:
+    if given is None:
+        return True
+    if not isinstance(given, dict):
+        return False
+    generation = given.get("observedGeneration")
+    return (
+        all(isinstance(given.get(name), (str, type(None))) for name in _TEXTS)
+        and (generation is None or (type(generation) in (int, float) and generation % 1 == 0))
+        and _is_moment(given.get("lastTransitionTime"))
+    )
+
+
+def _is_moment(given: Any) -> bool:
+    if given is None:
+        return True
+    if not isinstance(given, str) or len(given) < len("2006-01-02T15:04:05Z"):
+        return False
+    try:
+        datetime.fromisoformat(given)
+    except ValueError:
+        return False
+    return given[10] == "T" and (given[-1] == "Z" or (given[-3] == ":" and given[-6] in "+-"))

@@ -1,0 +1,304 @@
+"""function-patch-and-transform v0.1.0: what the function of that name answers, word for word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from kanister_py.core.errors import FieldNotFound, FieldPathError
+from kanister_py.core.objects.copies import copy_json
+from kanister_py.functions.composition.patch_and_transform.connection import (
+    extract_details,
+    is_modern,
+    name_of,
+)
+from kanister_py.functions.composition.patch_and_transform.documents import (
+    Document,
+    missing_kind,
+)
+from kanister_py.functions.composition.patch_and_transform.inputs import (
+    Plan,
+    Template,
+    plan_for,
+)
+from kanister_py.functions.composition.patch_and_transform.patches import (
+    COMBINE_FROM_COMPOSITE,
+    COMBINE_FROM_ENVIRONMENT,
+    COMBINE_TO_COMPOSITE,
+    COMBINE_TO_ENVIRONMENT,
+    FROM_COMPOSED,
+    FROM_COMPOSITE,
+    FROM_ENVIRONMENT,
+    TO_COMPOSITE,
+    TO_ENVIRONMENT,
+    Patch,
+)
+from kanister_py.functions.composition.patch_and_transform.problems import InvalidInput, quoted
+from kanister_py.functions.composition.patch_and_transform.readiness import is_ready
+from kanister_py.functions.composition.patch_and_transform.values import Unresolved
+from kanister_py.ports.composition_function import CompositionFunction
+
+ENVIRONMENT_KEY: Final = "apiextensions.crossplane.io/environment"
+_ENVIRONMENT_API_VERSION: Final = "internal.crossplane.io/v1alpha1"
+_TTL: Final = "60s"
+
+
+class PatchAndTransform(CompositionFunction):
+    """Make resources from templates, and patch fields between them and the composite resource."""
+
+    name: ClassVar[str] = "function-patch-and-transform"
+    version: ClassVar[str] = "v0.1.0"
+
+    def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        answer = _Answer(request)
+        try:
+            plan = plan_for(request.get("input"))
+            if plan.unresolved:
+                raise Unresolved(f"cannot resolve PatchSets: {plan.unresolved}")
+            _Run(request, plan, answer).run()
+        except (InvalidInput, Unresolved) as error:
+            answer.add_fatal(str(error))
+        except RecursionError:
+            answer.add_fatal("the request is nested too deeply")
+        return answer.data
+
+
+class _Answer:
+    """The answer in the making; what the step before said stays until all has gone well."""
+
+    __slots__ = ("data", "results")
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        tag = (request.get("meta") or {}).get("tag")
+        self.data: dict[str, Any] = {"meta": {"ttl": _TTL, **({"tag": tag} if tag else {})}}
+        for key in ("desired", "context"):
+            if request.get(key) is not None:
+                self.data[key] = request[key]
+        self.results: list[dict[str, str]] = []
+
+    def add_warning(self, message: str) -> None:
+        self._add("SEVERITY_WARNING", message)
+
+    def add_fatal(self, message: str) -> None:
+        self._add("SEVERITY_FATAL", message)
+
+    def _add(self, severity: str, message: str) -> None:
+        if not self.results:
+            self.data["results"] = self.results
+        self.results.append(
+            {"severity": severity, "message": message, "target": "TARGET_COMPOSITE"}
+        )
+
+
+class _Run:
+    """One call: what it reads, and what it has made so far."""
+
+    def __init__(self, request: Mapping[str, Any], plan: Plan, answer: _Answer) -> None:
+        self.plan = plan
+        self.answer = answer
+        observed = request.get("observed") or {}
+        desired = request.get("desired") or {}
+        context = request.get("context") or {}
+        self.context = context
+        self.composite = Document(_object(observed.get("composite")))
+        self.observed: Mapping[str, Any] = observed.get("resources") or {}
+        wanted = desired.get("composite") or {}
+        self.wanted = Document(copy_json(_object(wanted)))
+        for key in ("apiVersion", "kind"):
+            value = self.composite.data.get(key)
+            self.wanted.data[key] = value if isinstance(value, str) else ""
+        self.details = dict(wanted.get("connectionDetails") or {})
+        self.ready = _readiness_of(wanted)
+        self.desired = {
+            name: _resource(_object(each), _readiness_of(each))
+            for name, each in (desired.get("resources") or {}).items()
+        }
+        self.environment = Document(_environment(context.get(ENVIRONMENT_KEY)))
+
+    def run(self) -> None:
+        for at, patch in enumerate(self.plan.environment):
+            self._apply_to_environment(patch, at)
+        for template in self.plan.resources:
+            self._render(template)
+        if self.details and is_modern(self.composite.data):
+            self._add_secret()
+        composite = _resource(self.wanted.data, self.ready)
+        if self.details:
+            composite["connectionDetails"] = self.details
+        data = self.answer.data
+        data["desired"] = {"composite": composite}
+        if self.desired:
+            data["desired"]["resources"] = self.desired
+        data["context"] = {**self.context, ENVIRONMENT_KEY: self.environment.data}
+
+    # Environment
+
+    def _apply_to_environment(self, patch: Patch, at: int) -> None:
+        reads_composite = patch.type in (FROM_COMPOSITE, TO_ENVIRONMENT, COMBINE_FROM_COMPOSITE)
+        source, target = (
+            (self.composite, self.environment)
+            if reads_composite
+            else (self.environment, self.wanted)
+        )
+        try:
+            patch.apply(source, target)
+        except (FieldPathError, Unresolved) as error:
+            if isinstance(error, FieldNotFound) and not patch.is_required:
+                return
+            raise Unresolved(
+                f"cannot apply the {quoted(patch.type)} environment patch at index {at}: {error}"
+            ) from error
+
+    # Resources
+
+    def _render(self, template: Template) -> None:
+        resource = self._base(template)
+        ready = ""
+        observed = self.observed.get(template.name)
+        seen = None if observed is None else Document(_object(observed))
+        if observed is not None and seen is not None:
+            _keep_names(resource.data, seen.data)
+            self.details |= extract_details(
+                template.details, seen.data, observed.get("connectionDetails") or {}
+            )
+            ready = self._readiness(template, seen)
+        for at, patch in enumerate(template.patches):
+            if not self._apply(template, patch, at, resource, seen):
+                self.ready = "READY_FALSE"
+                return
+        self.desired[template.name] = _resource(resource.data, ready)
+
+    def _base(self, template: Template) -> Document:
+        base = template.base
+        if base is None:
+            made = self.desired.get(template.name)
+            if made is None:
+                raise Unresolved(
+                    f"composed resource {quoted(template.name)} has no base template, "
+                    "and was not produced by a previous Function in the pipeline"
+                )
+            return Document(copy_json(made["resource"]))
+        if isinstance(base, dict):
+            kind = base.get("kind")
+            if isinstance(kind, str) and kind:
+                return Document(copy_json(base), is_decoded=True)
+            why = missing_kind(base)
+        else:
+            why = "json: cannot unmarshal value into Go value of type map[string]interface {}"
+        raise Unresolved(
+            f"cannot parse base template of composed resource {quoted(template.name)}: {why}"
+        )
+
+    def _readiness(self, template: Template, seen: Document) -> str:
+        try:
+            return "READY_TRUE" if is_ready(seen.data, template.checks) else ""
+        except Unresolved as error:
+            self.answer.add_warning(
+                f"cannot check readiness of composed resource {quoted(template.name)}: {error}"
+            )
+            return ""
+
+    def _apply(
+        self, template: Template, patch: Patch, at: int, resource: Document, seen: Document | None
+    ) -> bool:
+        """Apply one patch; False: the resource cannot be made yet."""
+        if patch.type in FROM_COMPOSED:
+            if seen is None:
+                return True
+            source = seen
+        else:
+            reads_composite = patch.type in (FROM_COMPOSITE, COMBINE_FROM_COMPOSITE)
+            source = self.composite if reads_composite else self.environment
+        try:
+            patch.apply(source, self._target(patch, resource))
+        except FieldNotFound as error:
+            if not patch.is_required:
+                return True
+            if patch.type not in FROM_COMPOSED and seen is None:
+                self.answer.add_warning(
+                    f"not adding new composed resource {quoted(template.name)} to desired state "
+                    f"because {quoted(patch.type)} patch at index {at} has "
+                    f"'policy.fromFieldPath: Required': {error}"
+                )
+                return False
+            self.answer.add_warning(
+                f"cannot render composed resource {quoted(template.name)} {quoted(patch.type)} "
+                f"patch at index {at}: ignoring 'policy.fromFieldPath: Required' "
+                f"because 'to' resource already exists: {error}"
+            )
+        except (FieldPathError, Unresolved) as error:
+            raise Unresolved(
+                f"cannot render composed resource {quoted(template.name)} {quoted(patch.type)} "
+                f"patch at index {at}: {error}"
+            ) from error
+        return True
+
+    def _target(self, patch: Patch, resource: Document) -> Document:
+        if patch.type in (TO_COMPOSITE, COMBINE_TO_COMPOSITE):
+            return self.wanted
+        if patch.type in (TO_ENVIRONMENT, COMBINE_TO_ENVIRONMENT):
+            return self.environment
+        assert patch.type in (
+            FROM_COMPOSITE,
+            COMBINE_FROM_COMPOSITE,
+            FROM_ENVIRONMENT,
+            COMBINE_FROM_ENVIRONMENT,
+        )
+        return resource
+
+    # Connection
+
+    def _add_secret(self) -> None:
+        try:
+            secret = self.plan.secret.secret(self.composite, self.details)
+        except Unresolved as error:
+            raise Unresolved(
+                "cannot compose connection secret: "
+                f"cannot generate connection secret reference: {error}"
+            ) from error
+        name = f"{name_of(self.composite.data)}-connection-secret"
+        self.desired[name] = _resource(secret, "READY_TRUE")
+
+
+def _object(part: Any) -> dict[str, Any]:
+    """Give the object inside a part of a request; an empty one if there is none."""
+    found = part.get("resource") if isinstance(part, Mapping) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _readiness_of(part: Mapping[str, Any]) -> str:
+    ready = part.get("ready")
+    return ready if ready in ("READY_TRUE", "READY_FALSE") else ""
+
+
+def _resource(data: dict[str, Any], ready: str) -> dict[str, Any]:
+    return {"resource": data, "ready": ready} if ready else {"resource": data}
+
+
+def _environment(given: Any) -> dict[str, Any]:
+    """Give a copy of the environment, with a kind if it has neither kind nor version."""
+    environment: dict[str, Any] = copy_json(given) if isinstance(given, dict) else {}
+    api_version, kind = environment.get("apiVersion"), environment.get("kind")
+    is_version = isinstance(api_version, str) and api_version not in ("", "/")
+    if is_version and api_version.count("/") > 1:  # type: ignore[union-attr]  # it is a text
+        kind = ""
+        is_version = False
+    if not is_version and not (isinstance(kind, str) and kind):
+        environment["apiVersion"] = _ENVIRONMENT_API_VERSION
+        environment["kind"] = "Environment"
+    return environment
+
+
+def _keep_names(data: dict[str, Any], seen: Mapping[str, Any]) -> None:
+    """Take over the names of what was observed: the resource stays the one it is."""
+    given = seen.get("metadata")
+    for key in ("namespace", "name"):
+        value = given.get(key) if isinstance(given, dict) else None
+        metadata = data.get("metadata")
+        if isinstance(value, str) and value:
+            if "metadata" not in data:
+                data["metadata"] = {key: value}
+            elif isinstance(metadata, dict):
+                metadata[key] = value
+        elif isinstance(metadata, dict):
+            metadata.pop(key, None)

@@ -1,0 +1,112 @@
+"""Which Go type has a value at this point, and what is left of it once it is written?
+
+A number of a request is a double, whatever it looks like; one of an object that was
+written to is an int64 if it is whole. Transforms tell them apart, and so do we: a
+Python float is a double, a Python int an int64.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final
+
+MAX_INT64: Final = (1 << 63) - 1
+MIN_INT64: Final = -(1 << 63)
+_EXACT: Final = 1 << 53
+_NO_UTF8: Final = re.compile("[\ud800-\udfff]")
+
+
+class Unresolved(Exception):
+    """Why a patch cannot be applied; the function's answer says so."""
+
+
+def as_floats(value: Any) -> Any:
+    """Copy a value of a request, with every number as the double it is."""
+    kind = type(value)
+    if kind is int:
+        return as_float(value)
+    if kind is dict:
+        return {key: as_floats(each) for key, each in value.items()}
+    if kind is list:
+        return [as_floats(each) for each in value]
+    return value
+
+
+def as_float(value: int) -> float:
+    """Give the double nearest to a whole number of any size."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def as_decoded(value: Any) -> Any:
+    """Copy a value as it is read from JSON by Kubernetes: whole numbers of 64 bits are ints."""
+    kind = type(value)
+    if kind is float:
+        whole = int(value) if value.is_integer() else None
+        return value if whole is None or not MIN_INT64 <= whole <= MAX_INT64 else whole
+    if kind is int:
+        return value if MIN_INT64 <= value <= MAX_INT64 else as_float(value)
+    if kind is dict:
+        return {key: as_decoded(each) for key, each in value.items()}
+    if kind is list:
+        return [as_decoded(each) for each in value]
+    return value
+
+
+def settled(value: Any) -> Any:
+    """Copy a value as it arrives where it is written to.
+
+    Whole numbers are ints, but hold no more than a double does. What is no UTF-8
+    becomes the replacement character.
+    """
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() else _NO_UTF8.sub("\ufffd", value)
+    if kind is int:
+        return value if -_EXACT <= value <= _EXACT else _settled_number(as_float(value))
+    if kind is float:
+        return _settled_number(value)
+    if kind is dict:
+        return {settled(key): settled(each) for key, each in value.items()}
+    if kind is list:
+        return [settled(each) for each in value]
+    return value
+
+
+def _settled_number(value: float) -> int | float:
+    if not math.isfinite(value):
+        word = "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+        raise Unresolved(f"cannot marshal value to JSON: json: unsupported value: {word}")
+    return int(value) if value.is_integer() else value
+
+
+def go_type(value: Any) -> str:
+    """Name the Go type of a value, as `%T` does."""
+    return _GO_TYPES[type(value)]
+
+
+_GO_TYPES: Final[dict[type, str]] = {
+    type(None): "<nil>",
+    bool: "bool",
+    str: "string",
+    int: "int64",
+    float: "float64",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+}
+
+
+def int64_of(value: float) -> int:
+    """Cut a double down to an int64, as an amd64 machine does it."""
+    if not math.isfinite(value):
+        return MIN_INT64
+    whole = int(value)
+    return whole if MIN_INT64 <= whole <= MAX_INT64 else MIN_INT64
+
+
+def wrapped_int64(value: int) -> int:
+    """Keep the lower 64 bits, as arithmetic of int64 does."""
+    return (value - MIN_INT64 & (1 << 64) - 1) + MIN_INT64

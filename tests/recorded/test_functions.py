@@ -1,0 +1,76 @@
+"""The functions that come with us answer as the originals did."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.core.objects.copies import copy_json
+from kanister_py.ports.composition_function import CompositionFunction
+
+FUNCTIONS = Path(os.environ["KANISTER_PY_RECORDED"]) / "functions"
+CLASSES = {
+    "auto-ready": "AutoReady",
+    "environment-configs": "EnvironmentConfigs",
+    "extra-resources": "ExtraResources",
+    "go-templating": "GoTemplating",
+    "patch-and-transform": "PatchAndTransform",
+}
+# What only a decoder of Go can say: no more than that it complained, and where.
+DECODER_WORDS = re.compile(
+    r"(?:json: |invalid character |unexpected end of JSON input"
+    r"|error unmarshaling JSON: |error converting YAML to JSON: ).*",
+    re.DOTALL,
+)
+
+
+def _function(name: str) -> type[CompositionFunction] | None:
+    package = f"kanister_py.functions.composition.{name.replace('-', '_')}"
+    if find_spec(package) is None or find_spec(f"{package}.v0_1_0") is None:
+        return None
+    found: type[CompositionFunction] = getattr(import_module(f"{package}.v0_1_0"), CLASSES[name])
+    return found
+
+
+def _cases() -> Iterator[Any]:
+    for name in CLASSES:
+        function = _function(name)
+        if function is None:
+            continue
+        for line in (FUNCTIONS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+            case = json.loads(line)
+            yield pytest.param(function, case, id=f"{name} {case['name']}")
+
+
+def _comparable(response: Mapping[str, Any]) -> dict[str, Any]:
+    results = [
+        {**each, "message": DECODER_WORDS.sub("…", each.get("message", ""))}
+        for each in response.get("results", ())
+    ]
+    return {**response, "results": results}
+
+
+@pytest.mark.parametrize(("function", "case"), list(_cases()))
+def test_a_function_answers_as_the_original(
+    function: type[CompositionFunction], case: Mapping[str, Any]
+) -> None:
+    request = copy_json(case["request"])
+    answered = function().run(request)
+    answer = asyncio.run(_waited(answered)) if inspect.isawaitable(answered) else answered
+
+    assert _comparable(answer) == _comparable(case["response"])
+    assert request == case["request"]
+
+
+async def _waited(answer: Any) -> Any:
+    return await answer
