@@ -44,6 +44,11 @@ class Part:
             self._data = self._read(self.wire)
         return self._data
 
+    @property
+    def as_received(self) -> bytes | None:
+        """Give the bytes that it came in, if it came in any."""
+        return self.wire if self._read is not None and isinstance(self.wire, bytes) else None
+
 
 NOTHING = Part({})
 
@@ -87,6 +92,23 @@ class FunctionRequest(NamedTuple):
                 data[key] = dict(given)
         return data
 
+    @classmethod
+    def of_data(cls, data: Mapping[str, Any]) -> FunctionRequest:
+        """Take a request as it was written down. Its values are shared, not copied."""
+        meta = data.get("meta") or {}
+        return cls(
+            observed=Part(data.get("observed") or {}),
+            desired=Part(data.get("desired") or {}),
+            context=Part(data.get("context") or {}),
+            input=data.get("input"),
+            tag=meta.get("tag", ""),
+            capabilities=tuple(meta.get("capabilities", ())),
+            credentials=data.get("credentials"),
+            required_resources=data.get("requiredResources"),
+            extra_resources=data.get("extraResources"),
+            required_schemas=data.get("requiredSchemas"),
+        )
+
 
 class FunctionResponse(NamedTuple):
     """All that one call of a function answered."""
@@ -103,7 +125,53 @@ class FunctionResponse(NamedTuple):
     """How long the answer holds; zero forbids to keep it."""
     tag: str = ""
     output: Data | None = None
+    calls: int = 1
+    """How many calls of the function it took; none, if the answer was kept from before."""
 
     @property
     def is_fatal(self) -> bool:
         return any(each.get("severity") == "SEVERITY_FATAL" for each in self.results)
+
+    def as_data(self) -> Data:
+        """Give the response as a function writes it. Its parts are shared, not copied."""
+        meta: Data = {}
+        if self.tag:
+            meta["tag"] = self.tag
+        if self.ttl_seconds:
+            meta["ttl"] = duration_of(self.ttl_seconds)
+        data: Data = {"meta": meta, "desired": self.desired.data}
+        if self.results:
+            data["results"] = list(self.results)
+        data["context"] = self.context.data
+        if self.requirements is not None:
+            data["requirements"] = self.requirements
+        if self.conditions:
+            data["conditions"] = list(self.conditions)
+        if self.output is not None:
+            data["output"] = self.output
+        return data
+
+    @classmethod
+    def of_data(cls, data: Mapping[str, Any]) -> FunctionResponse:
+        """Take a response as it was written down. Its values are shared, not copied."""
+        meta = data.get("meta") or {}
+        return cls(
+            desired=Part(data.get("desired") or {}),
+            context=Part(data.get("context") or {}),
+            results=tuple(data.get("results") or ()),
+            conditions=tuple(data.get("conditions") or ()),
+            requirements=data.get("requirements"),
+            ttl_seconds=float(str(meta.get("ttl") or "0s").removesuffix("s")),
+            tag=meta.get("tag", ""),
+            output=data.get("output"),
+        )
+
+
+def duration_of(seconds: float) -> str:
+    """Write a span as protobuf's JSON does: no fraction, or one of 3, 6 or 9 digits."""
+    nanos = round(seconds * 1_000_000_000)
+    whole, rest = divmod(abs(nanos), 1_000_000_000)
+    fraction = f"{rest:09}" if rest else ""
+    while fraction.endswith("000"):
+        fraction = fraction[:-3]
+    return f"{'-' if nanos < 0 else ''}{whole}{'.' if fraction else ''}{fraction}s"
