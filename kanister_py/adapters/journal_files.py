@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from kanister_py.core.actionsets.outcomes import (
+    Abandoned,
     Outcome,
     PhaseProgressed,
     PhaseStarted,
@@ -225,7 +226,7 @@ class FileJournal:
         must_last: bool,
     ) -> None:
         if self.before_outcome is not None and not isinstance(
-            outcome, PhaseStarted | PhaseProgressed
+            outcome, PhaseStarted | PhaseProgressed | Abandoned
         ):
             self.before_outcome()
         self.write_line(outcome_as_dict(outcome), must_last=must_last)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kanister_py.cli.files import STDIN_NAME
-from kanister_py.cli.output import paint, table
+from kanister_py.cli.output import paint, table, visible
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
@@ -65,15 +65,6 @@ def _told(finding: Finding) -> str:
     if finding.function or not finding.path:
         return finding.message
     return f"{finding.path}: {finding.message}"
-
-
-def visible(text: str) -> str:
-    """Write out what would steer a terminal or turn the direction of its text."""
-    if text.isprintable():
-        return text
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
-    )
 
 
 _GITHUB_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}

@@ -15,7 +15,7 @@ import argparse
 from collections.abc import Sequence
 
 from kanister_py.cli.files import find_inputs, read_input
-from kanister_py.cli.output import error_lines, say, say_warning, write_data
+from kanister_py.cli.output import error_lines, say, say_warning, visible, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import Target, add_target_release, releases_at, unplanned
 from kanister_py.core.blueprints.lint.action_sets import NOT_GIVEN
@@ -127,7 +127,7 @@ def _is_wanted(finding: Finding, args: argparse.Namespace) -> bool:
 
 def _say_unreadable(findings: Sequence[Finding]) -> None:
     """Files that cannot be read are no result, for people: they go where errors go."""
-    from kanister_py.cli.findings import visible
+    from kanister_py.cli.output import visible
     from kanister_py.core.errors import Problem
 
     problems = [
@@ -161,8 +161,6 @@ def _write(findings: Sequence[Finding], form: str) -> None:
 def _say_summary(
     report: Report, findings: Sequence[Finding], files: int, targets: Sequence[Target]
 ) -> None:
-    from kanister_py.cli.findings import visible
-
     for file in report.empty_files:
         say(f"note: {visible(file)}: Neither a Blueprint nor an ActionSet in it")
     looked = (

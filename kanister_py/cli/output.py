@@ -103,19 +103,38 @@ def say_warning(text: str) -> None:
     say(f"{paint('warning:', 'yellow', sys.stderr)} {text}")
 
 
+def say_error(error: BaseException) -> None:
+    """Tell the user what went wrong."""
+    for line in error_lines(error):
+        say(line)
+
+
 def error_lines(error: BaseException) -> Iterator[str]:
     """Say what went wrong, one line for each thing; no traceback."""
     label = paint("error:", "red", sys.stderr)
+    # Errors quote names out of files, whoever wrote those.
+    yield from (f"{label} {visible(text)}" for text in _texts_of(error))
+
+
+def _texts_of(error: BaseException) -> Iterator[str]:
     if isinstance(error, InvalidDocument):
-        for problem in error.problems:
-            yield f"{label} {problem}"
+        yield from map(str, error.problems)
     elif isinstance(error, KanisterError) and not isinstance(error, Fault):
-        yield f"{label} {error.message}"
+        yield error.message
     elif isinstance(error, OSError) and error.strerror:
         what = f"{error.filename}: " if error.filename else ""
-        yield f"{label} {what}{error.strerror}"
+        yield f"{what}{error.strerror}"
     else:
         yield (
-            f"{label} This is a defect of kanister-py: {type(error).__name__}: {error}; "
+            f"This is a defect of kanister-py: {type(error).__name__}: {error}; "
             "set KANISTER_PY_TRACEBACK=1 to see where, and report it"
         )
+
+
+def visible(text: str) -> str:
+    """Write out what would steer a terminal or turn the direction of its text."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )

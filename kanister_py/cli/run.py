@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in, options_of
-from kanister_py.cli.output import paint, say
+from kanister_py.cli.output import paint, say, say_error
 from kanister_py.cli.view import View, view_on
 from kanister_py.core.objects.durations import parse_seconds
 
 if TYPE_CHECKING:
+    from kanister_py.core.errors import KanisterError
     from kanister_py.executor.run_handle import Run
     from kanister_py.wiring import RunSettings
 
@@ -76,11 +77,18 @@ def run(args: argparse.Namespace) -> int:
 
             say(f"{paint('warning:', 'yellow', sys.stderr)} {WARNING}")
         started = _start(args, view)
-        is_aborted = _follow(started, interrupts, view, timeout)
+        is_stopped = _follow(started, interrupts, view, timeout)
+        why_broken = _why_broken(started)
         view.refresh(started.name, started.progress, started.notices)
         view.clear()
     seconds = clock.monotonic() - began
-    return _end(started, args, seconds, view.width, is_aborted=is_aborted)
+    code = _end(started, args, seconds, view.width, is_stopped=is_stopped)
+    if why_broken is not None:
+        # What broke a run is told as its error already, unless it came after the end.
+        if why_broken.message not in started.error:
+            say_error(why_broken)
+        return _FAILED
+    return code
 
 
 def _why_unclear(args: argparse.Namespace) -> str:
@@ -157,7 +165,7 @@ def _follow(started: Run, interrupts: _Interrupts, view: View, timeout: float | 
     was_cancelled = False
     while not started.is_over:
         if interrupts.count >= 2:
-            started.abort()
+            started.stop()
             return True
         if interrupts.count and not was_cancelled:
             was_cancelled = True
@@ -167,14 +175,24 @@ def _follow(started: Run, interrupts: _Interrupts, view: View, timeout: float | 
             was_cancelled = True
             view.tell("The time is over: cancelling")
             started.cancel("RunTimedOut")
-        started.wait(_LOOK_SECONDS)
+        _why_broken(started)
         view.refresh(started.name, started.progress, started.notices)
-    started.wait()
     return False
 
 
+def _why_broken(started: Run) -> KanisterError | None:
+    """Wait a moment, and say what kept the run from an end of its own, if it has ended so."""
+    from kanister_py.core.errors import KanisterError
+
+    try:
+        started.wait(_LOOK_SECONDS)
+    except KanisterError as error:
+        return error
+    return None
+
+
 def _end(
-    started: Run, args: argparse.Namespace, seconds: float, width: int | None, *, is_aborted: bool
+    started: Run, args: argparse.Namespace, seconds: float, width: int | None, *, is_stopped: bool
 ) -> int:
     from kanister_py.cli.summary import Ending, summary_of
 
@@ -184,13 +202,14 @@ def _end(
         started.name,
         started.progress,
         seconds,
-        is_stopped=is_aborted,
+        is_stopped=is_stopped,
+        is_kept=started.is_kept,
         state=str(args.state or ""),
         more=[f"--pods={args.pods}"] if args.pods else [],
     )
     for line in summary_of(ending, width, lambda text, colour: paint(text, colour, sys.stderr)):
         say(line)
-    if is_aborted or ending.is_cancelled:
+    if is_stopped or ending.is_cancelled:
         return _CANCELLED
     return _OK if started.progress.error is None else _FAILED
 

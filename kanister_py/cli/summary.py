@@ -19,7 +19,7 @@ from kanister_py.cli.frame import (
 )
 from kanister_py.core.actionsets.status import RunError, State, Status
 from kanister_py.core.actionsets.transitions import CANCEL_ASKED
-from kanister_py.core.errors import RunCancelled
+from kanister_py.core.errors import RunCancelled, RunStopped
 
 _MOST_PHASES: Final = 100
 _MOST_NAMES: Final = 8
@@ -27,16 +27,18 @@ _ANY_WIDTH: Final = 2000
 
 
 class Ending(NamedTuple):
-    """A run that nobody carries on any more. `is_stopped`: left as it was, before its end.
+    """A run that nobody carries on any more. `is_stopped`: somebody could not wait for its end.
 
-    `state` is the folder it is kept in, empty for none; `more` are the words of the
-    command line that it needs again to be taken up.
+    `state` is the folder it is kept in, empty for none; `is_kept` says whether this end
+    is written down there; `more` are the words of the command line that it needs again
+    to be taken up.
     """
 
     name: str
     status: Status
     seconds: float
     is_stopped: bool = False
+    is_kept: bool = True
     state: str = ""
     more: Sequence[str] = ()
 
@@ -63,11 +65,13 @@ def summary_of(ending: Ending, width: int | None = None, paint: Paint = plain) -
     yield from _listed("outputs", _outputs(lines), paint)
     yield from _listed("artifacts", _artifacts(ending.status), paint)
     if ending.state:
-        yield _entry("kept in", f"{ending.state}, as {ending.name}", paint)
+        where = f"{ending.state}, as {ending.name}"
+        kept = where if ending.is_kept else f"{where}, but for this end: it could not be written"
+        yield _entry("kept in", kept, paint)
     if ending.is_stopped:
-        left = [_named(each) for each in lines if each.is_at_work]
-        yield _entry("under way", _few(left) or "nothing", paint)
-    if ending.is_stopped or ending.status.error is not None:
+        left = [_named(each) for each in lines if _was_cut_off(each)]
+        yield _entry("cut off", _few(left) or "nothing", paint)
+    if ending.status.error is not None:
         waiting = [_named(each) for each in lines if each.phase.state is State.PENDING]
         if waiting:
             yield _entry("not run", _few(waiting), paint)
@@ -78,7 +82,7 @@ def summary_of(ending: Ending, width: int | None = None, paint: Paint = plain) -
 
 def _state_of(ending: Ending) -> tuple[str, str, str]:
     if ending.is_stopped:
-        return "stopped at once", "…", "yellow"
+        return "stopped at once", "✗", "yellow"
     if ending.is_cancelled:
         return "cancelled", "✗", "yellow"
     if ending.status.state is State.COMPLETE:
@@ -97,6 +101,10 @@ def _phases(ending: Ending, width: int, paint: Paint) -> Iterator[str]:
         yield from rows_of(own, shown, width, paint)
     if hidden:
         yield paint(f"    … {count_of(hidden)} not shown", "dim")
+
+
+def _was_cut_off(line: Line) -> bool:
+    return line.phase.error is not None and line.phase.error.reason == RunStopped.reason
 
 
 def _named(line: Line) -> str:
@@ -148,8 +156,7 @@ def _failure(error: RunError, paint: Paint) -> Iterator[str]:
 
 
 def _next(ending: Ending, paint: Paint) -> Iterator[str]:
-    is_failed = ending.status.error is not None
-    if not is_failed and not ending.is_stopped:
+    if ending.status.error is None:
         return
     if not ending.state:
         hint = "with --state DIR a run can go on: --resume, --retry-from PHASE"
@@ -158,7 +165,7 @@ def _next(ending: Ending, paint: Paint) -> Iterator[str]:
     import shlex
 
     words = ["kanister-py", "run", "--state", ending.state, "--resume", ending.name, *ending.more]
-    if ending.is_stopped:
+    if not ending.is_kept:
         yield _entry("take it up", shlex.join(words), paint)
         return
     phase = _to_retry(ending.status)

@@ -19,8 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kanister_py.cli.files import Input, find_inputs, read_input
-from kanister_py.cli.findings import visible
-from kanister_py.cli.output import error_lines, say, say_warning, write_data
+from kanister_py.cli.output import error_lines, say, say_warning, visible, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import add_target_release, releases_at
 from kanister_py.core.blueprints.lint.context import Context

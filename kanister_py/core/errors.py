@@ -939,7 +939,7 @@ class JournalUnwritable(TransientError):
     reason = "JournalUnwritable"
 
     def __init__(self, file: str, why: str) -> None:
-        super().__init__(f"Cannot write {file}: {why}; the run stops here and can be resumed")
+        super().__init__(f"Cannot write {file}: {why}; the run stops here")
         self.file = file
         self.why = why
 

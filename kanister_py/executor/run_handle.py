@@ -54,6 +54,7 @@ class Run:
                 self._close()
             except KanisterError as error:
                 self._error = self._error or error
+                self._is_kept = False
 
     def wait(self, timeout_seconds: float | None = None) -> Run:
         """Wait for the end, and raise what kept the run from reaching it.

@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kanister_py.cli.output import error_lines, has_colours, paint, table
@@ -61,6 +61,12 @@ def test_a_mistake_of_the_user_and_a_defect_of_ours_read_differently() -> None:
     )
 
 
+def test_a_name_out_of_a_file_cannot_steer_the_terminal_through_an_error() -> None:
+    assert list(error_lines(FunctionNotRegistered("\x1b[2J\u202egnp"))) == [
+        r"error: Function \x1b[2J\u202egnp is not registered"
+    ]
+
+
 PLAIN = st.recursive(
     st.none()
     | st.booleans()
@@ -74,6 +80,7 @@ PLAIN = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["C"])), PLAIN, min_size=1))
 def test_what_is_written_as_yaml_is_read_back_as_it_was(value: object) -> None:
     assert parse_document(dump_yaml(value)).value == value

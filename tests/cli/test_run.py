@@ -105,6 +105,84 @@ def test_control_c_cancels_tidies_up_and_ends_with_130(blueprint: str) -> None:
     assert status["actions"][0]["deferPhase"]["output"] == {"tidied": "yes"}
 
 
+def test_a_second_control_c_stops_at_once_and_the_status_is_final(
+    blueprint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, state = Path(blueprint), str(tmp_path / "state")
+    deaf = "[sh, -c, \"trap '' TERM; echo up; sleep 600\"]"
+    path.write_text(path.read_text().replace('[sleep, "600"]', deaf))
+    command = [sys.executable, "-m", "kanister_py", "run", blueprint, "slow", "--state", state]
+    with subprocess.Popen(
+        [*command, "--name", "one", "--pods=processes", "-o", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        for said in ("slow/sleep | up", "Cancelling"):
+            while said not in process.stderr.readline():
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    printed = json.loads(out)
+    assert printed["state"] == "failed"
+    assert "Run one: stopped at once" in err
+    # The one in the folder is the same.
+    main(["run", "--state", state, "--resume", "one", "-o", "json"])
+    assert json.loads(capsys.readouterr().out) == printed
+
+
+_WITH_LITTLE_ROOM = """\
+import resource, sys
+from kanister_py.cli.main import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+sys.exit(main(sys.argv[2:]))
+"""
+_WORDY = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata: {name: wordy, annotations: {text: %s}}
+actions:
+  write:
+    phases: []
+    outputArtifacts: {much: {keyValue: {text: '{{ repeat 40000 "x" }}'}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("room", "is_written"),
+    [
+        pytest.param(30_000, True, id="for its end, but not for its artifacts"),
+        pytest.param(0, False, id="for nothing after its beginning"),
+    ],
+)
+def test_a_run_on_a_full_disk_ends_with_a_final_status(
+    room: int, is_written: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blueprint, state = tmp_path / "wordy.yaml", str(tmp_path / "state")
+    blueprint.write_text(_WORDY % ("y" * 20_000))
+    words = ["run", str(blueprint), "write", "--state", state, "-o", "json"]
+    assert main([*words, "--name", "free"]) == 0
+    journal = (tmp_path / "state" / "runs" / "free.jsonl").read_bytes()
+    begin = len(journal.splitlines(keepends=True)[0])
+    capsys.readouterr()
+    ended = subprocess.run(
+        [sys.executable, "-c", _WITH_LITTLE_ROOM, str(begin + room), *words, "--name", "full"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1, ended.stderr
+    status = json.loads(ended.stdout)
+    assert (status["state"], status["error"]["reason"]) == ("failed", "JournalUnwritable")
+    assert ("could not be written" in ended.stderr) is not is_written
+    # What could be written is what is found again; a run that has no end there gets one.
+    assert main(["run", "--state", state, "--resume", "full", "-o", "json"]) == int(is_written)
+    found = json.loads(capsys.readouterr().out)
+    assert found == status if is_written else found["state"] == "complete"
+
+
 WORKLOADS = """\
 apiVersion: apps/v1
 kind: Deployment

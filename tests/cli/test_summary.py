@@ -139,19 +139,34 @@ def test_a_run_that_was_cancelled_says_what_was_left(
     assert said[-1].endswith("--resume run-1 --retry-from step00")
 
 
-def test_a_run_that_was_stopped_at_once_says_what_is_under_way_and_how_to_take_it_up() -> None:
-    running = action(phase("dump", State.RUNNING), phase("check", State.PENDING))
-    ending = Ending("run-1", Status(State.RUNNING, (running,)), 1.0, is_stopped=True, state="s")
-    assert list(summary_of(ending)) == [
-        "… Run run-1: stopped at once after 1.0s",
-        "  backup  Namespace shop",
-        "    … dump   v0.0.0",
-        "    · check  v0.0.0",
+STOPPED = Status(
+    State.FAILED,
+    (
+        action(
+            phase("dump", State.FAILED, error=PhaseError("It was stopped", "Cancelled")),
+            phase("check", State.PENDING),
+        ),
+    ),
+    RunError("It was stopped", "Cancelled", "backup", "dump"),
+)
+
+
+def test_a_run_that_was_stopped_at_once_says_what_it_cut_off_and_how_to_go_on() -> None:
+    ending = Ending("run-1", STOPPED, 1.0, is_stopped=True, state="s")
+    said = list(summary_of(ending))
+    assert said[0] == "✗ Run run-1: stopped at once after 1.0s"
+    assert said[4:7] == [
         "  kept in    s, as run-1",
-        "  under way  backup/dump",
+        "  cut off    backup/dump",
         "  not run    backup/check",
-        "  take it up kanister-py run --state s --resume run-1",
     ]
+    assert said[-1] == "  try again  kanister-py run --state s --resume run-1 --retry-from dump"
+
+
+def test_an_end_that_could_not_be_written_down_says_so_and_can_be_taken_up() -> None:
+    said = list(summary_of(Ending("run-1", STOPPED, 1.0, is_kept=False, state="s")))
+    assert "  kept in    s, as run-1, but for this end: it could not be written" in said
+    assert said[-1] == "  take it up kanister-py run --state s --resume run-1"
 
 
 def test_of_a_thousand_phases_the_summary_lists_a_hundred_and_counts_the_rest() -> None:

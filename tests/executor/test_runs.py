@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kanister_py import Args, Func, OnRestart, PhaseContext, run
+from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.core.actionsets.course import course_of
@@ -23,6 +24,7 @@ from kanister_py.core.errors import (
     StateFolderInUse,
     StateFolderUnreadable,
     StreamLost,
+    TransientApiError,
 )
 from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.objects.resources import CONFIG_MAPS, PODS
@@ -200,6 +202,54 @@ def test_what_cannot_run_is_refused_before_the_first_phase(
     made = run(blueprint(echo("first"), phase, deferred=TIDY), "act", functions=[Echo]).wait()
     assert made.status["error"]["reason"] == reason
     assert made.outputs == {}
+
+
+class Unsteady(MemoryCluster):
+    """A cluster whose first answers do not come."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__()
+        self.failures = failures
+
+    def get(self, *args: Any, **rest: Any) -> Any:
+        if self.failures:
+            self.failures -= 1
+            raise TransientApiError("the API server is away")
+        return super().get(*args, **rest)
+
+
+@pytest.mark.parametrize(
+    ("failures", "want"),
+    [
+        pytest.param(3, "", id="for a moment"),
+        pytest.param(100, "Unknown", id="for good"),
+    ],
+)
+def test_a_cluster_that_is_away_when_an_action_starts_is_asked_again(
+    failures: int, want: str
+) -> None:
+    settings = RunSettings(
+        cluster=Unsteady(failures), registry=registry_of(Echo), clock=FakeClock(jumps=True)
+    )
+    made = run_blueprint(blueprint(echo("e")), "act", settings=settings).wait(20)
+    assert made.status.get("error", {}).get("reason", "") == want
+
+
+def test_a_cancel_does_not_wait_for_a_cluster_that_is_away() -> None:
+    clock = FakeClock()
+    settings = RunSettings(cluster=Unsteady(100), registry=registry_of(Echo), clock=clock)
+    made = run_blueprint(blueprint(echo("e")), "act", settings=settings)
+    assert clock.wait_for_sleepers(1)
+    made.cancel("RunTimedOut")
+    error = made.wait(20).status["error"]
+    assert error["action"] == "act"
+
+
+def test_a_phase_that_had_no_turn_before_the_time_was_over_says_so() -> None:
+    made = waiting()
+    made.cancel("RunTimedOut")
+    status = made.wait(20).status
+    assert "cancelled" not in json.dumps(status["error"])
 
 
 def test_a_wait_ends_when_the_object_it_reads_changes() -> None:

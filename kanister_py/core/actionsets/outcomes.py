@@ -139,6 +139,14 @@ class Resumed(NamedTuple):
     time: datetime
 
 
+@distinct
+class Abandoned(NamedTuple):
+    """Nobody carries the ActionSet on: what is at work is left as it is, nothing is tidied up."""
+
+    time: datetime
+    error: PhaseError
+
+
 Outcome: TypeAlias = (
     Begun
     | Launched
@@ -153,6 +161,7 @@ Outcome: TypeAlias = (
     | CancelAsked
     | Suspended
     | Resumed
+    | Abandoned
 )
 
 
@@ -179,6 +188,8 @@ def outcome_as_dict(outcome: Outcome) -> dict[str, Any]:
     elif isinstance(outcome, CancelAsked):
         data["reason"] = outcome.reason
         data["message"] = outcome.message
+    elif isinstance(outcome, Abandoned):
+        data["error"] = outcome.error.as_dict()
     elif not isinstance(outcome, Suspended | Resumed):
         data["place"] = list(outcome.place)
         _add_phase_fields(outcome, data)
@@ -254,4 +265,5 @@ _PARSERS: Final[Mapping[str, Callable[[datetime, Mapping[str, Any]], Outcome]]] 
     "CancelAsked": lambda time, data: CancelAsked(time, str(data["reason"]), str(data["message"])),
     "Suspended": lambda time, _: Suspended(time),
     "Resumed": lambda time, _: Resumed(time),
+    "Abandoned": lambda time, data: Abandoned(time, parse_phase_error(data["error"])),
 }

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.core.actionsets.outcomes import (
+    Abandoned,
     ArtifactsFailed,
     ArtifactsRendered,
     Begun,
@@ -641,6 +642,31 @@ def _record_resumed(_: Rules, status: Status, outcome: Resumed) -> Status:
     return _with_condition(status, Condition(SUSPENDED, False, "Resumed", "", outcome.time))
 
 
+def _record_abandoned(rules: Rules, status: Status, outcome: Abandoned) -> Status:
+    failure = status.error
+    for place in sorted(status.totals.running):
+        action = status.actions[place.action]
+        failed = status.phase_at(place)._replace(
+            state=State.FAILED, completion_time=outcome.time, error=outcome.error
+        )
+        rule = rules.actions[place.action].phase(place.phase).retry
+        failure = _first_error(failure, action, failed, place, rule)
+        status = record_phase(status, place, failed)
+    actions = tuple(
+        action._replace(completion_time=outcome.time)
+        if action.start_time is not None and action.completion_time is None
+        else action
+        for action in status.actions
+    )
+    open_actions = sum(map(_is_open, actions))
+    status = status._replace(
+        actions=actions,
+        totals=status.totals._replace(open_actions=open_actions),
+        error=failure or RunError(outcome.error.message, outcome.error.reason),
+    )
+    return _ended(status, outcome.time)
+
+
 _RECORDERS: Final[Mapping[type, Callable[[Rules, Status, Any], Status]]] = {
     Begun: _record_begun,
     Launched: _record_launched,
@@ -655,6 +681,7 @@ _RECORDERS: Final[Mapping[type, Callable[[Rules, Status, Any], Status]]] = {
     CancelAsked: _record_cancel,
     Suspended: _record_suspended,
     Resumed: _record_resumed,
+    Abandoned: _record_abandoned,
 }
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kanister_py.core.actionsets.outcomes import (
+    Abandoned,
     ArtifactsFailed,
     ArtifactsRendered,
     Begun,
@@ -100,6 +101,7 @@ def every_outcome(rules: Rules, now: datetime) -> Iterator[Outcome]:
     yield CancelAsked(now)
     yield Suspended(now)
     yield Resumed(now)
+    yield Abandoned(now, BROKEN)
     for index, action in enumerate(rules.actions):
         yield Launched(now, index)
         yield LaunchFailed(now, index, BROKEN)
@@ -313,6 +315,18 @@ def test_a_cancel_stops_what_runs_refuses_what_waits_and_still_tidies_up() -> No
     assert status.state is State.FAILED
     assert status.error is not None
     assert status.error.reason == "Cancelled"
+
+
+def test_what_is_at_work_when_everybody_leaves_has_failed_and_nothing_is_tidied_up() -> None:
+    rules = rules_of(2, deferred=True)
+    status = play(rules, PhaseStarted(NOW, FIRST, 1), Abandoned(NOW, BROKEN))
+    assert status.state is State.FAILED
+    assert status.error is not None
+    assert (status.error.phase, status.error.reason) == ("p0", "Broken")
+    (action,) = status.actions
+    assert [each.state for each in action.phases] == [State.FAILED, State.PENDING]
+    assert action.deferred is not None
+    assert action.deferred.state is State.PENDING
 
 
 def test_nothing_starts_while_suspended() -> None:
