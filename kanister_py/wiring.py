@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from importlib.metadata import EntryPoint
 
+    from kanister_py.adapters.cluster_kube.cluster import KubeCluster
     from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
     from kanister_py.adapters.journal_files import RecordedRun, StateFolder
     from kanister_py.adapters.pods_processes.standing import StandingPods
@@ -208,6 +209,23 @@ def check_everything(functions: Functions) -> Functions:
         else:
             builder.add(family.candidates, family.default)
     return functions._replace(registry=builder.build(), broken=tuple(broken))
+
+
+# Clusters
+
+
+def open_cluster(
+    *, kubeconfig: str = "", context: str = "", namespace: str = "", in_cluster: bool = False
+) -> KubeCluster:
+    """Open a real cluster; whoever does closes it.
+
+    What is named wins; without a name it is the kubeconfig of the environment, the
+    cluster around this pod, or the kubeconfig at home, in this order.
+    """
+    from kanister_py.adapters.cluster_kube.cluster import KubeCluster
+    from kanister_py.adapters.cluster_kube.connection import ClusterChoice
+
+    return KubeCluster(ClusterChoice(kubeconfig, context, namespace, in_cluster))
 
 
 # Runs

@@ -16,7 +16,9 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--object", metavar="KIND/NAMESPACE/NAME", help="what to act on; default: the namespace"
     )
-    what.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
+    what.add_argument(
+        "-n", "--namespace", default="", help="default: the one of the context, else default"
+    )
     what.add_argument(
         "-f",
         "--file",

@@ -3,6 +3,7 @@
 Shows the phases in their order, the version that each gets and why, its arguments
 as far as they can be known, and the objects it would touch. What depends on the
 output of an earlier phase stays the template it is, with the phase it waits for.
+With --context or --kubeconfig, the objects of a real cluster are looked at, no more.
 Known secrets are masked. Ends with 1 where a phase could not run at all.
 """
 
@@ -12,21 +13,26 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from kanister_py.cli.connection import add_connection, connected, is_connected, located_blueprint
 from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in, options_of
 from kanister_py.cli.output import paint, say, say_notices, write_data
+from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import add_target_release, releases_at
-from kanister_py.core.errors import InvalidDocument
 
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.plan import PlannedPhase
     from kanister_py.executor.plan_action import Plan
+    from kanister_py.ports.cluster import Cluster
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("blueprint", metavar="BLUEPRINT", help="a file, or - for stdin")
+    parser.add_argument(
+        "blueprint", metavar="BLUEPRINT", help="a file, - for stdin, or a name on the cluster"
+    )
     parser.add_argument("action", metavar="ACTION", help="which of its actions")
     parser.add_argument("--blueprint-name", default="", help="which one, if the file has several")
     add_inputs(parser)
+    add_connection(parser)
     add_target_release(parser)
     parser.add_argument(
         "-o",
@@ -39,23 +45,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plan one action and print the plan."""
-    from kanister_py.cli.files import find_inputs, read_input
-    from kanister_py.core.blueprints.model import only_blueprint
-    from kanister_py.core.objects.documents import parse_documents
+    if is_connected(args) and args.files:
+        raise CommandLineError("kanister-py plan: -f is for a cluster in memory, not a real one")
+    with connected(args) as cluster:
+        plan = _plan(args, cluster)
+    for line in plan.unread:
+        say(f"note: {line}: what it would say is not known")
+    say_notices(notice for phase in plan.phases for notice in phase.notices)
+    write_data(plan.as_dict(), args.output, lambda: _lines(plan))
+    return 1 if plan.has_errors else 0
+
+
+def _plan(args: argparse.Namespace, cluster: Cluster | None) -> Plan:
     from kanister_py.wiring import RunSettings, plan_blueprint, read_functions
 
-    inputs, problems = find_inputs([args.blueprint])
-    if problems:
-        raise InvalidDocument(problems)
-    documents = parse_documents(read_input(inputs[0]), inputs[0].name)
-    located = only_blueprint(documents, inputs[0].name, args.blueprint_name)
     settings = RunSettings(
         objects=tuple(objects_in(args.files)),
+        cluster=cluster,
         namespace=args.namespace,
         is_strict=args.strict_versions,
     )
-    plan = plan_blueprint(
-        located,
+    return plan_blueprint(
+        located_blueprint(cluster, args),
         args.action,
         object=args.object,
         options=options_of(args),
@@ -63,11 +74,6 @@ def run(args: argparse.Namespace) -> int:
         settings=settings,
         **inputs_of(args),
     )
-    for line in plan.unread:
-        say(f"note: {line}: what it would say is not known")
-    say_notices(notice for phase in plan.phases for notice in phase.notices)
-    write_data(plan.as_dict(), args.output, lambda: _lines(plan))
-    return 1 if plan.has_errors else 0
 
 
 def _lines(plan: Plan) -> Iterator[str]:

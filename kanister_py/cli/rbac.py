@@ -3,6 +3,9 @@
 A Role for the namespace of the run, one for each other namespace that the Blueprint
 names, and a ClusterRole for what has no namespace. Names and namespaces that are
 templates are not known before the run: they count as any object of its namespace.
+
+With --check, a real cluster is asked which of these rights you have: the roles printed
+are what is missing, and the end is 1 unless nothing is.
 """
 
 from __future__ import annotations
@@ -10,13 +13,27 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.output import say_notices, say_warning, write_data
+from kanister_py.cli.connection import (
+    add_connection,
+    connected,
+    is_connected,
+    located_blueprint,
+)
+from kanister_py.cli.output import say, say_notices, say_warning, write_data
+from kanister_py.cli.parser import CommandLineError
+
+if TYPE_CHECKING:
+    from kanister_py.core.blueprints.rbac import Needs
+    from kanister_py.core.objects.access import Access
+    from kanister_py.ports.cluster import Cluster
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("blueprint", metavar="BLUEPRINT", help="a file, or - for stdin")
+    parser.add_argument(
+        "blueprint", metavar="BLUEPRINT", help="a file, - for stdin, or a name on the cluster"
+    )
     parser.add_argument(
         "--action",
         action="append",
@@ -27,38 +44,75 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--blueprint-name", default="", help="which one, if the file has several")
     parser.add_argument("-n", "--namespace", default="", help="the namespace of the run")
     parser.add_argument("--name", default="", help="what the roles are called")
+    parser.add_argument(
+        "--check", action="store_true", help="ask a real cluster, and print what is missing"
+    )
+    add_connection(parser)
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask every function what it does, and write the roles for it."""
-    from kanister_py.cli.files import find_inputs, read_input
-    from kanister_py.core.blueprints.model import only_blueprint
-    from kanister_py.core.blueprints.rbac import needs_of_blueprint, roles_of
+    from kanister_py.core.blueprints.rbac import roles_of
+
+    if args.check and not is_connected(args):
+        raise CommandLineError(
+            "kanister-py rbac: --check asks a real cluster: say which with --context, "
+            "--kubeconfig or --in-cluster"
+        )
+    named = args.namespace
+    with connected(args) as cluster:
+        called, needs = _needs(args, cluster)
+        if args.check and cluster is not None:
+            needs = _missing(cluster, needs, args.namespace)
+    for function in needs.silent_functions:
+        say_warning(f"{function} does not say what it does to a cluster: its rights are missing")
+    where = named if cluster is None else args.namespace
+    _print(roles_of(needs, args.name or f"run-{called or 'blueprint'}", where), args.output)
+    if not args.check:
+        return 0
+    if not needs.accesses:
+        say(f"Nothing is missing in namespace {args.namespace}")
+        return 0
+    for access in needs.accesses:
+        say(f"missing: {access._replace(namespace=access.namespace or _place(access, where))}")
+    return 1
+
+
+def _place(access: Access, namespace: str) -> str:
+    return "" if access.is_cluster_wide else namespace
+
+
+def _needs(args: argparse.Namespace, cluster: Cluster | None) -> tuple[str, Needs]:
+    from kanister_py.core.blueprints.rbac import needs_of_blueprint
     from kanister_py.core.errors import InvalidDocument
-    from kanister_py.core.objects.documents import dump_yaml, nearest, parse_documents
+    from kanister_py.core.objects.documents import nearest
     from kanister_py.wiring import read_functions
 
-    inputs, problems = find_inputs([args.blueprint])
-    if problems:
-        raise InvalidDocument(problems)
-    documents = parse_documents(read_input(inputs[0]), inputs[0].name)
-    located = only_blueprint(documents, inputs[0].name, args.blueprint_name)
+    located = located_blueprint(cluster, args)
     blueprint = located.blueprint
     unknown = [each for each in args.action if each not in blueprint.actions]
     if unknown:
         near = nearest(unknown[0], [*blueprint.actions]) or tuple(blueprint.actions)
         said = f"No action is called {unknown[0]}: there is {', '.join(near)}"
         raise InvalidDocument([located.found.problem(("actions",), said)])
-    needs = needs_of_blueprint(blueprint, _Asker(read_functions().registry), args.action)
-    roles = roles_of(needs, args.name or f"run-{blueprint.name or 'blueprint'}", args.namespace)
-    for function in needs.silent_functions:
-        say_warning(f"{function} does not say what it does to a cluster: its rights are missing")
-    if args.output == "json":
+    asker = _Asker(read_functions().registry)
+    return blueprint.name, needs_of_blueprint(blueprint, asker, args.action)
+
+
+def _missing(cluster: Cluster, needs: Needs, namespace: str) -> Needs:
+    from kanister_py.executor.check_access import missing_accesses
+
+    return needs._replace(accesses=tuple(missing_accesses(cluster, needs.accesses, namespace)))
+
+
+def _print(roles: list[dict[str, Any]], form: str) -> None:
+    from kanister_py.core.objects.documents import dump_yaml
+
+    if form == "json":
         write_data({"apiVersion": "v1", "kind": "List", "items": roles}, "json", list)
     else:
         sys.stdout.write("---\n".join(dump_yaml(role) for role in roles))
-    return 0
 
 
 class _Asker:

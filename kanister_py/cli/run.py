@@ -3,10 +3,13 @@
 kanister-py run blueprint.yaml backup --object Deployment/shop/db -f manifests/
 kanister-py run blueprint.yaml hello --pods=processes --state ./state -o yaml
 kanister-py run --state ./state --resume
+kanister-py run --context prod -n shop mysql-backup backup --object StatefulSet/shop/db
 
-Without a cluster it runs in one of its own, in memory. Ctrl-C cancels: phases at work
-are told to stop, deferred phases run; a second Ctrl-C stops at once. Ends with 0 when
-the action is complete, with 1 when it failed, with 130 when it was cancelled.
+Without a cluster it runs in one of its own, in memory; with --context or --kubeconfig on a
+real one, where no controller is needed, and the blueprint may be one of the cluster's.
+Ctrl-C cancels: phases at work are told to stop, deferred phases run; a second Ctrl-C stops
+at once. Ends with 0 when the action is complete, with 1 when it failed, with 130 when it
+was cancelled.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
 from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.cli.connection import add_connection, blueprint_on, connected, is_connected
 from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in, options_of
 from kanister_py.cli.output import paint, say, say_error
 from kanister_py.cli.view import View, view_on
@@ -29,6 +33,7 @@ from kanister_py.core.objects.durations import parse_seconds
 if TYPE_CHECKING:
     from kanister_py.core.errors import KanisterError
     from kanister_py.executor.run_handle import Run
+    from kanister_py.ports.cluster import Cluster
     from kanister_py.wiring import RunSettings
 
 _OK, _FAILED, _CANCELLED, _USAGE = 0, 1, 130, 64
@@ -36,9 +41,12 @@ _LOOK_SECONDS = 0.1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("blueprint", nargs="?", help="the file of the blueprint")
+    parser.add_argument(
+        "blueprint", nargs="?", help="the file of the blueprint, or its name on the cluster"
+    )
     parser.add_argument("action", nargs="?", help="which of its actions")
     add_inputs(parser)
+    add_connection(parser)
     parser.add_argument(
         "--artifacts-from", metavar="RUN", help="take the artifacts of an earlier run"
     )
@@ -71,12 +79,12 @@ def run(args: argparse.Namespace) -> int:
     view = view_on(sys.stderr, clock)
     began = clock.monotonic()
     timeout = parse_seconds(args.timeout) if args.timeout else None
-    with _Interrupts() as interrupts, view:
+    with connected(args) as cluster, _Interrupts() as interrupts, view:
         if args.pods:
             from kanister_py.adapters.pods_processes import WARNING
 
             say(f"{paint('warning:', 'yellow', sys.stderr)} {WARNING}")
-        started = _start(args, view)
+        started = _start(args, view, cluster)
         is_stopped = _follow(started, interrupts, view, timeout)
         why_broken = _why_broken(started)
         view.refresh(started.name, started.progress, started.notices)
@@ -93,6 +101,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _why_unclear(args: argparse.Namespace) -> str:
     takes_up = args.resume is not None or args.retry_from is not None
+    if is_connected(args) and (args.pods or args.files):
+        return "--pods and -f are for a cluster in memory, not for a real one"
     if takes_up and args.state is None:
         return "--resume and --retry-from need --state"
     if args.artifacts_from and args.state is None:
@@ -104,11 +114,12 @@ def _why_unclear(args: argparse.Namespace) -> str:
     return ""
 
 
-def _start(args: argparse.Namespace, view: View) -> Run:
+def _start(args: argparse.Namespace, view: View, cluster: Cluster | None) -> Run:
     from kanister_py import wiring
 
     settings = wiring.RunSettings(
         objects=tuple(objects_in(args.files)),
+        cluster=cluster,
         state=args.state,
         pods=args.pods or "",
         name=args.name,
@@ -130,7 +141,7 @@ def _start_new(args: argparse.Namespace, settings: RunSettings) -> Run:
     if args.artifacts_from:
         more["artifacts"] = wiring.read_artifacts(args.artifacts_from, settings)
     return wiring.run_blueprint(
-        args.blueprint,
+        blueprint_on(settings.cluster, args.blueprint, args.namespace) or args.blueprint,
         args.action,
         object=args.object,
         options=options_of(args),

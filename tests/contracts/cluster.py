@@ -762,15 +762,14 @@ class ClusterContract:
         assert seen == []
 
     def test_a_watch_from_the_dawn_of_time_is_too_old(
-        self, cluster: Cluster, namespace: str
+        self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
     ) -> None:
+        cluster.create(self.widget(widgets, namespace))
         self.forget_history(cluster)
         with pytest.raises(Expired) as caught:
             # Said when the watch is opened, or when it is read: both will do.
             list(
-                cluster.watch(
-                    CONFIG_MAPS, namespace=namespace, resource_version="1", timeout_seconds=5
-                )
+                cluster.watch(widgets, namespace=namespace, resource_version="1", timeout_seconds=5)
             )
         assert "too old resource version" in caught.value.message
 

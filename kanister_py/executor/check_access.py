@@ -1,0 +1,44 @@
+"""May we do on a cluster what a Blueprint needs?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kanister_py.core.objects.access import Access
+from kanister_py.ports.cluster import Cluster
+
+
+def missing_accesses(cluster: Cluster, accesses: Iterable[Access], namespace: str) -> list[Access]:
+    """Ask the cluster about every verb, and give back what it would refuse to us.
+
+    `namespace` is the one of the run, which an access without one means.
+    """
+    missing = []
+    for access in accesses:
+        refused = tuple(
+            verb for verb in access.verbs if not _is_allowed(cluster, access, verb, namespace)
+        )
+        if refused:
+            missing.append(access._replace(verbs=refused))
+    return missing
+
+
+def _is_allowed(cluster: Cluster, access: Access, verb: str, namespace: str) -> bool:
+    resource, _, subresource = access.resource.partition("/")
+    attributes: dict[str, Any] = {
+        "verb": verb,
+        "group": access.group,
+        "resource": resource,
+        "subresource": subresource,
+        "namespace": "" if access.is_cluster_wide else access.namespace or namespace,
+        "name": access.name,
+    }
+    answer = cluster.create(
+        {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+    )
+    return bool((answer.get("status") or {}).get("allowed"))
