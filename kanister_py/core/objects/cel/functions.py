@@ -1,0 +1,496 @@
+"""What may an expression call?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from math import isnan
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.errors import InvalidDuration
+from kanister_py.core.objects.cel.values import (
+    NONE,
+    Failure,
+    Optional,
+    Scope,
+    Type,
+    Uint,
+    add,
+    are_equal,
+    checked_int,
+    checked_uint,
+    compare,
+    is_number,
+    no_overload,
+    some,
+    type_of,
+)
+from kanister_py.core.objects.durations import parse_duration
+
+
+class Function(NamedTuple):
+    """A function, and how many arguments it takes; a target is the first of them."""
+
+    call: Callable[..., Any]
+    counts: tuple[int, ...]
+
+
+def _text(function: str, value: Any) -> str:
+    if not isinstance(value, str) or isinstance(value, Type):
+        raise no_overload(function, value)
+    return value
+
+
+def _whole(function: str, value: Any) -> int:
+    if not is_number(value) or value != value // 1:
+        raise no_overload(function, value)
+    return int(value)
+
+
+def _size(_scope: Scope, value: Any) -> int:
+    if isinstance(value, Type) or not isinstance(value, str | bytes | list | Mapping):
+        raise no_overload("size", value)
+    return len(value)
+
+
+# Types
+
+
+def _int(_scope: Scope, value: Any) -> int:
+    if isinstance(value, str):
+        digits = value.removeprefix("-").removeprefix("+")
+        if not (digits.isascii() and digits.isdecimal() and len(digits) < 32):
+            raise Failure(f"'{value[:40]}' is no whole number")
+        return checked_int(int(value))
+    if isinstance(value, datetime):
+        return int((value - _EPOCH) // timedelta(seconds=1))
+    if is_number(value):
+        return checked_int(_truncated(value))
+    raise no_overload("int", value)
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _truncated(value: float) -> int:
+    try:
+        return int(value)
+    except (ValueError, OverflowError):
+        raise Failure("integer overflow") from None
+
+
+def _uint(_scope: Scope, value: Any) -> Uint:
+    if isinstance(value, str):
+        if not (value.isascii() and value.isdecimal() and len(value) < 32):
+            raise Failure(f"'{value[:40]}' is no unsigned whole number")
+        return checked_uint(int(value))
+    if is_number(value):
+        return checked_uint(_truncated(value))
+    raise no_overload("uint", value)
+
+
+def _double(_scope: Scope, value: Any) -> float:
+    if isinstance(value, str):
+        try:
+            return float(value.replace("_", "x"))
+        except ValueError:
+            raise Failure(f"'{value[:40]}' is no number") from None
+    if is_number(value):
+        return float(value)
+    raise no_overload("double", value)
+
+
+def _bool(_scope: Scope, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        if value in ("1", "t", "T", "true", "TRUE", "True"):
+            return True
+        if value in ("0", "f", "F", "false", "FALSE", "False"):
+            return False
+        raise Failure(f"'{value[:40]}' is neither true nor false")
+    raise no_overload("bool", value)
+
+
+def _string(_scope: Scope, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return _shortest(value)
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise Failure("invalid UTF-8 in bytes, cannot convert to string") from None
+    if isinstance(value, datetime):
+        text = value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return text if "." not in text else f"{text[:-1].rstrip('0')}Z"
+    if isinstance(value, timedelta):
+        seconds = value / timedelta(seconds=1)
+        return f"{int(seconds)}s" if seconds == seconds // 1 else f"{seconds!r}s"
+    raise no_overload("string", value)
+
+
+def _shortest(value: float) -> str:
+    """Write a double with the fewest digits that tell it from others; millions with exponent."""
+    if isnan(value):
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "+Inf" if value > 0 else "-Inf"
+    mantissa, _, exponent = f"{value:.17e}".partition("e")
+    for digits in range(17):
+        text = f"{value:.{digits}e}"
+        if float(text) == value:
+            mantissa, _, exponent = text.partition("e")
+            break
+    power = int(exponent)
+    if power < -4 or power >= 6:
+        return f"{mantissa}e{power:+03d}"
+    plain = f"{value:.{max(len(mantissa.partition('.')[2]) - power, 0)}f}"
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def _bytes(_scope: Scope, value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    return _text("bytes", value).encode("utf-8", "surrogatepass")
+
+
+def _type(_scope: Scope, value: Any) -> Type:
+    return Type(type_of(value))
+
+
+def _dyn(_scope: Scope, value: Any) -> Any:
+    return value
+
+
+TYPE_NAMES: Final[Mapping[str, str]] = {
+    name: name
+    for name in (
+        "bool",
+        "bytes",
+        "double",
+        "int",
+        "list",
+        "map",
+        "null_type",
+        "optional_type",
+        "string",
+        "type",
+        "uint",
+    )
+}
+
+
+# Time
+
+
+def _timestamp(_scope: Scope, value: Any) -> datetime:
+    try:
+        if isinstance(value, datetime):
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return _EPOCH + timedelta(seconds=value)
+        moment = datetime.fromisoformat(_text("timestamp", value))
+    except (ValueError, OverflowError):
+        raise Failure(f"'{str(value)[:40]}' is no time such as 2024-01-31T12:00:00Z") from None
+    if moment.tzinfo is None:
+        raise Failure(f"'{value[:40]}' has no time zone; append Z for UTC")
+    return moment.astimezone(UTC)
+
+
+def _duration(_scope: Scope, value: Any) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    try:
+        return timedelta(microseconds=parse_duration(_text("duration", value)) / 1000)
+    except InvalidDuration as error:
+        raise Failure(str(error)) from None
+
+
+def _zone(text: str) -> Any:
+    sign = -1 if text.startswith("-") else 1
+    hours, colon, minutes = text.lstrip("+-").partition(":")
+    if text == "UTC":
+        return UTC
+    if colon and hours.isdecimal() and minutes.isdecimal() and int(hours) < 24:
+        from datetime import timezone
+
+        return timezone(sign * timedelta(hours=int(hours), minutes=int(minutes) % 60))
+    raise Failure(f"unknown time zone '{text[:40]}'; give an offset such as +02:00")
+
+
+def _part_of_time(name: str, part: Callable[[datetime], int]) -> Callable[..., int]:
+    def call(_scope: Scope, value: Any, zone: Any = "UTC") -> int:
+        if not isinstance(value, datetime):
+            raise no_overload(name, value)
+        return part(value.astimezone(_zone(_text(name, zone))))
+
+    return call
+
+
+def _part_of_either(
+    name: str, part: Callable[[datetime], int], unit: timedelta
+) -> Callable[..., int]:
+    of_time = _part_of_time(name, part)
+
+    def call(scope: Scope, value: Any, zone: Any = "UTC") -> int:
+        if isinstance(value, timedelta):
+            whole = abs(value) // unit
+            return whole if value >= timedelta() else -whole
+        return of_time(scope, value, zone)
+
+    return call
+
+
+# Texts
+
+
+def _matches(scope: Scope, value: Any, pattern: Any) -> bool:
+    import re2  # few expressions have one
+
+    text = _text("matches", value)
+    scope.spend(len(text) // 8)
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(_text("matches", pattern), options)
+    except re2.error as error:
+        said = error.args[0] if error.args else error
+        shown = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        raise Failure(f"not a regular expression: {shown}") from None
+    return compiled.search(text) is not None
+
+
+def _texts(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function of one over texts alone, whose work grows with them."""
+
+    def checked(scope: Scope, *values: Any) -> Any:
+        texts = [_text(call.__name__, each) for each in values]
+        scope.spend(sum(map(len, texts)) // 8)
+        return call(*texts)
+
+    return checked
+
+
+def _char_at(_scope: Scope, value: Any, at: Any) -> str:
+    text, index = _text("charAt", value), _whole("charAt", at)
+    if not 0 <= index <= len(text):
+        raise Failure(f"index out of range: {index}")
+    return text[index : index + 1]
+
+
+def _substring(scope: Scope, value: Any, start: Any, end: Any = None) -> str:
+    text = _text("substring", value)
+    first = _whole("substring", start)
+    last = len(text) if end is None else _whole("substring", end)
+    if not 0 <= first <= last <= len(text):
+        raise Failure(f"index out of range: {first}, {last}")
+    scope.spend((last - first) // 8)
+    return text[first:last]
+
+
+def _index_of(scope: Scope, value: Any, part: Any, start: Any = 0) -> int:
+    if isinstance(value, list):
+        places = [at for at, each in enumerate(value) if are_equal(scope, each, part)]
+        return places[0] if places else -1
+    text = _text("indexOf", value)
+    first = _whole("indexOf", start)
+    if not 0 <= first <= len(text):
+        raise Failure(f"index out of range: {first}")
+    scope.spend(len(text) // 8)
+    return text.find(_text("indexOf", part), first)
+
+
+def _last_index_of(scope: Scope, value: Any, part: Any) -> int:
+    if isinstance(value, list):
+        places = [at for at, each in enumerate(value) if are_equal(scope, each, part)]
+        return places[-1] if places else -1
+    scope.spend(len(_text("lastIndexOf", value)) // 8)
+    return str(value).rfind(_text("lastIndexOf", part))
+
+
+def _split(scope: Scope, value: Any, separator: Any, most: Any = -1) -> list[str]:
+    text, mark, limit = _text("split", value), _text("split", separator), _whole("split", most)
+    scope.spend(len(text))
+    if limit == 0:
+        return []
+    if not mark:
+        if 0 < limit < len(text):
+            return [*text[: limit - 1], text[limit - 1 :]]
+        return list(text)
+    return text.split(mark, limit - 1 if limit > 0 else -1)
+
+
+def _replace(scope: Scope, value: Any, old: Any, new: Any, most: Any = -1) -> str:
+    text, was, will = _text("replace", value), _text("replace", old), _text("replace", new)
+    limit = _whole("replace", most)
+    count = text.count(was) if limit < 0 else min(text.count(was), limit)
+    scope.spend(len(text) + count * len(will))
+    return text.replace(was, will, count)
+
+
+def _join(scope: Scope, value: Any, separator: Any = "") -> str:
+    if not isinstance(value, list):
+        raise no_overload("join", value)
+    texts = [_text("join", each) for each in value]
+    mark = _text("join", separator)
+    scope.spend(sum(map(len, texts)) + len(mark) * len(texts))
+    return mark.join(texts)
+
+
+_UPPER: Final = {lower: lower - 32 for lower in range(ord("a"), ord("z") + 1)}
+_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+
+# Lists and numbers
+
+
+def _elements(name: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise no_overload(name, value)
+    return value
+
+
+def _sum(scope: Scope, value: Any) -> Any:
+    total: Any = None
+    for each in _elements("sum", value):
+        scope.spend(1)
+        total = each if total is None else add(scope, total, each)
+    return 0 if total is None else total
+
+
+def _extreme(name: str, sign: int) -> Callable[..., Any]:
+    def call(scope: Scope, *values: Any) -> Any:
+        given = _elements(name, values[0]) if len(values) == 1 else list(values)
+        if len(values) == 1 and not given:
+            raise Failure(f"{name} of an empty list")
+        best = given[0]
+        for each in given[1:]:
+            scope.spend(1)
+            if compare(each, best) * sign > 0:
+                best = each
+        return best
+
+    return call
+
+
+def _is_sorted(scope: Scope, value: Any) -> bool:
+    values = _elements("isSorted", value)
+    scope.spend(len(values))
+    return all(compare(one, other) <= 0 for one, other in pairwise(values))
+
+
+# Optional values
+
+
+def _optional(name: str, value: Any) -> Optional:
+    if not isinstance(value, Optional):
+        raise no_overload(name, value)
+    return value
+
+
+def _of_non_zero(_scope: Scope, value: Any) -> Optional:
+    return some(value) if value else NONE
+
+
+def _value_of(_scope: Scope, value: Any) -> Any:
+    if not _optional("value", value).has_value:
+        raise Failure("optional.none() dereference")
+    return value.value
+
+
+def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    function.__name__ = name
+    return function
+
+
+def _text_functions() -> Iterator[tuple[str, Function]]:
+    for name, count, call in (
+        ("contains", 2, lambda text, part: part in text),
+        ("startsWith", 2, lambda text, part: text.startswith(part)),
+        ("endsWith", 2, lambda text, part: text.endswith(part)),
+        ("lowerAscii", 1, lambda text: text.translate(_LOWER)),
+        ("upperAscii", 1, lambda text: text.translate(_UPPER)),
+        ("trim", 1, lambda text: text.strip()),
+        ("reverse", 1, lambda text: text[::-1]),
+    ):
+        yield name, Function(_texts(_named(call, name)), (count,))
+
+
+_SECOND, _MINUTE, _HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+
+METHODS: Final[Mapping[str, Function]] = {
+    **dict(_text_functions()),
+    "size": Function(_size, (1,)),
+    "matches": Function(_matches, (2,)),
+    "charAt": Function(_char_at, (2,)),
+    "substring": Function(_substring, (2, 3)),
+    "indexOf": Function(_index_of, (2, 3)),
+    "lastIndexOf": Function(_last_index_of, (2,)),
+    "split": Function(_split, (2, 3)),
+    "replace": Function(_replace, (3, 4)),
+    "join": Function(_join, (1, 2)),
+    "sum": Function(_sum, (1,)),
+    "min": Function(_extreme("min", -1), (1,)),
+    "max": Function(_extreme("max", 1), (1,)),
+    "isSorted": Function(_is_sorted, (1,)),
+    "hasValue": Function(lambda _scope, value: _optional("hasValue", value).has_value, (1,)),
+    "value": Function(_value_of, (1,)),
+    "orValue": Function(
+        lambda _scope, value, other: (
+            value.value if _optional("orValue", value).has_value else other
+        ),
+        (2,),
+    ),
+    "or": Function(
+        lambda _scope, value, other: (
+            value if _optional("or", value).has_value else _optional("or", other)
+        ),
+        (2,),
+    ),
+    "getFullYear": Function(_part_of_time("getFullYear", lambda at: at.year), (1, 2)),
+    "getMonth": Function(_part_of_time("getMonth", lambda at: at.month - 1), (1, 2)),
+    "getDate": Function(_part_of_time("getDate", lambda at: at.day), (1, 2)),
+    "getDayOfMonth": Function(_part_of_time("getDayOfMonth", lambda at: at.day - 1), (1, 2)),
+    "getDayOfWeek": Function(_part_of_time("getDayOfWeek", lambda at: at.isoweekday() % 7), (1, 2)),
+    "getDayOfYear": Function(
+        _part_of_time("getDayOfYear", lambda at: at.timetuple().tm_yday - 1), (1, 2)
+    ),
+    "getHours": Function(_part_of_either("getHours", lambda at: at.hour, _HOUR), (1, 2)),
+    "getMinutes": Function(_part_of_either("getMinutes", lambda at: at.minute, _MINUTE), (1, 2)),
+    "getSeconds": Function(_part_of_either("getSeconds", lambda at: at.second, _SECOND), (1, 2)),
+    "getMilliseconds": Function(
+        _part_of_either(
+            "getMilliseconds", lambda at: at.microsecond // 1000, timedelta(milliseconds=1)
+        ),
+        (1, 2),
+    ),
+}
+"""What is called behind a dot."""
+
+FUNCTIONS: Final[Mapping[str, Function]] = {
+    "size": Function(_size, (1,)),
+    "matches": Function(_matches, (2,)),
+    "int": Function(_int, (1,)),
+    "uint": Function(_uint, (1,)),
+    "double": Function(_double, (1,)),
+    "bool": Function(_bool, (1,)),
+    "string": Function(_string, (1,)),
+    "bytes": Function(_bytes, (1,)),
+    "type": Function(_type, (1,)),
+    "dyn": Function(_dyn, (1,)),
+    "timestamp": Function(_timestamp, (1,)),
+    "duration": Function(_duration, (1,)),
+    "optional.of": Function(lambda _scope, value: some(value), (1,)),
+    "optional.ofNonZeroValue": Function(_of_non_zero, (1,)),
+    "optional.none": Function(lambda _scope: NONE, (0,)),
+    "math.greatest": Function(_extreme("math.greatest", 1), tuple(range(1, 32))),
+    "math.least": Function(_extreme("math.least", -1), tuple(range(1, 32))),
+}
+"""What is called by its name alone."""

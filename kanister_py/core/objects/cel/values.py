@@ -1,0 +1,251 @@
+"""What CEL's values look like in Python, and how they compare and calculate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from math import isnan
+from typing import Any, Final
+
+MIN_INT: Final = -(1 << 63)
+MAX_INT: Final = (1 << 63) - 1
+MAX_UINT: Final = (1 << 64) - 1
+
+
+class Failure(Exception):
+    """An expression cannot be read, or has no value here."""
+
+    def __init__(self, why: str, position: int = -1) -> None:
+        super().__init__(why)
+        self.position = position
+
+
+class Limit(Exception):
+    """An expression goes beyond what is allowed. No `||` saves it."""
+
+
+class Uint(int):
+    """An unsigned whole number."""
+
+
+class Type(str):
+    """A type as a value: what `type(1)` says."""
+
+    __slots__ = ()
+
+
+class Optional:
+    """A value that may be missing."""
+
+    __slots__ = ("has_value", "value")
+
+    def __init__(self, value: Any = None, *, has_value: bool = False) -> None:
+        self.value = value
+        self.has_value = has_value
+
+
+NONE: Final = Optional()
+
+
+def some(value: Any) -> Optional:
+    return Optional(value, has_value=True)
+
+
+class Scope:
+    """What names mean inside an expression, and how much it may still do."""
+
+    __slots__ = ("_budget", "names")
+
+    def __init__(
+        self, names: Mapping[str, Any], work: int, budget: list[int] | None = None
+    ) -> None:
+        self.names = names
+        self._budget = [work] if budget is None else budget
+
+    def spend(self, work: int) -> None:
+        self._budget[0] -= work
+        if self._budget[0] < 0:
+            raise Limit
+
+    def inside(self, name: str) -> tuple[Scope, dict[str, Any]]:
+        """Give a scope with a name more, and the map where its value is to be put."""
+        names = dict(self.names)
+        names[name] = None
+        return Scope(names, 0, self._budget), names
+
+
+def type_of(value: Any) -> str:
+    """Name the type of a value as CEL does."""
+    for kind, name in _TYPES:
+        if isinstance(value, kind):
+            return name
+    raise Failure(f"a value of {type(value).__name__} has no type here")
+
+
+_TYPES: Final[tuple[tuple[type, str], ...]] = (
+    (bool, "bool"),
+    (Uint, "uint"),
+    (int, "int"),
+    (float, "double"),
+    (Type, "type"),
+    (str, "string"),
+    (bytes, "bytes"),
+    (list, "list"),
+    (dict, "map"),
+    (type(None), "null_type"),
+    (datetime, "google.protobuf.Timestamp"),
+    (timedelta, "google.protobuf.Duration"),
+    (Optional, "optional_type"),
+    (Mapping, "map"),
+)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def are_equal(scope: Scope, one: Any, other: Any) -> bool:
+    """Say whether two values are equal: numbers by what they are worth, of whatever type."""
+    if is_number(one) and is_number(other):
+        return bool(one == other)
+    if isinstance(one, Optional) and isinstance(other, Optional):
+        if not (one.has_value and other.has_value):
+            return one.has_value == other.has_value
+        return are_equal(scope, one.value, other.value)
+    if isinstance(one, list) and isinstance(other, list):
+        scope.spend(min(len(one), len(other)))
+        return len(one) == len(other) and all(
+            are_equal(scope, *pair) for pair in zip(one, other, strict=True)
+        )
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        scope.spend(min(len(one), len(other)))
+        return len(one) == len(other) and all(
+            key in other and are_equal(scope, value, other[key]) for key, value in one.items()
+        )
+    if type_of(one) != type_of(other):
+        return False
+    if isinstance(one, str | bytes):
+        scope.spend(min(len(one), len(other)) // 64)
+    return bool(one == other)
+
+
+def compare(one: Any, other: Any) -> int:
+    """Say which of two values comes first: -1, 0 or 1."""
+    are_numbers = is_number(one) and is_number(other)
+    if not are_numbers and (type_of(one) != type_of(other) or not isinstance(one, _ORDERED)):
+        raise no_overload("_<_", one, other)
+    return int(one > other) - int(one < other)
+
+
+_ORDERED = (bool, str, bytes, datetime, timedelta)
+
+
+def no_overload(function: str, *args: Any) -> Failure:
+    return Failure(f"no such overload: {function}({', '.join(type_of(each) for each in args)})")
+
+
+def checked_int(value: int) -> int:
+    if not MIN_INT <= value <= MAX_INT:
+        raise Failure("integer overflow")
+    return value
+
+
+def checked_uint(value: int) -> Uint:
+    if not 0 <= value <= MAX_UINT:
+        raise Failure("unsigned integer overflow")
+    return Uint(value)
+
+
+def checked_time(value: datetime) -> datetime:
+    return value.astimezone(UTC)
+
+
+def add(scope: Scope, one: Any, other: Any) -> Any:
+    if is_number(one) and is_number(other):
+        return _calculated("_+_", one, other)
+    if isinstance(one, str | bytes | list) and type_of(one) == type_of(other):
+        scope.spend(len(one) + len(other))
+        return one + other
+    try:
+        if isinstance(one, datetime) and isinstance(other, timedelta):
+            return one + other
+        if isinstance(one, timedelta) and isinstance(other, datetime | timedelta):
+            return other + one
+    except OverflowError:
+        raise Failure("the time is out of range") from None
+    raise no_overload("_+_", one, other)
+
+
+def subtract(_scope: Scope, one: Any, other: Any) -> Any:
+    if is_number(one) and is_number(other):
+        return _calculated("_-_", one, other)
+    try:
+        if isinstance(one, datetime) and isinstance(other, datetime | timedelta):
+            return one - other
+        if isinstance(one, timedelta) and isinstance(other, timedelta):
+            return one - other
+    except OverflowError:
+        raise Failure("the time is out of range") from None
+    raise no_overload("_-_", one, other)
+
+
+def multiply(_scope: Scope, one: Any, other: Any) -> Any:
+    return _calculated("_*_", one, other)
+
+
+def divide(_scope: Scope, one: Any, other: Any) -> Any:
+    return _calculated("_/_", one, other)
+
+
+def remainder(_scope: Scope, one: Any, other: Any) -> Any:
+    if isinstance(one, float) or isinstance(other, float):
+        raise no_overload("_%_", one, other)
+    return _calculated("_%_", one, other)
+
+
+def negate(value: Any) -> Any:
+    if isinstance(value, float):
+        return -value
+    if isinstance(value, int) and not isinstance(value, bool | Uint):
+        return checked_int(-value)
+    raise no_overload("-_", value)
+
+
+def _calculated(function: str, one: Any, other: Any) -> Any:
+    if not (is_number(one) and is_number(other)):
+        raise no_overload(function, one, other)
+    if isinstance(one, float) or isinstance(other, float):
+        return _calculated_doubles(function, float(one), float(other))
+    if isinstance(one, Uint) != isinstance(other, Uint):
+        raise no_overload(function, one, other)
+    one_int, other_int = int(one), int(other)
+    if function == "_+_":
+        value = one_int + other_int
+    elif function == "_-_":
+        value = one_int - other_int
+    elif function == "_*_":
+        value = one_int * other_int
+    else:
+        if other_int == 0:
+            raise Failure("division by zero" if function == "_/_" else "modulus by zero")
+        # Towards zero, as Go divides, not downwards, as Python does.
+        value = abs(one_int) // abs(other_int)
+        value = value if (one_int < 0) == (other_int < 0) else -value
+        if function == "_%_":
+            value = one_int - value * other_int
+    return checked_uint(value) if isinstance(one, Uint) else checked_int(value)
+
+
+def _calculated_doubles(function: str, one: float, other: float) -> float:
+    if function == "_+_":
+        return one + other
+    if function == "_-_":
+        return one - other
+    if function == "_*_":
+        return one * other
+    if other == 0:
+        if one == 0 or isnan(one):
+            return float("nan")
+        is_negative = (one < 0) != (str(other)[0] == "-")
+        return float("-inf") if is_negative else float("inf")
+    return one / other
