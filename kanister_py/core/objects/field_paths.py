@@ -43,12 +43,15 @@ class FieldPath:
     expect an object of dicts and lists.
     """
 
-    __slots__ = ("steps", "text")
+    __slots__ = ("_index_too_large", "steps", "text")
 
     def __init__(self, steps: tuple[Step, ...], text: str | None = None) -> None:
         self.steps = steps
         self.text = write_steps(steps) if text is None else text
         """As it was written."""
+        self._index_too_large = next(
+            (step for step in steps if type(step) is int and step > MAX_INDEX), None
+        )
 
     def __str__(self) -> str:
         return write_steps(self.steps)
@@ -87,9 +90,10 @@ class FieldPath:
         is not replaced in a map, but is in a list.
         """
         steps = self.steps
-        for step in steps:
-            if type(step) is int and step > MAX_INDEX:
-                raise FieldPathError(f"index {step} is greater than max allowed index {MAX_INDEX}")
+        if self._index_too_large is not None:
+            raise FieldPathError(
+                f"index {self._index_too_large} is greater than max allowed index {MAX_INDEX}"
+            )
         target: Any = obj
         last = len(steps) - 1
         for done, step in enumerate(steps):
@@ -99,21 +103,22 @@ class FieldPath:
                 if done == last:
                     target[step] = value
                     return
-                if step not in target:
-                    target[step] = _container_for(steps[done + 1])
-                else:
-                    _lengthen(target[step], steps[done + 1])
+                there = target.get(step, _MISSING)
             else:
                 if not isinstance(target, list):
                     raise FieldPathError(f"{write_steps(steps[:done])} is not an array")
                 if done == last:
                     target[step] = value  # type: ignore[index]  # it is an int: it was no str
                     return
-                if target[step] is None:  # type: ignore[index]  # as above
-                    target[step] = _container_for(steps[done + 1])  # type: ignore[index]  # as above
-                else:
-                    _lengthen(target[step], steps[done + 1])  # type: ignore[index]  # as above
-            target = target[step]
+                there = target[step]  # type: ignore[index]  # as above
+                if there is None:
+                    there = _MISSING
+            following = steps[done + 1]
+            if there is _MISSING:
+                there = target[step] = [None] * (following + 1) if type(following) is int else {}
+            elif type(following) is int and isinstance(there, list) and following >= len(there):
+                there.extend([None] * (following + 1 - len(there)))
+            target = there
 
     def merge(self, obj: dict[str, Any], value: Any, options: MergeOptions | None) -> None:
         """Put a value at the path, merged with what is there; in its place without options."""
@@ -140,13 +145,7 @@ class FieldPath:
         return [parse_field_path(write_steps(each)) for each in expanded]
 
 
-def _container_for(step: Step) -> Any:
-    return [None] * (step + 1) if isinstance(step, int) else {}
-
-
-def _lengthen(value: Any, step: Step) -> None:
-    if isinstance(step, int) and isinstance(value, list) and step >= len(value):
-        value.extend([None] * (step + 1 - len(value)))
+_MISSING: Final = object()
 
 
 def _expand(

@@ -22,7 +22,7 @@ from kanister_py.functions.composition.patch_and_transform.problems import (
 from kanister_py.functions.composition.patch_and_transform.transforms import to_json
 from kanister_py.functions.composition.patch_and_transform.values import Unresolved, as_floats
 
-_TYPE_OF_SECRET: Final = "connection.crossplane.io/v1alpha1"
+_CONNECTION_TYPE: Final = "connection.crossplane.io/v1alpha1"
 
 _OPERANDS: Final[Mapping[str, tuple[str, str]]] = {
     "FromValue": ("value", "value connection detail requires a value"),
@@ -97,7 +97,7 @@ class SecretReference:
             "apiVersion": "v1",
             "kind": "Secret",
             **({"metadata": metadata} if metadata else {}),
-            "type": _TYPE_OF_SECRET,
+            "type": _CONNECTION_TYPE,
             "data": dict(details),
         }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -65,29 +64,28 @@ class _Plans:
     """The plans of the inputs seen last."""
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[bytes, tuple[Plan, int]] = OrderedDict()
+        self._plans: OrderedDict[bytes, Plan] = OrderedDict()
         self._kept_bytes = 0
         self._lock = Lock()
 
     def plan_for(self, given: Any) -> Plan:
         try:
             # Version 0 writes equal things alike, and does not care who else holds them.
-            content = marshal.dumps(given, 0)
+            key = marshal.dumps(given, 0)
         except ValueError:  # too deep, or no JSON
             return plan_input(given)
-        key = hashlib.sha256(content).digest()
         with self._lock:
             found = self._plans.get(key)
             if found is not None:
                 self._plans.move_to_end(key)
-                return found[0]
+                return found
         plan = plan_input(given)
         with self._lock:
-            if key not in self._plans and len(content) <= _MAX_KEPT_BYTES:
-                self._plans[key] = plan, len(content)
-                self._kept_bytes += len(content)
+            if key not in self._plans and len(key) <= _MAX_KEPT_BYTES:
+                self._plans[key] = plan
+                self._kept_bytes += len(key)
             while len(self._plans) > _MAX_PLANS or self._kept_bytes > _MAX_KEPT_BYTES:
-                self._kept_bytes -= self._plans.popitem(last=False)[1][1]
+                self._kept_bytes -= len(self._plans.popitem(last=False)[0])
         return plan
 
 
@@ -108,7 +106,10 @@ def plan_input(given: Any) -> Plan:
     if problem is not None:
         raise InvalidInput(f"invalid Function input: {problem}")
     secret = SecretReference(decoded.get("writeConnectionSecretToRef", {}))
-    environment = compile_patches(decoded.get("environment", {}).get("patches", ()))
+    environment = tuple(
+        Patch(each, is_beside_resources=True)
+        for each in decoded.get("environment", {}).get("patches", ())
+    )
     sets = {
         each["name"]: compile_patches(each.get("patches", ()))
         for each in decoded.get("patchSets", ())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.core.errors import FieldPathError
-from kanister_py.core.objects.field_paths import MergeOptions, parse_field_path
+from kanister_py.core.objects.field_paths import FieldPath, MergeOptions, parse_field_path
 from kanister_py.functions.composition.patch_and_transform.documents import Document
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
@@ -15,8 +15,8 @@ from kanister_py.functions.composition.patch_and_transform.problems import (
 )
 from kanister_py.functions.composition.patch_and_transform.transforms import (
     check_transform,
+    compile_format,
     compile_transforms,
-    formatted,
 )
 from kanister_py.functions.composition.patch_and_transform.values import Unresolved, settled
 
@@ -39,11 +39,27 @@ _COMBINED: Final = frozenset(
         COMBINE_TO_ENVIRONMENT,
     }
 )
-_ENVIRONMENT: Final = _SIMPLE | {COMBINE_FROM_COMPOSITE, COMBINE_TO_COMPOSITE}
-FROM_COMPOSED: Final = frozenset(
-    {TO_COMPOSITE, COMBINE_TO_COMPOSITE, TO_ENVIRONMENT, COMBINE_TO_ENVIRONMENT}
-)
-"""Patches of a resource that read it; all others write it."""
+COMPOSITE: Final = 0
+ENVIRONMENT: Final = 1
+COMPOSED: Final = 2
+_ENDS: Final[Mapping[str, tuple[int, int]]] = {
+    FROM_COMPOSITE: (COMPOSITE, COMPOSED),
+    COMBINE_FROM_COMPOSITE: (COMPOSITE, COMPOSED),
+    FROM_ENVIRONMENT: (ENVIRONMENT, COMPOSED),
+    COMBINE_FROM_ENVIRONMENT: (ENVIRONMENT, COMPOSED),
+    TO_COMPOSITE: (COMPOSED, COMPOSITE),
+    COMBINE_TO_COMPOSITE: (COMPOSED, COMPOSITE),
+    TO_ENVIRONMENT: (COMPOSED, ENVIRONMENT),
+    COMBINE_TO_ENVIRONMENT: (COMPOSED, ENVIRONMENT),
+}
+_ENDS_BESIDE_RESOURCES: Final[Mapping[str, tuple[int, int]]] = {
+    FROM_COMPOSITE: (COMPOSITE, ENVIRONMENT),
+    COMBINE_FROM_COMPOSITE: (COMPOSITE, ENVIRONMENT),
+    TO_ENVIRONMENT: (COMPOSITE, ENVIRONMENT),
+    TO_COMPOSITE: (ENVIRONMENT, COMPOSITE),
+    COMBINE_TO_COMPOSITE: (ENVIRONMENT, COMPOSITE),
+    FROM_ENVIRONMENT: (ENVIRONMENT, COMPOSITE),
+}
 
 _MERGES: Final[Mapping[str, MergeOptions | None]] = {
     "Replace": None,
@@ -127,13 +143,29 @@ def _check_combine(combine: Mapping[str, Any]) -> Problem | None:
 def check_environment_patch(patch: Mapping[str, Any], at: int) -> Problem | None:
     """Say what a patch between composite resource and environment lacks."""
     kind = type_of(patch)
-    if kind not in _ENVIRONMENT:
+    if kind not in _ENDS_BESIDE_RESOURCES:
         return invalid(f"patches[{at}][type]", kind, "invalid environment patch type")
     problem = check_patch(patch, "EnvironmentPatch")
     return problem and problem.inside(f"patches[{at}]")
 
 
 # Applying
+
+
+class _Path:
+    """A path that is read once, where it can be; where it cannot, whoever uses it is told."""
+
+    __slots__ = ("_path", "has_wildcards", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.has_wildcards = "[*]" in text
+        self._path: FieldPath | None = None
+
+    def path(self) -> FieldPath:
+        if self._path is None:
+            self._path = parse_field_path(self.text)
+        return self._path
 
 
 class Patch:
@@ -148,15 +180,19 @@ class Patch:
         "_to",
         "_unknown_policy",
         "is_required",
+        "source",
+        "target",
         "type",
     )
 
-    def __init__(self, patch: Mapping[str, Any]) -> None:
+    def __init__(self, patch: Mapping[str, Any], *, is_beside_resources: bool = False) -> None:
         self.type = type_of(patch)
+        ends = _ENDS_BESIDE_RESOURCES if is_beside_resources else _ENDS
+        self.source, self.target = ends[self.type]
         policy = patch.get("policy", {})
         self.is_required = policy.get("fromFieldPath") == "Required"
         text = patch.get("fromFieldPath", "")
-        self._to: str = patch.get("toFieldPath", text)
+        self._to = _Path(patch.get("toFieldPath", text))
         transforms: Sequence[Mapping[str, Any]] = patch.get("transforms", ())
         self._resolve: Callable[[Any], Any] | None = (
             compile_transforms(transforms) if transforms else None
@@ -165,34 +201,33 @@ class Patch:
         policy_name = policy.get("toFieldPath", "Replace")
         self._merge = _MERGES.get(policy_name)
         self._unknown_policy = None if policy_name in _MERGES else policy_name
-        self._from = text
-        self._combine: tuple[str, ...] | None = None
-        self._format = ""
+        self._from = _Path(text)
+        self._combine: tuple[_Path, ...] | None = None
+        self._format: Callable[[Sequence[Any]], str] | None = None
         if self.type in _COMBINED:
             combine = patch["combine"]
-            self._combine = tuple(each["fromFieldPath"] for each in combine["variables"])
-            self._format = combine["string"].get("fmt", "")
+            self._combine = tuple(_Path(each["fromFieldPath"]) for each in combine["variables"])
+            self._format = compile_format(combine["string"].get("fmt", ""))
 
     def apply(self, source: Document, target: Document) -> None:
         """Read from one document, write to another.
 
         FieldNotFound: what is to be read is not there. Anything else is wrong for good.
         """
-        if self._combine is None:
+        if self._combine is None or self._format is None:
             value = self._value(source)
         else:
-            values = [source.read(parse_field_path(each)) for each in self._combine]
-            value = formatted(self._format, values)
+            value = self._format([source.read(each.path()) for each in self._combine])
             if self._resolve is not None:
                 value = self._resolve(value)
             value = settled(value) if self._merge is None else value
         if self._unknown_policy is not None:
             raise Unresolved(f"invalid patch policy {self._unknown_policy}")
-        if self._combine is None and "[*]" in self._to:
+        if self._combine is None and self._to.has_wildcards:
             self._write_to_all(target, value)
             return
         try:
-            target.write(parse_field_path(self._to), value, self._merge)
+            target.write(self._to.path(), value, self._merge)
             target.written()
         except FieldPathError as error:
             raise type(error)(f"cannot patch to object: {error}") from error
@@ -200,15 +235,15 @@ class Patch:
             raise Unresolved(f"cannot patch to object: {error}") from error
 
     def _value(self, source: Document) -> Any:
-        path = parse_field_path(self._from)
+        path = self._from.path()
         if self._resolve is None:
             return settled(path.get(source.data))
         return settled(self._resolve(source.read(path)))
 
     def _write_to_all(self, target: Document, value: Any) -> None:
-        paths = parse_field_path(self._to).expand(target.data)
+        paths = self._to.path().expand(target.data)
         if not paths:
-            raise Unresolved(f"cannot expand ToFieldPath {self._to}")
+            raise Unresolved(f"cannot expand ToFieldPath {self._to.text}")
         for path in paths:
             target.write(path, settled(value), self._merge)
         target.written()

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import add
 from typing import Any, Final, TypeAlias
 
 from kanister_py.functions.composition.patch_and_transform.amounts import approximate_amount
@@ -345,14 +347,29 @@ def _shown(value: Any) -> str:
     return value if type(value) is str else formatted("%v", (value,))
 
 
+def compile_format(format_: str) -> Callable[[Sequence[Any]], str]:
+    """Make a call that prints values as Sprintf does."""
+    pieces = _PLAIN_VERB.split(format_)
+    if any("%" in piece for piece in pieces):
+        return lambda values: formatted(format_, values)
+
+    def format_texts(values: Sequence[Any]) -> str:
+        # By far the most formats put texts in a row, which is no work.
+        if len(values) != len(pieces) - 1 or not all(type(each) is str for each in values):
+            return formatted(format_, values)
+        if len(format_) + sum(map(len, values)) > MAX_TEXT:
+            raise _too_long()
+        return pieces[0] + "".join(map(add, values, pieces[1:]))
+
+    return format_texts
+
+
+_PLAIN_VERB: Final = re.compile("%[sv]")
+
+
 def _compile_format(format_: str) -> Resolve:
-    if format_.count("%") == 1 and ("%s" in format_ or "%v" in format_):
-        # By far the most, and nothing to look into for a text.
-        before, after = format_.split("%s" if "%s" in format_ else "%v")
-        return lambda value: (
-            f"{before}{value}{after}" if type(value) is str else formatted(format_, (value,))
-        )
-    return lambda value: formatted(format_, (value,))
+    print_ = compile_format(format_)
+    return lambda value: print_((value,))
 
 
 def _compile_trim(trim: str, *, is_prefix: bool) -> Resolve:

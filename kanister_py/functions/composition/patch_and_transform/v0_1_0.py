@@ -22,15 +22,7 @@ from kanister_py.functions.composition.patch_and_transform.inputs import (
     plan_for,
 )
 from kanister_py.functions.composition.patch_and_transform.patches import (
-    COMBINE_FROM_COMPOSITE,
-    COMBINE_FROM_ENVIRONMENT,
-    COMBINE_TO_COMPOSITE,
-    COMBINE_TO_ENVIRONMENT,
-    FROM_COMPOSED,
-    FROM_COMPOSITE,
-    FROM_ENVIRONMENT,
-    TO_COMPOSITE,
-    TO_ENVIRONMENT,
+    COMPOSED,
     Patch,
 )
 from kanister_py.functions.composition.patch_and_transform.problems import InvalidInput, quoted
@@ -134,12 +126,8 @@ class _Run:
     # Environment
 
     def _apply_to_environment(self, patch: Patch, at: int) -> None:
-        reads_composite = patch.type in (FROM_COMPOSITE, TO_ENVIRONMENT, COMBINE_FROM_COMPOSITE)
-        source, target = (
-            (self.composite, self.environment)
-            if reads_composite
-            else (self.environment, self.wanted)
-        )
+        source = (self.composite, self.environment)[patch.source]
+        target = (self.wanted, self.environment)[patch.target]
         try:
             patch.apply(source, target)
         except (FieldPathError, Unresolved) as error:
@@ -202,19 +190,16 @@ class _Run:
         self, template: Template, patch: Patch, at: int, resource: Document, seen: Document | None
     ) -> bool:
         """Apply one patch; False: the resource cannot be made yet."""
-        if patch.type in FROM_COMPOSED:
-            if seen is None:
-                return True
-            source = seen
-        else:
-            reads_composite = patch.type in (FROM_COMPOSITE, COMBINE_FROM_COMPOSITE)
-            source = self.composite if reads_composite else self.environment
+        if patch.source == COMPOSED and seen is None:
+            return True
+        source = (self.composite, self.environment, seen or resource)[patch.source]
+        target = (self.wanted, self.environment, resource)[patch.target]
         try:
-            patch.apply(source, self._target(patch, resource))
+            patch.apply(source, target)
         except FieldNotFound as error:
             if not patch.is_required:
                 return True
-            if patch.type not in FROM_COMPOSED and seen is None:
+            if patch.target == COMPOSED and seen is None:
                 self.answer.add_warning(
                     f"not adding new composed resource {quoted(template.name)} to desired state "
                     f"because {quoted(patch.type)} patch at index {at} has "
@@ -232,19 +217,6 @@ class _Run:
                 f"patch at index {at}: {error}"
             ) from error
         return True
-
-    def _target(self, patch: Patch, resource: Document) -> Document:
-        if patch.type in (TO_COMPOSITE, COMBINE_TO_COMPOSITE):
-            return self.wanted
-        if patch.type in (TO_ENVIRONMENT, COMBINE_TO_ENVIRONMENT):
-            return self.environment
-        assert patch.type in (
-            FROM_COMPOSITE,
-            COMBINE_FROM_COMPOSITE,
-            FROM_ENVIRONMENT,
-            COMBINE_FROM_ENVIRONMENT,
-        )
-        return resource
 
     # Connection
 
