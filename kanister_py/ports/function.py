@@ -197,12 +197,25 @@ class Func(ABC):
     on_restart: ClassVar[OnRestart] = OnRestart.FAIL
     renders_own_args: ClassVar[bool] = False
     """Whether arguments arrive as the blueprint has them, with their templates."""
+    condition_functions: ClassVar[tuple[str, ...]] = ("*",)
+    """What a `condition` beside an `objectReference` may call besides Go's own functions.
+
+    `*` stands for all that the templates of blueprints may call.
+    """
 
     def __init_subclass__(cls, *, parent: type[Func] | None = None, **rest: Any) -> None:
         super().__init_subclass__(**rest)
         if parent is None:
             return
-        for attribute in ("name", "Args", "Outputs", "on_restart", "renders_own_args", "access"):
+        for attribute in (
+            "name",
+            "Args",
+            "Outputs",
+            "on_restart",
+            "renders_own_args",
+            "access",
+            "condition_functions",
+        ):
             if attribute not in vars(cls):
                 setattr(cls, attribute, getattr(parent, attribute))
 

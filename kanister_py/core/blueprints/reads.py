@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.core.errors import TemplateParseError
@@ -69,13 +69,14 @@ def reads_of(text: str, engine: Engine) -> list[Read]:
     return walker.reads
 
 
-def check_condition(text: str) -> None:
+def check_condition(text: str, functions: Collection[str] | None) -> None:
     """Raise TemplateParseError for what is no condition on an object.
 
-    It is a Go template, and may call what kubectl's templates may besides.
+    It is a Go template, and may call these functions besides Go's own; `*` stands for
+    those of blueprints. None where it is not known which.
     """
     if is_template(text, Engine.GO):
-        parse(text, _CONDITION_NAMES)
+        parse(text, _ConditionNames(functions))
 
 
 # Names that most blueprints call. For others the table of functions is loaded, which takes
@@ -98,12 +99,17 @@ class _Names(Container[str]):
 
 
 class _ConditionNames(_Names):
+    def __init__(self, functions: Collection[str] | None) -> None:
+        # Those that blueprints do not have are kubectl's.
+        self._functions = ("*", "exists", "base64decode") if functions is None else functions
+
     def __contains__(self, name: object) -> bool:
-        return name in ("exists", "base64decode") or super().__contains__(name)
+        if name in self._functions:
+            return True
+        return super().__contains__(name) if "*" in self._functions else name in BUILTINS
 
 
 _NAMES = _Names()
-_CONDITION_NAMES = _ConditionNames()
 _Way = tuple[str, ...]
 
 

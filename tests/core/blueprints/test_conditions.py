@@ -17,7 +17,7 @@ from kanister_py.core.blueprints.texts import templates_of, texts_of
 from kanister_py.core.errors import TemplateParseError
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.templates.engines import Engine, choose_engine
-from kanister_py.wiring import registry_of
+from kanister_py.wiring import read_functions, read_signatures, registry_of
 
 TEXT = """\
 kind: Blueprint
@@ -50,11 +50,11 @@ def test_a_condition_says_nothing_about_the_language_of_a_blueprint() -> None:
 
 def test_a_condition_reads_an_object_and_not_the_parameters() -> None:
     text = '{{ if and (exists . "status") (eq .status.phase "Up") }}true{{ end }}'
-    assert [each.rule for each in check_templates(located(text), {})] == ["template-engine"]
+    assert [each.rule for each in check_templates(located(text), {}, {})] == ["template-engine"]
 
 
 def test_a_condition_that_cannot_be_parsed_is_found() -> None:
-    found = [each for each in check_templates(located("{{ if }}"), {}) if each.line > 5]
+    found = [each for each in check_templates(located("{{ if }}"), {}, {}) if each.line > 5]
     assert [each.rule for each in found] == ["template-invalid"]
 
 
@@ -62,12 +62,32 @@ def test_a_condition_that_cannot_be_parsed_is_found() -> None:
     "text", ["true", '{{ exists . "a" }}', "{{ base64decode .data.a | upper }}"]
 )
 def test_a_condition_may_call_what_kubectl_knows(text: str) -> None:
-    check_condition(text)
+    check_condition(text, None)
 
 
 def test_a_condition_may_call_nothing_else() -> None:
     with pytest.raises(TemplateParseError, match='function "nothing" not defined'):
-        check_condition("{{ nothing }}")
+        check_condition("{{ nothing }}", None)
+
+
+@pytest.mark.parametrize(
+    ("func", "version", "condition", "is_fine"),
+    [
+        pytest.param("WaitV2", "v0.0.0", '{{ exists . "a" }}', True, id="kubectl's"),
+        pytest.param("WaitV2", "v0.0.0", "{{ .a | upper }}", False, id="sprig too early"),
+        pytest.param("WaitV2", "v0.1.0", "{{ .a | upper }}", True, id="sprig later"),
+        pytest.param("WaitV2", "v0.1.0", "{{ base64decode .a }}", True, id="kubectl's later"),
+        pytest.param("Wait", "v0.0.0", '{{ "a" | upper }}', True, id="sprig in Wait"),
+        pytest.param("Wait", "v0.0.0", '{{ exists . "a" }}', False, id="kubectl's in Wait"),
+    ],
+)
+def test_a_condition_is_held_against_the_version_that_will_read_it(
+    func: str, version: str, condition: str, is_fine: bool
+) -> None:
+    text = (TEXT % condition).replace("func: WaitV2", f"func: {func}\n      funcVersion: {version}")
+    context = Context(read_functions().registry, signatures=read_signatures())
+    report = lint_sources([Source("b.yaml", text)], context)
+    assert ("template-invalid" not in {each.rule for each in report.findings}) is is_fine
 
 
 def test_a_condition_is_read_also_where_nothing_else_is_a_template() -> None:

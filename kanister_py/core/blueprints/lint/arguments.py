@@ -7,7 +7,12 @@ from collections.abc import Iterator
 
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
-from kanister_py.core.blueprints.lint.signatures import is_clear, may_be_template, outputs_of
+from kanister_py.core.blueprints.lint.signatures import (
+    conditions_of,
+    is_clear,
+    may_be_template,
+    outputs_of,
+)
 from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.registry.entries import FunctionEntry
 
@@ -63,6 +68,15 @@ def check_arguments(
 
 def _is_open(value: object) -> bool:
     return isinstance(value, str) and may_be_template(value)
+
+
+def condition_functions(entry: FunctionEntry, context: Context) -> tuple[str, ...] | None:
+    """Say what conditions of a version may call besides Go's own functions, if that is known."""
+    signature = context.signature(entry)
+    if signature is not None:
+        return signature.conditions
+    code = context.code(entry)
+    return None if code is None else conditions_of(code)
 
 
 def declared_outputs(entry: FunctionEntry, context: Context) -> frozenset[str] | None:

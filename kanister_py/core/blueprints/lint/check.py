@@ -25,6 +25,7 @@ from kanister_py.core.blueprints.lint.reading import (
 )
 from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint
 from kanister_py.core.blueprints.texts import has_templates
+from kanister_py.core.objects.documents import Path
 from kanister_py.core.registry.choose import asked_version
 
 
@@ -98,6 +99,7 @@ def _said_of(
 
 def _phases(located: LocatedBlueprint, context: Context) -> Iterator[Finding]:
     outputs: dict[tuple[str, str], frozenset[str]] = {}
+    callable_in: dict[Path, tuple[str, ...]] = {}
     for name, action in located.blueprint.actions.items():
         for path, phase in action.every_phase():
             if not phase.func:
@@ -116,12 +118,15 @@ def _phases(located: LocatedBlueprint, context: Context) -> Iterator[Finding]:
                 made = arguments.declared_outputs(choice.chosen, context)
                 if made is not None:
                     outputs[name, phase.name] = made
+                called = arguments.condition_functions(choice.chosen, context)
+                if called is not None:
+                    callable_in[spot.path] = called
             yield from durations.check_durations(spot, phase)
     if has_templates(located.blueprint):
         # Reading templates takes an engine, which texts without any do not wait for.
         from kanister_py.core.blueprints.lint.templates import check_templates
 
-        yield from check_templates(located, outputs)
+        yield from check_templates(located, outputs, callable_in)
 
 
 def _is_ignored(

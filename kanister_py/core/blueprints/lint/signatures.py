@@ -16,21 +16,26 @@ class Signature(NamedTuple):
     """The args of a version with what fits each without a closer look, and its outputs.
 
     `outputs` is None where only the blueprint knows them. `is_whole`: the args are
-    fine together whenever each of them is.
+    fine together whenever each of them is. `conditions` are the functions that a
+    condition on an object may call besides Go's own; `*` stands for those of blueprints.
     """
 
     required: frozenset[str]
     kinds: Mapping[str, str]
     outputs: frozenset[str] | None
     is_whole: bool = True
+    conditions: tuple[str, ...] = ("*",)
 
     def as_dict(self) -> dict[str, Any]:
-        return {
+        data: dict[str, Any] = {
             "args": {name: self.kinds[name] for name in sorted(self.kinds)},
             "required": sorted(self.required),
             "outputs": None if self.outputs is None else sorted(self.outputs),
             "whole": self.is_whole,
         }
+        if self.conditions != ("*",):
+            data["conditions"] = list(self.conditions)
+        return data
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Signature:
@@ -40,6 +45,7 @@ class Signature(NamedTuple):
             data["args"],
             None if outputs is None else frozenset(outputs),
             data["whole"],
+            tuple(data.get("conditions", ("*",))),
         )
 
 
@@ -78,7 +84,11 @@ def signature_of(function: Any) -> Signature:
         if field.is_required():
             required.add(alias)
     return Signature(
-        frozenset(required), kinds, outputs_of(function), not decorators.model_validators
+        frozenset(required),
+        kinds,
+        outputs_of(function),
+        not decorators.model_validators,
+        conditions_of(function),
     )
 
 
@@ -89,6 +99,11 @@ def outputs_of(function: Any) -> frozenset[str] | None:
         return None
     fields: Mapping[str, Any] = model.model_fields
     return frozenset(field.alias or name for name, field in fields.items())
+
+
+def conditions_of(function: Any) -> tuple[str, ...]:
+    """Say what the conditions of a class may call besides Go's own functions."""
+    return tuple(getattr(function, "condition_functions", ("*",)))
 
 
 def _kind_of(annotation: Any) -> str:

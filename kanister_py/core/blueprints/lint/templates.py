@@ -10,7 +10,7 @@ from kanister_py.core.blueprints.model import Action, LocatedBlueprint, Phase
 from kanister_py.core.blueprints.reads import ROOTS, Read, check_condition, reads_of
 from kanister_py.core.blueprints.texts import DEFER, Text, templates_of, texts_of
 from kanister_py.core.errors import TemplateError, UnknownTemplateEngine
-from kanister_py.core.objects.documents import nearest
+from kanister_py.core.objects.documents import Path, nearest
 from kanister_py.core.templates.engines import Engine, choose_engine
 
 ENGINE = Rule(
@@ -104,12 +104,15 @@ RULES = (
 
 
 def check_templates(
-    located: LocatedBlueprint, outputs: Mapping[tuple[str, str], frozenset[str]]
+    located: LocatedBlueprint,
+    outputs: Mapping[tuple[str, str], frozenset[str]],
+    callable_in: Mapping[Path, tuple[str, ...]],
 ) -> Iterator[Finding]:
     """Read every template of a Blueprint, and look for what it reads.
 
     `outputs` has what a phase's function declares, by action and phase; phases
-    whose outputs only the blueprint knows are not in it.
+    whose outputs only the blueprint knows are not in it. `callable_in` has what the
+    conditions of a phase may call, by the path of the phase.
     """
     spot = Spot(located.found)
     annotations = located.blueprint.metadata.annotations
@@ -131,7 +134,7 @@ def check_templates(
     for name, action in located.blueprint.actions.items():
         # Where a name could not be read, templates would seem to lead nowhere.
         if located.is_whole("actions", name):
-            checker = _Checker(located, name, action, choice.engine, phases, outputs)
+            checker = _Checker(located, name, action, choice.engine, phases, outputs, callable_in)
             yield from checker.findings()
 
 
@@ -144,13 +147,14 @@ class _Checker(NamedTuple):
     engine: Engine
     all_phases: Mapping[str, str]
     outputs: Mapping[tuple[str, str], frozenset[str]]
+    callable_in: Mapping[Path, tuple[str, ...]]
 
     def findings(self) -> Iterator[Finding]:
         for text in texts_of(self.action):
             spot = self._spot(text)
             try:
                 if text.role == "condition":
-                    check_condition(text.text)
+                    check_condition(text.text, self._callable_at(spot.path))
                     continue
                 reads = reads_of(text.text, self.engine)
             except TemplateError as error:
@@ -166,6 +170,12 @@ class _Checker(NamedTuple):
                     if rule.severity is Severity.ERROR and not read.is_certain:
                         finding = finding._replace(severity=Severity.WARNING)
                     yield self._placed(finding, spot, read.line)
+
+    def _callable_at(self, path: Path) -> tuple[str, ...] | None:
+        return next(
+            (names for phase, names in self.callable_in.items() if path[: len(phase)] == phase),
+            None,
+        )
 
     def _spot(self, text: Text) -> Spot:
         phase = self._phase(text.phase)

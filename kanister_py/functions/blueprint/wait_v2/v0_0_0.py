@@ -11,6 +11,7 @@ from kanister_py.core.templates.go import FunctionTable, compile_template
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Path
 from kanister_py.functions.blueprint.conditions import (
+    KUBECTL,
     KUBECTL_FUNCTIONS,
     Condition,
     WaitArgs,
@@ -45,6 +46,7 @@ class WaitV2(Func):
     Outputs = Outputs
     on_restart = OnRestart.REPEAT
     renders_own_args = True
+    condition_functions = tuple(sorted(KUBECTL))
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:

@@ -33,6 +33,7 @@ class WaitV2V010(Func, parent=WaitV2):
     """
 
     version: ClassVar = "v0.1.0"
+    condition_functions = ("*", *sorted(KUBECTL))
 
     def exec(self, ctx: PhaseContext, params: Params, args: WaitArgs) -> None:
         timeout = ctx.renderer.text(args.timeout, params, ("timeout",))
