@@ -15,7 +15,7 @@ from kanister_py.core.blueprints.model import (
     read_what_can_be_read,
 )
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import Document, kind_of, parse_documents
+from kanister_py.core.objects.documents import Document, Path, kind_of, parse_documents
 
 UNREADABLE = Rule(
     "file-unreadable",
@@ -102,20 +102,29 @@ _KINDS: Mapping[str, str] = {"blueprint": "Blueprint", "actionset": "ActionSet"}
 
 def _overlooked(documents: Sequence[Document]) -> Iterator[Finding]:
     for document in documents:
-        value = document.value
-        if not isinstance(value, dict):
-            continue
+        yield from _overlooked_at(document, ())
+
+
+def _overlooked_at(document: Document, path: Path) -> Iterator[Finding]:
+    node = document.node_at(path)
+    value = node.value if node is not None else None
+    if isinstance(value, dict):
+        items = value.get("items")
+        if value.get("kind") == "List" and isinstance(items, list):
+            for index in range(len(items)):
+                yield from _overlooked_at(document, (*path, "items", index))
+            return
         kind, api_version = value.get("kind"), value.get("apiVersion")
         group = str(api_version or GROUP).partition("/")[0]
         if kind is None or kind == "":
             if _has_phases(value.get("actions")):
                 said = "The kind is missing, is it a Blueprint? Nothing was judged"
-                yield finding_of(document.problem(("kind",), said), OVERLOOKED)
+                yield finding_of(document.problem((*path, "kind"), said), OVERLOOKED)
         elif isinstance(kind, str) and group.casefold() == GROUP:
             meant = _KINDS.get(kind.casefold(), kind)
             if meant != kind:
                 said = f"The kind must be {meant}, found {kind!r}: nothing was judged"
-                yield finding_of(document.problem(("kind",), said), OVERLOOKED)
+                yield finding_of(document.problem((*path, "kind"), said), OVERLOOKED)
 
 
 def _has_phases(actions: object) -> bool:

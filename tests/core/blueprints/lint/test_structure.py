@@ -154,6 +154,11 @@ def test_what_cannot_be_read_is_not_told_to_be_missing(context: Context, text: s
         ),
         pytest.param("kind: Actionset\n", "must be ActionSet", id="an ActionSet's"),
         pytest.param("actions: {a: {phases: []}}\n", "kind is missing", id="left out"),
+        pytest.param(
+            "apiVersion: v1\nkind: List\nitems:\n- kind: ConfigMap\n- kind: BluePrint\n",
+            "must be Blueprint, found 'BluePrint'",
+            id="in a list",
+        ),
     ],
 )
 def test_a_kind_that_hides_an_object_of_ours_is_told(
