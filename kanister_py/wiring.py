@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from functools import lru_cache
 from pathlib import Path
@@ -46,11 +46,17 @@ if TYPE_CHECKING:
     from kanister_py.core.actionsets.status import Status
     from kanister_py.core.blueprints.lint.signatures import Signature
     from kanister_py.core.blueprints.model import LocatedBlueprint
+    from kanister_py.core.notices import Notice
+    from kanister_py.core.objects.documents import Document
+    from kanister_py.core.registry.entries import FunctionRevision
+    from kanister_py.executor.calling import PythonFunction
     from kanister_py.executor.plan_action import Plan
     from kanister_py.executor.run_actionset import Onlooker
     from kanister_py.executor.run_handle import Run
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
+    from kanister_py.ports.composition_function import CompositionFunction
+    from kanister_py.ports.function_runner import FunctionRunner
 
 
 class Functions(NamedTuple):
@@ -600,3 +606,116 @@ def _new_name(base: str) -> str:
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(each.capitalize() for each in rest)
+
+
+# Compositions
+
+
+class RenderFunctions(NamedTuple):
+    """The functions that a rendering may call, who calls them, and what should be said of them."""
+
+    revisions: Registry[FunctionRevision]
+    runner: FunctionRunner
+    notices: tuple[Notice, ...]
+    close: Callable[[], None]
+
+
+def open_render_functions(
+    documents: Sequence[Document] | None, annotations: Mapping[str, str] | None = None
+) -> RenderFunctions:
+    """Make ready what manifests of functions say; without any, everything that is built in.
+
+    Containers that had to be started end with `close`.
+    """
+    from contextlib import ExitStack
+
+    from kanister_py.core.compositions.installed import built_in, installed
+
+    entries = read_functions().registry
+    found = built_in(entries) if documents is None else installed(documents, entries, annotations)
+    with ExitStack() as stack:
+        runner = function_runner(entries)
+        stack.callback(runner.close)
+        started = []
+        if found.containers:
+            from kanister_py.adapters.containers_docker import DockerContainers
+
+            containers = DockerContainers()
+            stack.callback(containers.close)
+            started = [
+                each.revision._replace(
+                    endpoint=containers.start(each.revision.function, each.image, each.annotations)
+                )
+                for each in found.containers
+            ]
+        registry = found.registry(started)
+        return RenderFunctions(registry, runner, found.notices, stack.pop_all().close)
+    raise AssertionError("an exit stack swallows nothing")
+
+
+def function_runner(entries: Registry[FunctionEntry], folder: Path | None = None) -> FunctionRunner:
+    """Make what calls functions wherever they are; without a folder of certificates, in the clear."""
+    from kanister_py.adapters.runner_routing import RoutingRunner
+    from kanister_py.core.compositions.endpoints import BUILTIN, EXEC, GRPC, PYTHON
+
+    @lru_cache(maxsize=256)
+    def loaded(endpoint: str) -> PythonFunction:
+        return _python_function(endpoint, entries)
+
+    def in_process() -> FunctionRunner:
+        from kanister_py.adapters.runner_memory import MemoryRunner
+
+        return MemoryRunner(lambda revision: loaded(revision.endpoint))
+
+    def over_grpc() -> FunctionRunner:
+        from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
+
+        return GrpcRunner(ClientSecurity(folder, is_insecure=folder is None))
+
+    def as_process() -> FunctionRunner:
+        from kanister_py.adapters.runner_process import ProcessRunner
+
+        return ProcessRunner()
+
+    return RoutingRunner(
+        {BUILTIN: in_process, PYTHON: in_process, EXEC: as_process, GRPC: over_grpc}
+    )
+
+
+def _python_function(endpoint: str, entries: Registry[FunctionEntry]) -> PythonFunction:
+    """Load the class behind an endpoint in this process."""
+    from kanister_py.core.compositions.endpoints import PYTHON, scheme_of, target_of
+    from kanister_py.executor.calling import PythonFunction
+
+    target = target_of(endpoint)
+    if scheme_of(endpoint) == PYTHON:
+        return PythonFunction(_function_class(target))
+    name, _, version = target.partition("@")
+    entry = entries.family(name).by_identity[parse_version(version)]
+    return PythonFunction(load_function(entry), entry.source.is_ours)
+
+
+def _function_class(target: str) -> type[CompositionFunction]:
+    from importlib import import_module
+
+    module, _, name = target.partition(":")
+    # An author's function lies beside the manifests more often than in a package.
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        with redirect_stdout(sys.stderr):
+            found: type[CompositionFunction] = getattr(import_module(module), name)
+    except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
+        raise PluginBroken(target, f"{type(error).__name__}: {error}") from error
+    return found
+
+
+def with_defaults(xr: Mapping[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Give an XR with what its schema says where it says nothing itself."""
+    from kanister_py.adapters.cluster_memory.schemas import set_defaults
+    from kanister_py.core.objects.copies import copy_json
+
+    copied: dict[str, Any] = copy_json(xr)
+    if schema is not None:
+        set_defaults(copied, schema)
+    return copied

@@ -23,11 +23,14 @@ COMMANDS = {
     "plan": "Say what an action would do, without doing it",
     "graph": "Draw phases and the data that flow between them",
     "rbac": "Print the smallest roles that a blueprint needs",
+    "render": "Compose the resources of an XR, without a cluster or containers",
     "serve": "Publish the versions over HTTP",
     "controller": "Run the ActionSets of a cluster, in place of Kanister's controller",
     "completion": "Print a completion script for a shell",
 }
 ALIASES = {"function": "functions"}
+# For programs: as stable as the others, and of no use to people.
+HIDDEN = {"internal": "Speak a protocol on stdin and stdout"}
 
 EXIT_FINE, EXIT_FAILED, EXIT_USAGE, EXIT_CANCELLED = 0, 1, 64, 130
 
@@ -120,7 +123,7 @@ def _command_of(words: list[str]) -> tuple[str, list[str]]:
     if words[0] == "--version":
         raise ShowHelp(f"{PROGRAM} {_version()}\n")
     command = ALIASES.get(words[0], words[0])
-    if command not in COMMANDS:
+    if command not in COMMANDS and command not in HIDDEN:
         from kanister_py.core.objects.documents import nearest
 
         near = nearest(command, [*COMMANDS, *ALIASES])

@@ -1,0 +1,271 @@
+"""Compose the resources of an XR here and now: no cluster, no containers.
+
+kanister-py render xr.yaml composition.yaml
+kanister-py render xr.yaml composition.yaml functions.yaml -r -o observed/
+kanister-py render xrs/ composition.yaml --watch
+kanister-py render --assert tests/suite.yaml --junit report.xml
+
+Prints the XR as it would be after one reconcile, then its resources, as YAML or with
+`-o json`. Functions that are built in need no FUNCTIONS, and stand in for Crossplane's own of
+the same name unless an annotation says what else runs them. Several XRs in a file or
+a folder are composed side by side. Data of Secrets are masked unless --show-secrets
+is given. Ends with 1 where a pipeline or an expectation fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kanister_py.cli.output import say, say_notices
+from kanister_py.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from kanister_py.cli.render_inputs import Inputs
+    from kanister_py.cli.render_run import Renderer
+    from kanister_py.core.compositions.messages import Data
+    from kanister_py.core.compositions.rendering import Rendered
+
+_FORMATS = ("yaml", "json")
+_LOOK_SECONDS = 0.2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("xr", metavar="XR", nargs="?", help="a file or a folder; - is stdin")
+    parser.add_argument("composition", metavar="COMPOSITION", nargs="?", help="a file")
+    parser.add_argument(
+        "functions", metavar="FUNCTIONS", nargs="?", help="a file or a folder; default: built-ins"
+    )
+    what = parser.add_argument_group("what the pipeline works with")
+    what.add_argument(
+        "-o",
+        "--observed-resources",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="resources that are there already; the words json and yaml say the output's form",
+    )
+    what.add_argument(
+        *("-e", "--required-resources", "--extra-resources"),
+        dest="required",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="what functions may ask for",
+    )
+    what.add_argument(
+        "-s", "--required-schemas", metavar="DIR", help="OpenAPI v3 documents, *.json"
+    )
+    what.add_argument("--function-credentials", metavar="PATH", help="Secrets that steps name")
+    what.add_argument(
+        "--context-files", action="append", default=[], metavar="KEY=PATH,…", help="context to start with"
+    )
+    what.add_argument(
+        "--context-values", action="append", default=[], metavar="KEY=JSON,…", help="the same, inline"
+    )
+    what.add_argument("--xrd", metavar="FILE", help="defaults and layout of the XR come from here")
+    how = parser.add_argument_group("how it runs")
+    how.add_argument(
+        *("-a", "--function-annotations"),
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an annotation for all functions",
+    )
+    how.add_argument("--timeout", default="1m", metavar="DURATION", help="default: %(default)s")
+    how.add_argument("--max-concurrency", type=int, default=8, metavar="N", help="default: %(default)s")
+    how.add_argument("--watch", action="store_true", help="again whenever a file changes")
+    how.add_argument("--cache-dir", type=Path, metavar="DIR", help="keep answers that hold for a time")
+    out = parser.add_argument_group("what is printed")
+    out.add_argument("-r", "--include-function-results", action="store_true", help="Result documents")
+    out.add_argument("-x", "--include-full-xr", action="store_true", help="all of the input XR")
+    out.add_argument("-c", "--include-context", action="store_true", help="the Context document")
+    out.add_argument("--output", choices=_FORMATS, default=None, help="default: yaml")
+    out.add_argument("--trace", action="store_true", help="tell what each step got and gave")
+    out.add_argument("--show-secrets", action="store_true", help="print data of Secrets as they are")
+    tests = parser.add_argument_group("tests")
+    tests.add_argument(
+        "--assert", dest="suites", action="append", default=[], metavar="FILE", help="suites to run"
+    )
+    tests.add_argument("--junit", type=Path, metavar="FILE", help="write a report of the suites")
+    tests.add_argument("--update", action="store_true", help="rewrite the suites' golden files")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.suites:
+        from kanister_py.cli.render_suites import run_suites
+
+        return run_suites(args)
+    form = _form_of(args)
+    if not (args.xr and args.composition):
+        from kanister_py.cli.parser import CommandLineError
+
+        raise CommandLineError(
+            "kanister-py render: An XR and a COMPOSITION are wanted, or --assert; "
+            "see kanister-py render --help"
+        )
+    from kanister_py.cli.render_run import Renderer
+
+    with Renderer() as renderer:
+        if args.watch:
+            return _watch(args, form, renderer)
+        return _render_once(args, form, renderer)
+
+
+def _form_of(args: argparse.Namespace) -> str:
+    """Say in which form to print: `-o` is the observed resources' in the original."""
+    words = [each for each in args.observed_resources if each in _FORMATS and not Path(each).exists()]
+    args.observed_resources = [each for each in args.observed_resources if each not in words]
+    return args.output or (words[-1] if words else "yaml")
+
+
+def _render_once(args: argparse.Namespace, form: str, renderer: Renderer) -> int:
+    from kanister_py.cli.render_inputs import read_inputs
+
+    inputs = read_inputs(args)
+    results = renderer.render(inputs, wants_trace=args.trace)
+    return _print(args, form, inputs, results, renderer)
+
+
+def _print(
+    args: argparse.Namespace,
+    form: str,
+    inputs: Inputs,
+    results: Sequence[Rendered],
+    renderer: Renderer,
+) -> int:
+    from kanister_py.core.compositions.masking import masked_secrets
+    from kanister_py.core.compositions.rendering import Shown, documents_of
+
+    say_notices([*renderer.notices, *(each for result in results for each in result.notices)])
+    if args.trace and form != "json":
+        from kanister_py.cli.render_trace import trace_lines
+
+        for record in renderer.records:
+            for line in trace_lines(record, show_secrets=args.show_secrets):
+                say(line)
+    documents: list[Data] = []
+    renders = []
+    was_masked = False
+    for xr, result in zip(inputs.xrs, results, strict=True):
+        shown = Shown(
+            args.include_function_results,
+            args.include_context,
+            xr if args.include_full_xr else None,
+        )
+        made = documents_of(result, shown) if result.error is None else []
+        if not args.show_secrets:
+            masked: list[Data] = masked_secrets(made)
+            was_masked = was_masked or masked != made
+            made = masked
+        documents += made
+        renders.append(_as_data(result, made, args))
+    failed = [each for each in results if each.error is not None]
+    if form == "json":
+        import json
+
+        data = {"renders": renders}
+        if args.trace:
+            from kanister_py.cli.render_trace import trace_of
+
+            data["trace"] = [
+                trace_of(each, show_secrets=args.show_secrets) for each in renderer.records
+            ]
+        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    else:
+        _write_yaml(documents)
+    if was_masked:
+        say("note: data of Secrets are masked; --show-secrets prints them")
+    for each in failed:
+        _say_failure(each, several=len(results) > 1)
+    return 1 if failed else 0
+
+
+def _as_data(result: Rendered, documents: Sequence[Data], args: argparse.Namespace) -> Data:
+    kept = [each for each in documents if each["apiVersion"] != "render.crossplane.io/v1beta1"]
+    data: Data = {
+        "composite": kept[0] if kept else None,
+        "resources": kept[1:],
+        "steps": [each.as_dict() for each in result.outcomes],
+    }
+    if args.include_function_results:
+        data["results"] = [
+            {"severity": each.type, "reason": each.reason, "message": each.message}
+            for each in result.events
+        ]
+    if args.include_context and documents:
+        data["context"] = documents[-1]["fields"]
+    if result.error is not None:
+        data["error"] = {"reason": result.error.reason, "message": result.error.message}
+    return data
+
+
+def _write_yaml(documents: Sequence[Mapping[str, Any]]) -> None:
+    from kanister_py.core.objects.documents import dump_yaml
+
+    for each in documents:
+        sys.stdout.write(f"---\n{dump_yaml(_sorted(each))}")
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_sorted(each) for each in value]
+    return value
+
+
+def _say_failure(result: Rendered, *, several: bool) -> None:
+    from kanister_py.cli.output import error_lines
+
+    assert result.error is not None  # or it would not have failed
+    if several:
+        say(f"{result.composite['kind']} {result.composite['metadata']['name']}:")
+    for outcome in result.outcomes:
+        if outcome.skipped:
+            say(f"note: step {outcome.step} was skipped: {outcome.skipped}")
+    for line in error_lines(ComposeFailed(f"cannot compose resources: {result.error.message}")):
+        say(line)
+
+
+class ComposeFailed(UsageError):
+    """A pipeline did not come to its end."""
+
+    reason = "ComposeFailed"
+
+
+def _watch(args: argparse.Namespace, form: str, renderer: Renderer) -> int:
+    """Render again whenever something changes that it was made from, until Ctrl-C."""
+    import time
+
+    from kanister_py.cli.render_inputs import fingerprint, watched_paths
+
+    before = None
+    try:
+        while True:
+            seen = fingerprint(watched_paths(args))
+            if seen != before:
+                before = seen
+                began = time.perf_counter()
+                _render_again(args, form, renderer)
+                took = (time.perf_counter() - began) * 1000
+                say(f"rendered in {took:.0f} ms; waiting for a change")
+            time.sleep(_LOOK_SECONDS)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _render_again(args: argparse.Namespace, form: str, renderer: Renderer) -> None:
+    from kanister_py.cli.output import error_lines
+    from kanister_py.core.errors import KanisterError
+
+    try:
+        _render_once(args, form, renderer)
+    except KanisterError as error:
+        # Half a file was saved, say: the next change may mend it.
+        for line in error_lines(error):
+            say(line)
+    sys.stdout.flush()

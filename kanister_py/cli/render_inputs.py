@@ -1,0 +1,200 @@
+"""What does the user give a rendering to work with?"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kanister_py.cli.files import STDIN, STDIN_NAME, SUFFIXES, Input, read_input
+from kanister_py.core.errors import InvalidDocument, InvalidReference, Problem
+
+if TYPE_CHECKING:
+    from kanister_py.core.compositions.messages import Data
+    from kanister_py.core.compositions.model import Composition
+    from kanister_py.core.objects.documents import Document
+
+
+class Inputs(NamedTuple):
+    """All that a rendering is made from, read and checked."""
+
+    xrs: tuple[Data, ...]
+    composition: Composition
+    functions: tuple[Document, ...] | None
+    function_annotations: dict[str, str]
+    observed: tuple[Data, ...] = ()
+    required: tuple[Data, ...] = ()
+    schemas: tuple[Data, ...] = ()
+    secrets: tuple[Data, ...] = ()
+    xrd: Data | None = None
+    context: Data | None = None
+    timeout_seconds: float = 60.0
+    max_concurrency: int = 8
+    cache_folder: Path | None = None
+
+
+def read_inputs(args: argparse.Namespace) -> Inputs:
+    """Read every file that the command line names."""
+    from kanister_py.core.compositions.model import parse_composition
+    from kanister_py.core.objects.durations import parse_seconds
+
+    compositions = documents_at(args.composition)
+    if len(compositions) != 1:
+        said = f"Found {len(compositions)} documents; one Composition is wanted"
+        raise InvalidDocument([Problem(args.composition, 0, 0, "", said)])
+    xrs = tuple(_object(each) for each in documents_at(args.xr))
+    if not xrs:
+        raise InvalidDocument([Problem(args.xr, 0, 0, "", "Found no XR in it")])
+    xrd = None
+    if args.xrd:
+        xrd = _definition(args.xrd)
+        xrs = tuple(_with_defaults(each, xrd) for each in xrs)
+    return Inputs(
+        xrs,
+        parse_composition(compositions[0]),
+        tuple(documents_at(args.functions)) if args.functions else None,
+        dict(_pair(each) for each in args.function_annotations),
+        tuple(_objects(args.observed_resources)),
+        tuple(_objects(args.required)),
+        tuple(_schemas(args.required_schemas)) if args.required_schemas else (),
+        tuple(_objects([args.function_credentials] if args.function_credentials else [])),
+        xrd,
+        _context(args) or None,
+        parse_seconds(args.timeout),
+        max(args.max_concurrency, 1),
+        args.cache_dir,
+    )
+
+
+def documents_at(path: str) -> list[Document]:
+    """Read a file, or the files of a folder in the order of their names, none below it."""
+    from kanister_py.core.objects.documents import parse_documents
+
+    found = []
+    for given in _inputs_at(path):
+        found += parse_documents(read_input(given), given.name)
+    return found
+
+
+def _inputs_at(text: str) -> list[Input]:
+    if text == STDIN:
+        return [Input(STDIN_NAME, None, is_named=True)]
+    path = Path(text)
+    if path.is_dir():
+        names = sorted(each.name for each in path.iterdir() if each.name.endswith(SUFFIXES[:2]))
+        return [Input(str(path / name), path / name, is_named=False) for name in names]
+    return [Input(text, path, is_named=True)]
+
+
+def _object(document: Document) -> Data:
+    value = document.value
+    if not isinstance(value, dict) or not (value.get("apiVersion") and value.get("kind")):
+        raise InvalidDocument([document.problem((), "Must be an object of Kubernetes")])
+    found: Data = value
+    metadata = found.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise InvalidDocument([document.problem(("metadata",), "Must be a map")])
+    return found
+
+
+def _objects(paths: Iterable[str]) -> list[Data]:
+    return [_object(each) for path in paths for each in documents_at(path)]
+
+
+def _definition(path: str) -> Data:
+    found = [_object(each) for each in documents_at(path)]
+    kind = "CompositeResourceDefinition"
+    if len(found) != 1 or found[0].get("kind") != kind:
+        raise InvalidDocument([Problem(path, 0, 0, "", f"Must hold one {kind}")])
+    return found[0]
+
+
+def _with_defaults(xr: Data, xrd: Data) -> Data:
+    from kanister_py import wiring
+    from kanister_py.core.compositions.rendering import check_definition
+
+    return wiring.with_defaults(xr, check_definition(xr, xrd))
+
+
+def _schemas(folder: str) -> list[Data]:
+    import json
+
+    found = []
+    for path in sorted(Path(folder).rglob("*.json")):
+        try:
+            found.append(json.loads(read_input(Input(str(path), path, is_named=False))))
+        except ValueError as error:
+            raise InvalidDocument([Problem(str(path), 0, 0, "", f"Not valid JSON: {error}")]) from None
+    return found
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not (key and sign):
+        raise InvalidReference(text, "it is no pair", "KEY=VALUE")
+    return key, value
+
+
+def _context(args: argparse.Namespace) -> dict[str, Any]:
+    """Read what the pipeline's context starts with; what is given inline wins."""
+    found: dict[str, Any] = {}
+    for text in args.context_files:
+        for each in text.split(","):
+            key, path = _pair(each)
+            documents = documents_at(path)
+            if len(documents) != 1:
+                raise InvalidDocument([Problem(path, 0, 0, "", "Must hold one value")])
+            found[key] = documents[0].value
+    for text in args.context_values:
+        for key, value in _inline_values(text):
+            found[key] = value
+    return found
+
+
+def _inline_values(text: str) -> list[tuple[str, Any]]:
+    """Take `k=json,k=json` apart: commas inside of the JSON part nothing."""
+    import json
+
+    decoder = json.JSONDecoder()
+    found = []
+    rest = text
+    while rest:
+        key, value = _pair(rest)
+        try:
+            parsed, end = decoder.raw_decode(value)
+        except ValueError as error:
+            raise InvalidReference(text, f"the value of {key} is not JSON: {error}", "KEY=JSON") from None
+        found.append((key, parsed))
+        rest = value[end:].lstrip()
+        if rest and not rest.startswith(","):
+            raise InvalidReference(text, f"after the value of {key} comes {rest!r}", "KEY=JSON,…")
+        rest = rest[1:]
+    return found
+
+
+def watched_paths(args: argparse.Namespace) -> list[str]:
+    """Say which files and folders a rendering is made from."""
+    named = [args.xr, args.composition, args.functions, args.xrd, args.required_schemas]
+    named += [args.function_credentials, *args.observed_resources, *args.required]
+    for text in args.context_files:
+        named += [each.partition("=")[2] for each in text.split(",")]
+    return [each for each in named if each and each != STDIN]
+
+
+def fingerprint(paths: Sequence[str]) -> tuple[tuple[str, int, int], ...]:
+    """Give something that changes when one of the files does."""
+    seen = []
+    for path in paths:
+        folders = [path]
+        if Path(path).is_dir():
+            folders += [os.path.join(where, name) for where, _, names in os.walk(path) for name in names]  # noqa: PTH118 - many times a second
+        for each in folders:
+            try:
+                status = os.stat(each)  # noqa: PTH116 - many times a second
+            except OSError:
+                seen.append((each, 0, 0))
+            else:
+                seen.append((each, status.st_mtime_ns, status.st_size))
+    return tuple(seen)

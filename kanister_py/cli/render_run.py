@@ -1,0 +1,127 @@
+"""Renders one XR after the other, with what stays the same between two runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from kanister_py import wiring
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.requirements_manifests import ManifestSource
+from kanister_py.core.compositions.installed import stand_ins_used
+from kanister_py.core.compositions.naming import COMPOSITE, controller_of, uid_of_rendered
+from kanister_py.core.notices import Notice
+from kanister_py.executor.compose import Engine
+from kanister_py.executor.recording import Record
+from kanister_py.executor.render import RenderInput, render
+
+if TYPE_CHECKING:
+    from kanister_py.cli.render_inputs import Inputs
+    from kanister_py.core.compositions.messages import Data
+    from kanister_py.core.compositions.rendering import Rendered
+    from kanister_py.executor.caching import ResponseCache
+
+
+class Renderer:
+    """Keeps functions open from one rendering to the next, for as long as they stay the same."""
+
+    def __init__(self) -> None:
+        self.notices: tuple[Notice, ...] = ()
+        self.records: list[Record] = []
+        self._functions: wiring.RenderFunctions | None = None
+        self._opened_for: Any = None
+        self._cache: ResponseCache | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._functions is not None:
+            self._functions.close()
+            self._functions = None
+
+    def _open(self, inputs: Inputs) -> wiring.RenderFunctions:
+        values = None if inputs.functions is None else [each.value for each in inputs.functions]
+        wanted = (values, inputs.function_annotations)
+        if self._functions is None or self._opened_for != wanted:
+            self._close()
+            self._functions = wiring.open_render_functions(
+                inputs.functions, inputs.function_annotations
+            )
+            self._opened_for = wanted
+        return self._functions
+
+    def render(self, inputs: Inputs, *, wants_trace: bool = False) -> list[Rendered]:
+        """Render every XR; of several, as many at a time as was said."""
+        functions = self._open(inputs)
+        self.records = []
+        names = [step.function for step in inputs.composition.steps]
+        said = [each for each in functions.notices if each.facts.get("function") in names]
+        if inputs.functions is None:
+            said += stand_ins_used(names)
+        self.notices = tuple(said)
+        if inputs.cache_folder is not None and self._cache is None:
+            self._cache = wiring.response_cache(inputs.cache_folder)
+
+        def note(record: Record) -> None:
+            with self._lock:
+                self.records.append(record)
+
+        def one(xr: Data) -> Rendered:
+            engine = Engine(
+                functions.runner,
+                functions.revisions,
+                source_of(inputs),
+                SystemClock(),
+                cache=self._cache,
+                note=note if wants_trace else None,
+            )
+            return render(_input_of(inputs, xr), engine)
+
+        return _side_by_side(one, inputs.xrs, inputs.max_concurrency)
+
+
+def source_of(inputs: Inputs) -> ManifestSource:
+    """Make what functions ask for findable: what was handed in for that, and what is there."""
+    objects = (*inputs.required, *inputs.observed, *inputs.xrs)
+    return ManifestSource(objects, inputs.schemas, inputs.secrets)
+
+
+def _input_of(inputs: Inputs, xr: Data) -> RenderInput:
+    composition = inputs.composition
+    steps = tuple(
+        step if step.timeout_seconds else step._replace(timeout_seconds=inputs.timeout_seconds)
+        for step in composition.steps
+    )
+    observed = inputs.observed
+    if len(inputs.xrs) > 1:
+        observed = tuple(each for each in observed if _belongs(each, xr))
+    return RenderInput(
+        xr, composition._replace(steps=steps), observed, inputs.xrd, inputs.context
+    )
+
+
+def _belongs(obj: Data, xr: Data) -> bool:
+    """Say whether, of several XRs, an observed object is this one's."""
+    owner = controller_of(obj)
+    if owner is not None:
+        return bool(owner.get("uid") == ((xr.get("metadata") or {}).get("uid") or uid_of_rendered(xr)))
+    labels = (obj.get("metadata") or {}).get("labels") or {}
+    name = (xr.get("metadata") or {}).get("name")
+    return bool(labels.get(COMPOSITE, name) == name)
+
+
+def _side_by_side(
+    one: Callable[[Data], Rendered], xrs: Sequence[Data], most: int
+) -> list[Rendered]:
+    if len(xrs) == 1:
+        return [one(xrs[0])]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(most, len(xrs))) as pool:
+        return list(pool.map(one, xrs))

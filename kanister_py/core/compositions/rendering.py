@@ -1,0 +1,224 @@
+"""What would one reconcile of an XR make of it, if the cluster held nothing but its inputs?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from kanister_py.core.compositions.composed import (
+    Composed,
+    ComposedResource,
+    DeletedResource,
+    observed_resources,
+)
+from kanister_py.core.compositions.conditions import Conditions, events_of_outcome
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.model import Composition
+from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
+from kanister_py.core.compositions.pipeline import Observed, StepOutcome
+from kanister_py.core.compositions.results import COMPOSE, Event
+from kanister_py.core.errors import (
+    CompositionMismatch,
+    KanisterError,
+    ObservedResourceRefused,
+    PipelineFatal,
+)
+from kanister_py.core.notices import Notice
+from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.resources import group_version_of
+
+ALWAYS = "2024-01-01T00:00:00Z"
+"""The time at which everything rendered has happened, so that it is the same each time."""
+
+
+class Rendered(NamedTuple):
+    """What came out. After an error, only what was gathered before it."""
+
+    composite: Data
+    resources: tuple[ComposedResource, ...] = ()
+    deleted: tuple[DeletedResource, ...] = ()
+    events: tuple[Event, ...] = ()
+    context: Data = {}
+    outcomes: tuple[StepOutcome, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    error: KanisterError | None = None
+
+    @property
+    def is_fatal(self) -> bool:
+        return isinstance(self.error, PipelineFatal)
+
+
+def is_legacy(xrd: Mapping[str, Any] | None) -> bool:
+    """Say whether the XRs of a definition keep their machinery directly in `spec`."""
+    if xrd is None:
+        return False
+    default = "Namespaced" if str(xrd.get("apiVersion")).endswith("/v2") else "LegacyCluster"
+    return ((xrd.get("spec") or {}).get("scope") or default) == "LegacyCluster"
+
+
+def check_definition(xr: Mapping[str, Any], xrd: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Refuse a definition of another kind, and give the schema of the XR's version."""
+    spec = xrd.get("spec") or {}
+    group, version = group_version_of(str(xr.get("apiVersion")))
+    kind = (spec.get("names") or {}).get("kind")
+    if (group, xr.get("kind")) != (spec.get("group"), kind):
+        raise CompositionMismatch(
+            f"the definition is of {kind} in {spec.get('group')}, "
+            f"not of the XR's {xr.get('kind')} in {group}",
+            "spec.names.kind",
+        )
+    for each in spec.get("versions") or ():
+        if each.get("name") == version:
+            schema: Mapping[str, Any] | None = (each.get("schema") or {}).get("openAPIV3Schema")
+            return schema
+    known = ", ".join(str(each.get("name")) for each in spec.get("versions") or ())
+    raise CompositionMismatch(
+        f"the definition has no version {version} of {kind}; it has {known}", "spec.versions"
+    )
+
+
+def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy: bool) -> None:
+    """Refuse a composition that would not be chosen for the XR."""
+    for key, ours, its in (
+        ("apiVersion", composition.api_version, xr.get("apiVersion")),
+        ("kind", composition.kind, xr.get("kind")),
+    ):
+        if ours != its:
+            raise CompositionMismatch(
+                f"composition's compositeTypeRef.{key} ({ours}) does not match XR's {key} ({its})",
+                f"spec.compositeTypeRef.{key}",
+            )
+    machinery = machinery_of(xr, legacy=legacy)
+    name = (machinery.get("compositionRef") or {}).get("name")
+    if name and name != composition.name:
+        raise CompositionMismatch(
+            f"XR's compositionRef.name ({name}) does not match composition's name "
+            f"({composition.name})",
+            "metadata.name",
+        )
+    wanted = (machinery.get("compositionSelector") or {}).get("matchLabels") or {}
+    for key in sorted(wanted):
+        found = composition.labels.get(key)
+        if found != wanted[key]:
+            said = "the composition has no such label" if found is None else f"it has {found}"
+            raise CompositionMismatch(
+                f"XR's compositionSelector wants the label {key}={wanted[key]}: {said}",
+                f"metadata.labels[{key}]",
+            )
+
+
+def machinery_of(xr: Mapping[str, Any], *, legacy: bool) -> Mapping[str, Any]:
+    """Give the part of an XR's spec that is the engine's own."""
+    spec = xr.get("spec") or {}
+    found = spec if legacy else spec.get("crossplane")
+    return found if isinstance(found, dict) else {}
+
+
+def prepared(xr: Data) -> Data:
+    """Give an XR as it stands when its pipeline runs: with a UID, and the label of its name."""
+    metadata = dict(xr.get("metadata") or {})
+    if not metadata.get("name"):
+        raise CompositionMismatch("the XR has no name", "metadata.name")
+    if not metadata.get("uid"):
+        metadata["uid"] = uid_of_rendered(xr)
+    labels = dict(metadata.get("labels") or {})
+    labels.setdefault(COMPOSITE, metadata["name"])
+    return {**xr, "metadata": {**metadata, "labels": labels}}
+
+
+def observed_for(xr: Data, objects: Iterable[Data]) -> Observed:
+    """Take objects as those that the XR composed before; those of others are refused."""
+    given = list(objects)
+    namespace = xr["metadata"].get("namespace")
+    for obj in given:
+        metadata = obj.get("metadata") or {}
+        if namespace and metadata.get("namespace", namespace) != namespace:
+            raise ObservedResourceRefused(
+                f"observed {obj.get('kind')} {metadata.get('name')} is in namespace "
+                f"{metadata['namespace']}, its XR in {namespace}"
+            )
+    return Observed(xr, observed_resources(xr, given, strict=True))
+
+
+def rendered(xr: Data, composition: Composition, composed: Composed, *, legacy: bool) -> Rendered:
+    """Say what an XR, its conditions and its events are after a run of its pipeline."""
+    events: list[Event] = []
+    if not (machinery_of(xr, legacy=legacy).get("compositionRef") or {}).get("name"):
+        said = f"Successfully selected composition: {composition.name}"
+        events.append(Event("Normal", "SelectComposition", said))
+    before = (xr.get("status") or {}).get("conditions") or ()
+    generation = xr["metadata"].get("generation") or 0
+    conditions = Conditions(before, ALWAYS, generation)
+    conditions.set("Responsive", "True", "WatchCircuitClosed")
+    conditions.set_custom(composed.conditions)
+    events += composed.events
+    if composed.error is not None:
+        message = f"cannot compose resources: {composed.error.message}"
+        events.append(Event("Warning", COMPOSE, message))
+        conditions.set_after_failure(message, composed.conditions)
+    else:
+        events += events_of_outcome((), composed.unready)
+        conditions.set_outcome((), composed.unready, composed.composite_ready)
+    return Rendered(
+        _composite(xr, composed, conditions, legacy=legacy),
+        composed.resources,
+        composed.deleted,
+        tuple(events),
+        composed.context,
+        composed.outcomes,
+        (*composition.notices, *composed.notices),
+        composed.error,
+    )
+
+
+def _composite(xr: Data, composed: Composed, conditions: Conditions, *, legacy: bool) -> Data:
+    metadata = {
+        key: xr["metadata"][key] for key in ("name", "namespace") if xr["metadata"].get(key)
+    }
+    refs = {"resourceRefs": list(composed.refs)}
+    listed = [{**each, "lastTransitionTime": ALWAYS} for each in conditions.as_list()]
+    return {
+        "apiVersion": xr["apiVersion"],
+        "kind": xr["kind"],
+        "metadata": metadata,
+        "spec": refs if legacy else {"crossplane": refs},
+        "status": {**composed.status, "conditions": listed},
+    }
+
+
+def merged_over(given: Any, made: Any) -> Any:
+    """Lay what was made over what was given, map by map; lists are replaced."""
+    if isinstance(given, dict) and isinstance(made, dict):
+        keys = [*given, *(key for key in made if key not in given)]
+        return {
+            key: merged_over(given[key], made[key])
+            if key in given and key in made
+            else copy_json(made[key] if key in made else given[key])
+            for key in keys
+        }
+    return copy_json(made)
+
+
+class Shown(NamedTuple):
+    """What of a rendering is printed."""
+
+    results: bool = False
+    context: bool = False
+    full_xr: Data | None = None
+
+
+def documents_of(result: Rendered, shown: Shown) -> list[Data]:
+    """List what is printed: the XR, its resources, and what was asked for besides."""
+    composite = result.composite
+    if shown.full_xr is not None:
+        composite = merged_over(shown.full_xr, composite)
+    documents = [composite, *(each.object for each in result.resources)]
+    kind = {"apiVersion": "render.crossplane.io/v1beta1"}
+    if shown.results:
+        documents += [
+            {**kind, "kind": "Result", "severity": each.type, "reason": each.reason, "message": each.message}
+            for each in result.events
+        ]
+    if shown.context:
+        documents.append({**kind, "kind": "Context", "fields": result.context})
+    return documents

@@ -1,0 +1,44 @@
+"""Composes XRs of which no cluster knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kanister_py.core.compositions.composed import Rules
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.model import Composition
+from kanister_py.core.compositions.rendering import (
+    Rendered,
+    check_composition,
+    is_legacy,
+    observed_for,
+    prepared,
+    rendered,
+)
+from kanister_py.executor.compose import Engine, compose
+
+
+class RenderInput(NamedTuple):
+    """What is rendered. `xr` has its schema's defaults already."""
+
+    xr: Data
+    composition: Composition
+    observed: Sequence[Data] = ()
+    xrd: Mapping[str, Any] | None = None
+    context: Data | None = None
+
+
+def render(given: RenderInput, engine: Engine) -> Rendered:
+    """Run one reconcile of an XR; nothing remains of it but what it gives back."""
+    legacy = is_legacy(given.xrd)
+    check_composition(given.xr, given.composition, legacy=legacy)
+    xr = prepared(given.xr)
+    observed = observed_for(xr, given.observed)
+    # As the original does here: whatever the kind, an object may stand in a namespace.
+    engine = engine._replace(rules=Rules(is_legacy=legacy))
+    composed = compose(given.composition, observed, engine, context=given.context)
+    return rendered(xr, given.composition, composed, legacy=legacy)
+
+
+__all__ = ["RenderInput", "render"]
