@@ -32,9 +32,7 @@ class PythonFunction(NamedTuple):
     def begin(self, request: FunctionRequest) -> FunctionResponse | Awaitable[Any]:
         """Call a new instance: the answer, or what is to be awaited for `finish`."""
         answer = self.code().run(Request(request, is_own=not self.is_ours))
-        if isinstance(answer, Mapping):
-            return self.finish(answer)
-        if inspect.isawaitable(answer):
+        if not isinstance(answer, Response | dict) and inspect.isawaitable(answer):
             return answer
         return self.finish(answer)
 

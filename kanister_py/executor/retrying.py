@@ -23,13 +23,18 @@ class Backoff(NamedTuple):
         return min(self.first_seconds * self.factor ** (attempt - 1), self.longest_seconds)
 
 
+DEFAULT_BACKOFF = Backoff()
+
+
 class RetryingRunner:
     """Calls again where nobody answered, or the function had no room. Nothing else helps.
 
     A function that took too long is not called again: it would take as long.
     """
 
-    def __init__(self, inner: FunctionRunner, clock: Clock, backoff: Backoff = Backoff()) -> None:
+    def __init__(
+        self, inner: FunctionRunner, clock: Clock, backoff: Backoff = DEFAULT_BACKOFF
+    ) -> None:
         self._inner = inner
         self._clock = clock
         self._backoff = backoff

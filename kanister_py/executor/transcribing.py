@@ -6,6 +6,7 @@ goes to the next one as it came, and is read when somebody wants to know what it
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from kanister_py.core.compositions.messages import (
@@ -22,6 +23,7 @@ REQUEST = f"{PACKAGE}.RunFunctionRequest"
 RESPONSE = f"{PACKAGE}.RunFunctionResponse"
 STATE = f"{PACKAGE}.State"
 
+_NOTHING: dict[str, Any] = {}
 _ODD_NUMBERS = (b"\xf0\x7f", b"\xf0\xff", b"\xf8\x7f", b"\xf8\xff")
 
 
@@ -56,21 +58,29 @@ def read_request(data: bytes) -> FunctionRequest:
     fields = top_fields(data)
     observed, desired = _state_part(fields.pop(2, [])), _state_part(fields.pop(3, []))
     context = _struct_part(fields.pop(5, []))
-    rest = FunctionRequest.of_data(decode_message(REQUEST, _joined(fields)))
-    return rest._replace(observed=observed, desired=desired, context=context)
+    meta = fields.pop(1, None)
+    given = decode_message(REQUEST, _joined(fields)) if fields else _NOTHING
+    told = decode_message(f"{PACKAGE}.RequestMeta", b"".join(meta)) if meta else _NOTHING
+    return FunctionRequest(
+        observed,
+        desired,
+        context,
+        given.get("input"),
+        told.get("tag", ""),
+        tuple(told.get("capabilities", ())),
+        given.get("credentials"),
+        given.get("requiredResources"),
+        given.get("extraResources"),
+        given.get("requiredSchemas"),
+    )
 
 
 def write_response(response: FunctionResponse) -> bytes:
     """Write a response. Raises `NotEncodable`, with the path of what cannot be written."""
-    meta: dict[str, Any] = {}
-    if response.tag:
-        meta["tag"] = response.tag
+    meta = field_bytes(1, response.tag.encode()) if response.tag else b""
     if response.ttl_seconds:
-        meta["ttl"] = duration_of(response.ttl_seconds)
-    pieces = [
-        encode_message(RESPONSE, {"meta": meta}),
-        field_bytes(2, _state(response.desired)),
-    ]
+        meta += _ttl(response.ttl_seconds)
+    pieces = [field_bytes(1, meta), field_bytes(2, _state(response.desired))]
     if response.results:
         pieces.append(encode_message(RESPONSE, {"results": response.results}))
     pieces.append(field_bytes(4, _struct(response.context)))
@@ -84,6 +94,11 @@ def write_response(response: FunctionResponse) -> bytes:
     if rest:
         pieces.append(encode_message(RESPONSE, rest))
     return b"".join(pieces)
+
+
+@lru_cache(maxsize=64)
+def _ttl(seconds: float) -> bytes:
+    return encode_message(f"{PACKAGE}.ResponseMeta", {"ttl": duration_of(seconds)})
 
 
 def read_response(data: bytes) -> FunctionResponse:
@@ -140,4 +155,3 @@ def _struct_part(pieces: list[bytes]) -> Part:
 
 def _read_state(data: bytes) -> dict[str, Any]:
     return decode_message(STATE, data)
-

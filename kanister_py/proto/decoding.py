@@ -10,7 +10,7 @@ from __future__ import annotations
 from base64 import b64encode
 from math import isfinite
 from struct import Struct as Packing
-from struct import error as PackingError
+from struct import error as packing_error
 from typing import Any
 
 from kanister_py.proto.shapes import Field, Kind, Shape, duration_text, shape_of
@@ -24,7 +24,7 @@ class NotDecodable(ValueError):
     """Bytes are not the message that they should be."""
 
 
-_GARBAGE = (IndexError, UnicodeDecodeError, PackingError)
+_GARBAGE = (IndexError, UnicodeDecodeError, packing_error)
 
 
 def decode_message(name: str, data: bytes) -> dict[str, Any]:
@@ -40,8 +40,21 @@ def decode_struct(data: bytes) -> dict[str, Any]:
 def top_fields(data: bytes) -> dict[int, list[bytes]]:
     """Take a message apart: its fields that have a length, by number. Nothing inside is read."""
     found: dict[int, list[bytes]] = {}
+    at, end = 0, len(data)
     try:
-        for number, value, _ in _fields(data, 0, len(data)):
+        while at < end:
+            tag = data[at]
+            if tag & 0x87 != 2 or tag < 8:
+                break
+            size = data[at + 1]
+            at += 2
+            if size > 0x7F:
+                size, at = _varint(data, at - 1)
+            if at + size > end:
+                raise NotDecodable("it ends in the middle of a field")
+            found.setdefault(tag >> 3, []).append(data[at : at + size])
+            at += size
+        for number, value, _ in _fields(data, at, end):
             if type(value) is tuple:
                 found.setdefault(number, []).append(data[value[0] : value[1]])
     except _GARBAGE as error:
@@ -143,7 +156,7 @@ def _struct(data: bytes, at: int, end: int) -> dict[str, Any]:
 def _odd_struct(data: bytes, at: int, end: int, found: dict[str, Any]) -> dict[str, Any]:
     for number, value, _ in _fields(data, at, end):
         if number == 1 and type(value) is tuple:
-            _odd_entry(data, *value, found)
+            _odd_entry(data, value[0], value[1], found)
     return found
 
 

@@ -137,6 +137,7 @@ def _list(values: list[Any]) -> bytes:
 
 def _plain(value: Any) -> tuple[Any, type]:
     """Find the plain type behind a subclass, such as an enum or a dict of another library."""
+    plain: Any
     for plain in (str, bool, int, float, dict, list):
         if isinstance(value, plain):
             return plain(value), plain
@@ -190,7 +191,7 @@ def _message(shape: Shape, data: Any, path: str) -> bytes:
         )
     if not isinstance(data, Mapping):
         raise NotEncodable(path, f"must be an object, found {type(data).__name__}")
-    given = _named(shape, data, path)
+    given = named_fields(shape, data, path)
     return b"".join(
         _field(field, given[field.json_name], _below(path, field.json_name))
         for field in shape.fields
@@ -198,7 +199,7 @@ def _message(shape: Shape, data: Any, path: str) -> bytes:
     )
 
 
-def _named(shape: Shape, data: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+def named_fields(shape: Shape, data: Mapping[str, Any], path: str) -> Mapping[str, Any]:
     """Give the fields under their names in JSON. null is no value, as in protobuf's JSON."""
     given: dict[str, Any] = {}
     for key, value in data.items():
@@ -222,7 +223,7 @@ def _field(field: Field, value: Any, path: str) -> bytes:
         return b"".join(
             field.head
             + _sized(
-                _scalar(Kind.TEXT, None, key, path, b"\x0a")
+                encode_scalar(Kind.TEXT, None, key, path, b"\x0a")
                 + _single(field, each, f"{path}.{key}", b"\x12")
             )
             for key, each in value.items()
@@ -232,13 +233,13 @@ def _field(field: Field, value: Any, path: str) -> bytes:
             raise NotEncodable(path, f"must be a list, found {type(value).__name__}")
         every = [(f"{path}[{index}]", each) for index, each in enumerate(value)]
         if field.kind is Kind.ENUM:
-            numbers = b"".join(varint(_enum(field, each, where)) for where, each in every)
+            numbers = b"".join(varint(encode_enum(field, each, where)) for where, each in every)
             return field.head + _sized(numbers) if numbers else b""
         return b"".join(_single(field, each, where, field.head) for where, each in every)
     if not field.has_presence and not value:
         return b""
     if field.kind is Kind.ENUM:
-        number = _enum(field, value, path)
+        number = encode_enum(field, value, path)
         return field.head + varint(number) if number or field.has_presence else b""
     return _single(field, value, path, field.head)
 
@@ -246,10 +247,10 @@ def _field(field: Field, value: Any, path: str) -> bytes:
 def _single(field: Field, value: Any, path: str, head: bytes) -> bytes:
     if field.kind is Kind.MESSAGE:
         return head + _sized(_message(field.shape, value, path))
-    return _scalar(field.kind, field, value, path, head)
+    return encode_scalar(field.kind, field, value, path, head)
 
 
-def _scalar(kind: Kind, field: Field | None, value: Any, path: str, head: bytes) -> bytes:
+def encode_scalar(kind: Kind, field: Field | None, value: Any, path: str, head: bytes) -> bytes:
     if kind is Kind.BYTES:
         if isinstance(value, bytes):
             return head + _sized(value)
@@ -266,7 +267,7 @@ def _scalar(kind: Kind, field: Field | None, value: Any, path: str, head: bytes)
             raise NotEncodable(path, "a text that is no Unicode cannot be sent") from None
     assert field is not None
     if kind is Kind.ENUM:
-        return head + varint(_enum(field, value, path))
+        return head + varint(encode_enum(field, value, path))
     if kind is Kind.TRUTH:
         if not isinstance(value, bool):
             raise NotEncodable(path, f"must be true or false, found {value!r}")
@@ -278,7 +279,7 @@ def _scalar(kind: Kind, field: Field | None, value: Any, path: str, head: bytes)
     return head + _signed(int(value))
 
 
-def _enum(field: Field, value: Any, path: str) -> int:
+def encode_enum(field: Field, value: Any, path: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31:
         return value
     number = field.numbers.get(value) if isinstance(value, str) else None

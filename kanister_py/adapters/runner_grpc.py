@@ -1,0 +1,363 @@
+"""Calls composition functions over gRPC."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Collection
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import grpc
+
+from kanister_py.core.compositions.messages import FunctionResponse
+from kanister_py.core.errors import (
+    CertificatesUnreadable,
+    FunctionAnswerInvalid,
+    FunctionAnswerTooLarge,
+    FunctionCallError,
+    FunctionCallFailed,
+    FunctionCertificateRefused,
+    FunctionNotServed,
+    FunctionOverloaded,
+    FunctionRequestInvalid,
+    FunctionTimedOut,
+    FunctionUnavailable,
+)
+from kanister_py.executor.transcribing import read_response, write_request
+from kanister_py.ports.function_runner import FunctionCall
+from kanister_py.proto.decoding import NotDecodable
+from kanister_py.proto.encoding import NotEncodable
+from kanister_py.proto.messages import METHODS, V1, V1BETA1
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024
+DEFAULT_TIMEOUT_SECONDS = 60.0
+_DIAGNOSIS_SECONDS = 2.0
+
+_SERVICE_CONFIG = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
+
+
+class ClientSecurity(NamedTuple):
+    """How a client shows who it is, and whom it trusts.
+
+    `folder` holds tls.crt, tls.key and ca.crt, and is read again when they change.
+    `is_insecure` sends everything in the clear, and must be asked for.
+    """
+
+    folder: Path | None = None
+    is_insecure: bool = False
+    server_name: str = ""
+    """The name that a server's certificate must bear, if it is not the host's."""
+
+
+class GrpcRunner:
+    """Keeps one connection to each revision. One that is no longer needed ends with its last call.
+
+    Asks in the newest version of the protocol, and remembers for each connection
+    whether the function only knows the one before.
+    """
+
+    def __init__(
+        self,
+        security: ClientSecurity,
+        *,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    ) -> None:
+        self._security = security
+        self._limit_bytes = limit_bytes
+        self._timeout_seconds = timeout_seconds
+        self._lock = threading.Lock()
+        self._connections: dict[str, _Connection] = {}
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        revision = call.revision
+        where = (call.step, revision.function, revision.name)
+        if not revision.endpoint:
+            raise FunctionNotServed(*where, "it has no endpoint")
+        try:
+            request = write_request(call.request)
+        except NotEncodable as error:
+            raise FunctionRequestInvalid(*where, f"the request cannot be sent: {error}") from None
+        with self._connection(revision.name, revision.endpoint) as connection:
+            try:
+                answer = connection.call(request, call.timeout_seconds or self._timeout_seconds)
+            except grpc.RpcError as error:
+                raise self._error_of(error, where, connection) from error
+        try:
+            return read_response(answer)
+        except NotDecodable as error:
+            why = f"what it answered is no response: {error}"
+            raise FunctionAnswerInvalid(*where, why) from None
+
+    @contextmanager
+    def _connection(self, name: str, endpoint: str) -> Iterator[_Connection]:
+        """Give the connection to a revision, and keep it from being ended meanwhile."""
+        identity = (endpoint, _certificates_of(self._security))
+        with self._lock:
+            connection = self._connections.get(name)
+            if connection is None or connection.identity != identity:
+                if connection is not None:
+                    connection.retire()
+                connection = _Connection(identity, self._security, self._limit_bytes)
+                self._connections[name] = connection
+            connection.enter()
+        try:
+            yield connection
+        finally:
+            connection.leave()
+
+    def keep_only(self, revisions: Collection[str]) -> None:
+        """Let go of the connections to all other revisions, each when its last call has ended."""
+        with self._lock:
+            for name in [each for each in self._connections if each not in revisions]:
+                self._connections.pop(name).retire()
+
+    def close(self) -> None:
+        with self._lock:
+            gone = list(self._connections.values())
+            self._connections.clear()
+        for connection in gone:
+            connection.retire()
+        for connection in gone:
+            connection.wait_until_closed()
+
+    def _error_of(
+        self, error: Any, where: tuple[str, str, str], connection: _Connection
+    ) -> FunctionCallError:
+        code, details = error.code(), _one_line(error.details() or "")
+        at = f" at {connection.endpoint}"
+        if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+            refused = connection.why_refused()
+            if refused:
+                return FunctionCertificateRefused(*where, f"{refused}{at}")
+        if code is grpc.StatusCode.UNAVAILABLE:
+            return FunctionUnavailable(*where, f"it cannot be reached{at}: {details}")
+        if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return FunctionTimedOut(*where, f"it did not answer in time{at}")
+        if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+            # Of all codes this one alone has two meanings: too busy, and too large for ever.
+            if "larger than max" in details.casefold():
+                return FunctionAnswerTooLarge(*where, f"a message is too large: {details}")
+            return FunctionOverloaded(*where, f"it has no room for the call: {details}")
+        if code is grpc.StatusCode.UNIMPLEMENTED:
+            return FunctionNotServed(*where, f"no composition function is served{at}")
+        why = f"{code.name.casefold()}: {details}" if details else code.name.casefold()
+        return FunctionCallFailed(*where, why)
+
+
+class _Connection:
+    """A channel that knows how many calls are under way on it."""
+
+    def __init__(
+        self, identity: tuple[str, tuple[bytes, ...]], security: ClientSecurity, limit_bytes: int
+    ) -> None:
+        self.identity = identity
+        self.endpoint, self._certificates = identity
+        self._security = security
+        self._channel = self._open(limit_bytes)
+        self._methods = {
+            package: self._channel.unary_unary(METHODS[package]) for package in (V1, V1BETA1)
+        }
+        self._package = V1
+        self._is_proven = False
+        self._ended = threading.Condition()
+        self._calls = 0
+        self._is_retired = False
+
+    def _open(self, limit_bytes: int) -> Any:
+        options: list[tuple[str, Any]] = [
+            ("grpc.max_receive_message_length", limit_bytes),
+            ("grpc.max_send_message_length", limit_bytes),
+            ("grpc.service_config", _SERVICE_CONFIG),
+            # Channels to the same address share nothing: each revision has its own.
+            ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.enable_http_proxy", 0),
+        ]
+        if self._security.is_insecure:
+            return grpc.insecure_channel(self.endpoint, options)
+        if self._security.server_name:
+            options.append(("grpc.ssl_target_name_override", self._security.server_name))
+        authority, certificate, key = self._certificates
+        credentials = grpc.ssl_channel_credentials(authority, key or None, certificate or None)
+        return grpc.secure_channel(self.endpoint, credentials, options)
+
+    def call(self, request: bytes, timeout_seconds: float) -> bytes:
+        until = time.monotonic() + timeout_seconds
+        try:
+            answer = self._try(request, until)
+        except grpc.RpcError as error:
+            if not _is(error, grpc.StatusCode.UNIMPLEMENTED) or self._package == V1BETA1:
+                raise
+            answer = self._try(request, until, V1BETA1)
+            self._package = V1BETA1
+        self._is_proven = True
+        return answer
+
+    def _try(self, request: bytes, until: float, package: str = "") -> bytes:
+        method = self._methods[package or self._package]
+        answer: bytes
+        if self._is_proven:
+            answer = method(request, timeout=_left(until), wait_for_ready=True)
+            return answer
+        # To wait for a server whose certificate nobody takes is to wait in vain.
+        try:
+            answer = method(request, timeout=_left(until))
+        except grpc.RpcError as error:
+            if not _was_never_reached(error) or self.why_refused():
+                raise
+            unreached = error
+        else:
+            return answer
+        try:
+            answer = method(request, timeout=_left(until), wait_for_ready=True)
+        except grpc.RpcError as error:
+            if _is(error, grpc.StatusCode.DEADLINE_EXCEEDED):
+                raise unreached from None  # which says why nobody was there
+            raise
+        return answer
+
+    def why_refused(self) -> str:
+        """Say why no secure connection comes about, or nothing if that is not the trouble."""
+        if self._security.is_insecure:
+            return ""
+        place = _place_of(self.endpoint)
+        if place is None:
+            return ""
+        authority, certificate, key = self._certificates
+        host, port = place
+        try:
+            context = ssl.create_default_context(cadata=authority.decode())
+            context.minimum_version = ssl.TLSVersion.TLSv1_2
+            context.set_alpn_protocols(["h2"])
+            with _own_certificate(certificate, key) as paths:
+                if paths is not None:
+                    context.load_cert_chain(*paths)
+            with (
+                socket.create_connection((host, port), _DIAGNOSIS_SECONDS) as plain,
+                context.wrap_socket(
+                    plain, server_hostname=self._security.server_name or host
+                ) as secured,
+            ):
+                # Since TLS 1.3 a server refuses a client only after the client thinks all is well.
+                secured.settimeout(_DIAGNOSIS_SECONDS / 4)
+                secured.recv(1)
+        except ssl.SSLCertVerificationError as error:
+            return f"its certificate is refused: {error.verify_message}"
+        except ssl.SSLError as error:
+            if "ALERT" in (error.reason or ""):
+                return f"it refuses our certificate: {error.reason}"
+            if error.reason == "WRONG_VERSION_NUMBER":
+                return "it does not speak TLS"
+        except (OSError, ValueError):
+            return ""
+        return ""
+
+    def enter(self) -> None:
+        with self._ended:
+            self._calls += 1
+
+    def leave(self) -> None:
+        with self._ended:
+            self._calls -= 1
+            self._close_if_idle()
+
+    def retire(self) -> None:
+        with self._ended:
+            self._is_retired = True
+            self._close_if_idle()
+
+    def _close_if_idle(self) -> None:
+        if self._is_retired and not self._calls:
+            self._channel.close()
+            self._ended.notify_all()
+
+    def wait_until_closed(self) -> None:
+        with self._ended:
+            self._ended.wait_for(lambda: not self._calls)
+
+
+def _certificates_of(security: ClientSecurity) -> tuple[bytes, ...]:
+    """Read what a client trusts and shows; another content is another connection."""
+    if security.is_insecure:
+        return ()
+    folder = security.folder
+    if folder is None:
+        raise CertificatesUnreadable(
+            "no folder", "none is named; name one with ca.crt, tls.crt and tls.key, or say insecure"
+        )
+    paths = [folder / name for name in _FILES]
+    try:
+        stamp = tuple(each.stat().st_mtime_ns if each.exists() else 0 for each in paths)
+        known = _READ.get(folder)
+        if known is None or known[0] != stamp:
+            # A client may do without a certificate of its own, never without an authority.
+            read = tuple(
+                each.read_bytes() if each.name == "ca.crt" or each.exists() else b""
+                for each in paths
+            )
+            known = _READ[folder] = (stamp, read)
+    except OSError as error:
+        raise CertificatesUnreadable(str(folder), f"{error.filename}: {error.strerror}") from None
+    return known[1]
+
+
+_FILES = ("ca.crt", "tls.crt", "tls.key")
+_READ: dict[Path, tuple[tuple[int, ...], tuple[bytes, ...]]] = {}
+
+
+@contextmanager
+def _own_certificate(certificate: bytes, key: bytes) -> Iterator[tuple[str, str] | None]:
+    """Write down a certificate for those who read only files."""
+    if not certificate or not key:
+        yield None
+        return
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        paths = (Path(folder) / "tls.crt", Path(folder) / "tls.key")
+        paths[0].write_bytes(certificate)
+        paths[1].touch(mode=0o600)
+        paths[1].write_bytes(key)
+        yield str(paths[0]), str(paths[1])
+
+
+def _place_of(endpoint: str) -> tuple[str, int] | None:
+    """Find host and port in an address of gRPC; of several, the first."""
+    if endpoint.startswith("unix:"):
+        return None
+    rest = endpoint
+    for scheme in ("dns:", "ipv4:", "ipv6:"):
+        if rest.startswith(scheme):
+            rest = rest.removeprefix(scheme)
+            if rest.startswith("//"):
+                rest = rest[2:].partition("/")[2]
+    host, _, port = rest.partition(",")[0].rpartition(":")
+    return (host.strip("[]"), int(port)) if host and port.isdigit() else None
+
+
+def _left(until: float) -> float:
+    return max(until - time.monotonic(), 0.001)
+
+
+def _is(error: Any, code: Any) -> bool:
+    return error.code() is code
+
+
+def _was_never_reached(error: Any) -> bool:
+    """Say whether a call was never sent. One that broke off was, and is not ours to repeat."""
+    details = (error.details() or "").casefold()
+    return _is(error, grpc.StatusCode.UNAVAILABLE) and (
+        "failed to connect" in details or "resolution" in details
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

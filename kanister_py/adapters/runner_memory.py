@@ -1,0 +1,85 @@
+"""Calls composition functions that are Python classes, in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from kanister_py.core.compositions.messages import FunctionResponse
+from kanister_py.core.errors import (
+    FunctionCallError,
+    FunctionCallFailed,
+    FunctionFault,
+    FunctionTimedOut,
+    FunctionUnavailable,
+    KanisterError,
+    TransientError,
+)
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.executor.calling import LoopThread, PythonFunction
+from kanister_py.ports.function_runner import FunctionCall
+
+
+class MemoryRunner:
+    """Calls a new instance each time. What a foreign function is told is its own copy.
+
+    `find` gives the class behind a revision. A foreign function with a timeout runs on
+    a thread of its own, which is left alone when the time is up: Python cannot end it.
+    """
+
+    def __init__(self, find: Callable[[FunctionRevision], PythonFunction]) -> None:
+        self._find = find
+        self._loop = LoopThread()
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        where = (call.step, call.revision.function, call.revision.name)
+        function = self._find(call.revision)
+        try:
+            if function.is_ours or not call.timeout_seconds:
+                return self._answer(function, call)
+            return self._answer_in_time(function, call)
+        except FunctionCallError:
+            raise
+        except TimeoutError:
+            why = f"it did not answer within {call.timeout_seconds:g} s"
+            raise FunctionTimedOut(*where, why) from None
+        except TransientError as error:
+            raise FunctionUnavailable(*where, error.message) from error
+        except KanisterError as error:
+            raise FunctionCallFailed(*where, error.message) from error
+        except Exception as error:  # whatever a function may raise
+            kind = FunctionFault if function.is_ours else FunctionCallFailed
+            raise kind(*where, f"{type(error).__name__}: {error}") from error
+
+    def _answer(self, function: PythonFunction, call: FunctionCall) -> FunctionResponse:
+        begun = function.begin(call.request)
+        if isinstance(begun, FunctionResponse):
+            return begun
+        return function.finish(self._loop.run(begun, call.timeout_seconds))
+
+    def _answer_in_time(self, function: PythonFunction, call: FunctionCall) -> FunctionResponse:
+        if function.is_async:
+            return self._answer(function, call)
+        return _on_thread(lambda: self._answer(function, call), call.timeout_seconds)
+
+    def close(self) -> None:
+        self._loop.close()
+
+
+def _on_thread(work: Callable[[], FunctionResponse], seconds: float) -> FunctionResponse:
+    ended: list[FunctionResponse | Exception] = []
+
+    def run() -> None:
+        try:
+            ended.append(work())
+        except Exception as error:  # noqa: BLE001 - raised again, on the thread that waits
+            ended.append(error)
+
+    thread = threading.Thread(target=run, name="composition function", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not ended:
+        raise TimeoutError
+    if isinstance(ended[0], Exception):
+        raise ended[0]
+    return ended[0]

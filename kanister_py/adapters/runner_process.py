@@ -1,0 +1,188 @@
+"""Calls composition functions that are programs: a request on stdin, a response on stdout.
+
+Both are protobuf's JSON. The program ends with zero and says nothing else on stdout;
+what it says on stderr is shown if it fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO, NamedTuple
+
+from kanister_py.core.compositions.endpoints import command_of
+from kanister_py.core.compositions.messages import FunctionResponse
+from kanister_py.core.errors import (
+    FunctionAnswerInvalid,
+    FunctionAnswerTooLarge,
+    FunctionCallFailed,
+    FunctionNotServed,
+    FunctionRequestInvalid,
+    FunctionTimedOut,
+)
+from kanister_py.executor.transcribing import RESPONSE
+from kanister_py.ports.function_runner import FunctionCall
+from kanister_py.proto.checking import check_message
+from kanister_py.proto.encoding import NotEncodable
+
+DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024
+_STDERR_BYTES = 16 * 1024
+_SHOWN_LINES = 10
+_PIECE = 256 * 1024
+
+
+class Ended(NamedTuple):
+    """How a program ended. `why_killed` says what ended it, if we did."""
+
+    code: int
+    out: bytes
+    err: bytes
+    why_killed: str = ""
+
+
+class ProcessRunner:
+    """Starts a program for each call, in a group of its own that ends with the call.
+
+    `command` is what runs, whatever the revision's endpoint says; without it, that is it.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str] = (),
+        *,
+        environment: Mapping[str, str] | None = None,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        timeout_seconds: float = 60.0,
+    ) -> None:
+        self._command = list(command)
+        self._environment = environment
+        self._limit_bytes = limit_bytes
+        self._timeout_seconds = timeout_seconds
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        where = (call.step, call.revision.function, call.revision.name)
+        seconds = call.timeout_seconds or self._timeout_seconds
+        try:
+            text = json.dumps(call.request.as_data(), ensure_ascii=False, allow_nan=False)
+            given = text.encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise FunctionRequestInvalid(*where, f"it cannot be told: {error}") from None
+        try:
+            command = self._command or command_of(call.revision.endpoint)
+            if not command:
+                raise ValueError("it names no program")
+            ended = self._carry_out(command, given, seconds)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise FunctionNotServed(*where, f"its program cannot be started: {why}") from None
+        if ended.why_killed == "time":
+            why = f"its program did not answer within {seconds:g} s{_said(ended.err)}"
+            raise FunctionTimedOut(*where, why)
+        if ended.why_killed == "size":
+            why = f"its program answered more than {self._limit_bytes} bytes"
+            raise FunctionAnswerTooLarge(*where, why)
+        if ended.code:
+            raise FunctionCallFailed(*where, f"its program {_ending(ended.code)}{_said(ended.err)}")
+        return self._read(where, ended)
+
+    def _read(self, where: tuple[str, str, str], ended: Ended) -> FunctionResponse:
+        try:
+            answer = json.loads(ended.out, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            found = "nothing" if not ended.out.strip() else f"no JSON ({_one_line(str(error))})"
+            why = f"its program wrote {found} on stdout{_said(ended.err)}"
+            raise FunctionAnswerInvalid(*where, why) from None
+        try:
+            return FunctionResponse.of_data(check_message(RESPONSE, answer))
+        except NotEncodable as error:
+            raise FunctionAnswerInvalid(*where, f"its program's response: {error}") from None
+
+    def _carry_out(self, command: list[str], given: bytes, seconds: float) -> Ended:
+        environment = None if self._environment is None else dict(self._environment)
+        with subprocess.Popen(  # noqa: S603 - running it is what was asked for
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        ) as process:
+            try:
+                return _converse(process, given, self._limit_bytes, seconds)
+            finally:
+                # Whatever it has started ends with it, also when it ended in good order.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Nothing stays open between calls."""
+
+
+def _converse(
+    process: subprocess.Popen[bytes], given: bytes, limit_bytes: int, seconds: float
+) -> Ended:
+    assert process.stdin and process.stdout and process.stderr  # noqa: PT018 - one fact of pipes
+    until = time.monotonic() + seconds
+    # Both ends of a pipe may be full at once: whoever writes must not keep us from reading.
+    writer = threading.Thread(target=_write, args=(process.stdin, given), daemon=True)
+    writer.start()
+    out, err = bytearray(), bytearray()
+    with selectors.DefaultSelector() as selector:
+        for stream, kept in ((process.stdout, out), (process.stderr, err)):
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, selectors.EVENT_READ, kept)
+        while selector.get_map():
+            left = until - time.monotonic()
+            ready = selector.select(max(left, 0))
+            if left <= 0:
+                return Ended(0, b"", bytes(err), "time")
+            for key, _ in ready:
+                piece = os.read(key.fd, _PIECE)
+                if not piece:
+                    selector.unregister(key.fileobj)
+                key.data.extend(piece)
+                del err[:-_STDERR_BYTES]
+            if len(out) > limit_bytes:
+                return Ended(0, b"", bytes(err), "size")
+    try:
+        code = process.wait(max(until - time.monotonic(), 0))
+    except subprocess.TimeoutExpired:
+        return Ended(0, b"", bytes(err), "time")
+    return Ended(code, bytes(out), bytes(err))
+
+
+def _write(stream: IO[bytes], given: bytes) -> None:
+    # A program need not read what it does not want to know.
+    with contextlib.suppress(OSError, ValueError):
+        stream.write(given)
+    with contextlib.suppress(OSError, ValueError):
+        stream.close()
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _ending(code: int) -> str:
+    if code > 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
+
+
+def _said(err: bytes) -> str:
+    lines = [line for line in err.decode(errors="replace").splitlines() if line.strip()]
+    return f"; stderr: {' | '.join(lines[-_SHOWN_LINES:])}" if lines else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

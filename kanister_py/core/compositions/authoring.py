@@ -1,0 +1,485 @@
+"""What do authors of composition functions work with? A request to read, a response to fill.
+
+    class Bucket(CompositionFunction):
+        name = "function-bucket"
+
+        def run(self, request):
+            response = Response(request)
+            region = request.composite["spec"]["region"]
+            response.desire("bucket", {"apiVersion": "…", "kind": "Bucket", …})
+            return response
+
+Both are mappings as well, with the messages' own keys: whoever likes dicts better
+takes `request["observed"]` and returns a dict.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kanister_py.core.compositions.messages import (
+    Data,
+    FunctionRequest,
+    FunctionResponse,
+    Part,
+    duration_of,
+)
+from kanister_py.core.errors import InvalidFunctionInput, InvalidResponse
+from kanister_py.core.objects.copies import copy_json
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    Model = TypeVar("Model", bound=BaseModel)
+
+DEFAULT_TTL_SECONDS = 60.0
+ENVIRONMENT = "apiextensions.crossplane.io/environment"
+
+_STATUSES = {
+    True: "STATUS_CONDITION_TRUE",
+    False: "STATUS_CONDITION_FALSE",
+    None: "STATUS_CONDITION_UNKNOWN",
+}
+_READY = {True: "READY_TRUE", False: "READY_FALSE"}
+
+
+class Request(Mapping[str, Any]):
+    """What one call of a function is told: read it, never change it.
+
+    As a mapping it is the message. Its large parts are read when they are first
+    asked for; with `is_own` they are copies that belong to the function.
+    """
+
+    __slots__ = ("_data", "_is_own", "message")
+
+    def __init__(
+        self, message: FunctionRequest | Mapping[str, Any], *, is_own: bool = False
+    ) -> None:
+        if isinstance(message, Request):
+            message = message.message
+        self.message: FunctionRequest = (
+            message if isinstance(message, FunctionRequest) else FunctionRequest.of_data(message)
+        )
+        self._is_own = is_own
+        self._data: Data = {}
+
+    def _make(self, key: str) -> Any:
+        message = self.message
+        if key == "meta":
+            meta: Data = {"tag": message.tag} if message.tag else {}
+            if message.capabilities:
+                meta["capabilities"] = list(message.capabilities)
+            return meta
+        value = getattr(message, _FIELDS[key])
+        if isinstance(value, Part):
+            value = value.data
+        elif value is None:
+            raise KeyError(key)
+        return copy_json(value) if self._is_own else value
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._data:
+            self._data[key] = self._make(key)
+        return self._data[key]
+
+    def __iter__(self) -> Iterator[str]:
+        for key, field in _FIELDS.items():
+            if getattr(self.message, field) is not None:
+                yield key
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @property
+    def tag(self) -> str:
+        return self.message.tag
+
+    @property
+    def input(self) -> Data:
+        """What the step hands in; empty if it hands in nothing."""
+        found: Data = self.get("input") or {}
+        return found
+
+    def parse_input(self, model: type[Model]) -> Model:
+        """Read what the step hands in as a model, or say everything that is wrong with it.
+
+        apiVersion, kind and metadata are those of the step's object, and no concern of
+        a model that does not name them.
+        """
+        from pydantic import ValidationError
+
+        named = {each.alias or name for name, each in model.model_fields.items()}
+        given = {
+            key: value
+            for key, value in self.input.items()
+            if key in named or key not in ("apiVersion", "kind", "metadata")
+        }
+        try:
+            return model.model_validate(given)
+        except ValidationError as error:
+            problems = [
+                f"{'.'.join(str(each) for each in one['loc']) or 'input'}: {one['msg']}"
+                for one in error.errors(include_url=False, include_input=False)
+            ]
+            raise InvalidFunctionInput(problems) from None
+
+    @property
+    def composite(self) -> Data:
+        """The composite resource as it was observed."""
+        return self._observed().get("resource", {})  # type: ignore[no-any-return]  # JSON
+
+    @property
+    def connection_details(self) -> dict[str, bytes]:
+        """The connection details of the composite resource."""
+        return _plain(self._observed())
+
+    def _observed(self) -> Data:
+        found: Data = self["observed"].get("composite") or {}
+        return found
+
+    @property
+    def resources(self) -> dict[str, Data]:
+        """The composed resources as they were observed, by the name their function gave them."""
+        found = self["observed"].get("resources") or {}
+        return {name: each.get("resource", {}) for name, each in found.items()}
+
+    def resource_connection_details(self, name: str) -> dict[str, bytes]:
+        return _plain((self["observed"].get("resources") or {}).get(name) or {})
+
+    def condition(self, type_: str, resource: str = "") -> Data:
+        """Give a condition of the composite resource, or of a composed one; `{}` is none."""
+        found = self.resources.get(resource, {}) if resource else self.composite
+        conditions = (found.get("status") or {}).get("conditions") or ()
+        return next((each for each in conditions if each.get("type") == type_), {})
+
+    @property
+    def context(self) -> Data:
+        found: Data = self["context"]
+        return found
+
+    @property
+    def environment(self) -> Data:
+        """What environment configs gave; empty if there are none."""
+        found: Data = self.context.get(ENVIRONMENT) or {}
+        return found
+
+    def credentials(self, name: str) -> dict[str, bytes]:
+        """Give the credentials that the step names so; empty if it has none."""
+        found = (self.get("credentials") or {}).get(name) or {}
+        data = (found.get("credentialData") or {}).get("data") or {}
+        return {key: b64decode(value) for key, value in data.items()}
+
+    def required(self, name: str) -> list[Data] | None:
+        """Give the resources that were asked for under a name; None: not looked for yet."""
+        for field in ("requiredResources", "extraResources"):
+            found = (self.get(field) or {}).get(name)
+            if found is not None:
+                return [each.get("resource", {}) for each in found.get("items") or ()]
+        return None
+
+    def required_schema(self, name: str) -> Data | None:
+        """Give the OpenAPI schema that was asked for; None: not looked for yet, or not there."""
+        found = (self.get("requiredSchemas") or {}).get(name) or {}
+        schema: Data | None = found.get("openapiV3")
+        return schema
+
+    def can(self, capability: str) -> bool:
+        """Say whether the caller announced a capability, such as `REQUIRED_SCHEMAS`."""
+        return f"CAPABILITY_{capability}" in self.message.capabilities
+
+
+_FIELDS = {
+    "meta": "tag",
+    "observed": "observed",
+    "desired": "desired",
+    "input": "input",
+    "context": "context",
+    "credentials": "credentials",
+    "requiredResources": "required_resources",
+    "extraResources": "extra_resources",
+    "requiredSchemas": "required_schemas",
+}
+
+
+class Response(Mapping[str, Any]):
+    """What a function answers: begun with what the functions before it desired.
+
+    The desired state and the context of the request are taken over, copied when they
+    are first touched: what other functions want stays as it is. The answer holds for
+    `ttl_seconds`; zero forbids to keep it.
+    """
+
+    __slots__ = (
+        "_conditions",
+        "_context",
+        "_desired",
+        "_output",
+        "_request",
+        "_requirements",
+        "_results",
+        "ttl_seconds",
+    )
+
+    def __init__(
+        self,
+        request: Request | Mapping[str, Any],
+        *,
+        ttl_seconds: float = DEFAULT_TTL_SECONDS,
+    ) -> None:
+        self._request = request if isinstance(request, Request) else Request(request)
+        self.ttl_seconds = ttl_seconds
+        self._desired: Data | None = None
+        self._context: Data | None = None
+        self._results: list[Data] = []
+        self._conditions: list[Data] = []
+        self._requirements: Data = {}
+        self._output: Data | None = None
+
+    @property
+    def desired(self) -> Data:
+        """The desired state, yours to change: `composite` and `resources`."""
+        if self._desired is None:
+            self._desired = copy_json(self._request.message.desired.data)
+        return self._desired
+
+    @property
+    def context(self) -> Data:
+        """The context for the steps after this one, yours to change."""
+        if self._context is None:
+            self._context = copy_json(self._request.message.context.data)
+        return self._context
+
+    @property
+    def is_changed(self) -> bool:
+        """Say whether the desired state was touched at all."""
+        return self._desired is not None
+
+    # The composite resource
+
+    @property
+    def composite(self) -> Data:
+        """What is desired of the composite resource; only its status is heeded."""
+        found: Data = self._composite().setdefault("resource", {})
+        return found
+
+    def _composite(self) -> Data:
+        found: Data = self.desired.setdefault("composite", {})
+        return found
+
+    def set_status(self, status: Mapping[str, Any] | BaseModel) -> None:
+        """Add to the status of the composite resource; what is there already is kept."""
+        _merge(self.composite.setdefault("status", {}), _as_data(status))
+
+    def set_composite_ready(self, ready: bool | None) -> None:
+        """Say whether the composite resource is ready, whatever the composed ones are."""
+        _set_ready(self._composite(), ready)
+
+    def set_connection_details(self, details: Mapping[str, bytes | str]) -> None:
+        """Add to the connection details of the composite resource."""
+        self._composite().setdefault("connectionDetails", {}).update(_base64(details))
+
+    # The composed resources
+
+    def resource(self, name: str) -> Data | None:
+        """Give a composed resource as it is desired so far, yours to change, or None."""
+        found = (self.desired.get("resources") or {}).get(name)
+        return None if found is None else found.setdefault("resource", {})
+
+    @property
+    def resources(self) -> Iterator[str]:
+        """The names of the composed resources that are desired so far."""
+        return iter(sorted(self.desired.get("resources") or {}))
+
+    def desire(
+        self,
+        name: str,
+        resource: Mapping[str, Any] | BaseModel,
+        *,
+        ready: bool | None = None,
+        connection_details: Mapping[str, bytes | str] | None = None,
+    ) -> None:
+        """Desire a composed resource, in place of what was desired under its name."""
+        wanted: Data = {"resource": _as_data(resource)}
+        _set_ready(wanted, ready)
+        if connection_details:
+            wanted["connectionDetails"] = _base64(connection_details)
+        self.desired.setdefault("resources", {})[name] = wanted
+
+    def merge(self, name: str, resource: Mapping[str, Any] | BaseModel) -> None:
+        """Add to a composed resource, objects key by key; desire it if nobody did."""
+        found = self.desired.setdefault("resources", {}).setdefault(name, {})
+        _merge(found.setdefault("resource", {}), _as_data(resource))
+
+    def undesire(self, name: str) -> None:
+        """Desire a composed resource no longer: it will be deleted."""
+        (self.desired.get("resources") or {}).pop(name, None)
+
+    def set_ready(self, name: str, ready: bool | None) -> None:
+        """Say whether a desired composed resource is ready."""
+        found = (self.desired.get("resources") or {}).get(name)
+        if found is None:
+            raise InvalidResponse(f"Resource {name} is not desired, and cannot be ready")
+        _set_ready(found, ready)
+
+    # What people are told
+
+    def normal(self, message: str, *, reason: str = "", to_claim: bool = False) -> None:
+        self._say("NORMAL", message, reason, to_claim)
+
+    def warning(self, message: str, *, reason: str = "", to_claim: bool = False) -> None:
+        self._say("WARNING", message, reason, to_claim)
+
+    def fatal(self, message: str, *, reason: str = "", to_claim: bool = False) -> None:
+        """Stop the pipeline: nothing of it is applied."""
+        self._say("FATAL", message, reason, to_claim)
+
+    def _say(self, severity: str, message: str, reason: str, to_claim: bool) -> None:
+        result: Data = {"severity": f"SEVERITY_{severity}", "message": message}
+        if reason:
+            result["reason"] = reason
+        self._results.append({**result, **_target(to_claim)})
+
+    def set_condition(
+        self,
+        type_: str,
+        status: bool | None,
+        reason: str,
+        message: str = "",
+        *,
+        to_claim: bool = False,
+    ) -> None:
+        """Set a condition of the composite resource; None is unknown."""
+        condition: Data = {"type": type_, "status": _STATUSES[status], "reason": reason}
+        if message:
+            condition["message"] = message
+        self._conditions.append({**condition, **_target(to_claim)})
+
+    # What is needed besides
+
+    def require(
+        self,
+        name: str,
+        api_version: str,
+        kind: str,
+        *,
+        match_name: str | None = None,
+        match_labels: Mapping[str, str] | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        """Ask for resources: the function is called again, with them under this name.
+
+        Ask for the same in every call. Without a name or labels, every one of the kind.
+        """
+        if match_name is not None and match_labels is not None:
+            raise InvalidResponse(
+                f"Requirement {name} is by name and by labels; it must be one of them"
+            )
+        selector: Data = {"apiVersion": api_version, "kind": kind}
+        if match_name is not None:
+            selector["matchName"] = match_name
+        if match_labels is not None:
+            selector["matchLabels"] = {"labels": dict(match_labels)}
+        if namespace is not None:
+            selector["namespace"] = namespace
+        self._requirements.setdefault("resources", {})[name] = selector
+
+    def require_schema(self, name: str, api_version: str, kind: str) -> None:
+        """Ask for the OpenAPI schema of a kind."""
+        selector = {"apiVersion": api_version, "kind": kind}
+        self._requirements.setdefault("schemas", {})[name] = selector
+
+    def set_output(self, output: Mapping[str, Any]) -> None:
+        """Give an output, which only operations read."""
+        self._output = copy_json(output)
+
+    # As a message
+
+    def as_message(self) -> FunctionResponse:
+        """Give the answer. What was not touched stays in the form in which it came."""
+        request = self._request.message
+        return FunctionResponse(
+            desired=request.desired if self._desired is None else Part(self._desired),
+            context=request.context if self._context is None else Part(self._context),
+            results=tuple(self._results),
+            conditions=tuple(self._conditions),
+            requirements=self._requirements or None,
+            ttl_seconds=self.ttl_seconds,
+            tag=request.tag,
+            output=self._output,
+        )
+
+    def __getitem__(self, key: str) -> Any:
+        made = _MADE.get(key)
+        value = made(self) if made is not None else None
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key, made in _MADE.items() if made(self) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _meta_of(response: Response) -> Data:
+    meta: Data = {"ttl": duration_of(response.ttl_seconds)} if response.ttl_seconds else {}
+    tag = response._request.tag  # noqa: SLF001 - the response's own module
+    return {"tag": tag, **meta} if tag else meta
+
+
+_MADE: dict[str, Callable[[Response], Any]] = {
+    "meta": _meta_of,
+    "desired": lambda response: response.desired,
+    "results": lambda response: response._results or None,  # noqa: SLF001 - its own module
+    "context": lambda response: response.context,
+    "requirements": lambda response: response._requirements or None,  # noqa: SLF001 - its own module
+    "conditions": lambda response: response._conditions or None,  # noqa: SLF001 - its own module
+    "output": lambda response: response._output,  # noqa: SLF001 - its own module
+}
+
+
+def _as_data(value: Mapping[str, Any] | BaseModel) -> Data:
+    """Copy an object, or write down a model: what its author set, under the names in JSON."""
+    dump = getattr(value, "model_dump", None)
+    if dump is None:
+        copied: Data = copy_json(value)
+        return copied
+    data: Data = dump(mode="json", exclude_unset=True, by_alias=True)
+    # Whoever makes a model of a kind seldom sets these two: the class knows them.
+    whole: Data = dump(mode="json", by_alias=True, include={"apiVersion", "api_version", "kind"})
+    return {**{key: each for key, each in whole.items() if each is not None}, **data}
+
+
+def _merge(into: Data, new: Mapping[str, Any]) -> None:
+    for key, value in new.items():
+        old = into.get(key)
+        if isinstance(old, dict) and isinstance(value, Mapping):
+            _merge(old, value)
+        else:
+            into[key] = value
+
+
+def _plain(resource: Mapping[str, Any]) -> dict[str, bytes]:
+    found = resource.get("connectionDetails") or {}
+    return {key: b64decode(value) for key, value in found.items()}
+
+
+def _base64(details: Mapping[str, bytes | str]) -> dict[str, str]:
+    return {
+        key: b64encode(value.encode() if isinstance(value, str) else value).decode()
+        for key, value in details.items()
+    }
+
+
+def _set_ready(resource: Data, ready: bool | None) -> None:
+    if ready is None:
+        resource.pop("ready", None)
+    else:
+        resource["ready"] = _READY[ready]
+
+
+def _target(to_claim: bool) -> Data:
+    return {"target": "TARGET_COMPOSITE_AND_CLAIM" if to_claim else "TARGET_COMPOSITE"}

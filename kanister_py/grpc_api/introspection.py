@@ -1,0 +1,110 @@
+"""What does a server say of itself: which services it has, and whether they answer?
+
+Written here instead of taken from grpcio's own packages: those want the newest
+protobuf, and look only into the pool that all packages share.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import grpc
+
+from kanister_py.proto.decoding import NotDecodable, decode_message
+from kanister_py.proto.encoding import encode_message
+from kanister_py.proto.messages import pool
+
+HEALTH = "grpc.health.v1.Health"
+REFLECTIONS = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
+_NOT_FOUND = 5
+
+
+class Introspection:
+    """Answers questions about the services that a server offers.
+
+    Health is asked for, never watched: a watch would keep a thread for as long as
+    somebody looks.
+    """
+
+    def __init__(self, services: Sequence[str]) -> None:
+        self._services = (*services, HEALTH, *REFLECTIONS)
+        self.is_serving = True
+
+    def handlers(self) -> list[Any]:
+        check = {"Check": grpc.unary_unary_rpc_method_handler(self._check)}
+        return [
+            grpc.method_handlers_generic_handler(HEALTH, check),
+            *[
+                grpc.method_handlers_generic_handler(
+                    each,
+                    {
+                        "ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(
+                            _Reflection(each.rpartition(".")[0], self._services).answer
+                        )
+                    },
+                )
+                for each in REFLECTIONS
+            ],
+        ]
+
+    def _check(self, data: bytes, context: Any) -> bytes:
+        try:
+            service = decode_message("grpc.health.v1.HealthCheckRequest", data).get("service", "")
+        except NotDecodable as error:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            raise
+        if service and service not in self._services:
+            context.abort(grpc.StatusCode.NOT_FOUND, "This service is not served here")
+        status = "SERVING" if self.is_serving else "NOT_SERVING"
+        return encode_message("grpc.health.v1.HealthCheckResponse", {"status": status})
+
+
+class _Reflection:
+    def __init__(self, package: str, services: Sequence[str]) -> None:
+        self._request = f"{package}.ServerReflectionRequest"
+        self._response = f"{package}.ServerReflectionResponse"
+        self._services = services
+
+    def answer(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        for data in requests:
+            try:
+                request = decode_message(self._request, data)
+            except NotDecodable as error:
+                context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+                raise
+            answer = {"validHost": request.get("host", ""), "originalRequest": request}
+            yield encode_message(self._response, {**answer, **self._found(request)})
+
+    def _found(self, request: dict[str, Any]) -> dict[str, Any]:
+        if "listServices" in request:
+            return {
+                "listServicesResponse": {"service": [{"name": each} for each in self._services]}
+            }
+        try:
+            if "fileByFilename" in request:
+                return _files(pool().FindFileByName(request["fileByFilename"]))
+            if "fileContainingSymbol" in request:
+                return _files(pool().FindFileContainingSymbol(request["fileContainingSymbol"]))
+            if "allExtensionNumbersOfType" in request:
+                name = request["allExtensionNumbersOfType"]
+                pool().FindMessageTypeByName(name)
+                return {"allExtensionNumbersResponse": {"baseTypeName": name}}
+        except KeyError:
+            pass
+        return {"errorResponse": {"errorCode": _NOT_FOUND, "errorMessage": "It is not known here"}}
+
+
+def _files(file: Any) -> dict[str, Any]:
+    """Give a file and all that it imports."""
+    found: dict[str, str] = {}
+
+    def take(each: Any) -> None:
+        found[each.name] = b64encode(each.serialized_pb).decode()
+        for inside in each.dependencies:
+            if inside.name not in found:
+                take(inside)
+
+    take(file)
+    return {"fileDescriptorResponse": {"fileDescriptorProto": list(found.values())}}

@@ -1,0 +1,128 @@
+"""Functions in this process: the contract, and what a foreign class may do wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.runner_memory import MemoryRunner
+from kanister_py.core.compositions.authoring import Response
+from kanister_py.core.errors import (
+    FunctionCallFailed,
+    FunctionFault,
+    FunctionUnavailable,
+    TransientError,
+    UsageError,
+)
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.executor.calling import PythonFunction
+from kanister_py.ports.composition_function import CompositionFunction
+from tests.contracts.function_runner import (
+    FUNCTIONS,
+    Broken,
+    FunctionRunnerContract,
+    Running,
+    Start,
+    request_with,
+)
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    runner = MemoryRunner(lambda revision: PythonFunction(FUNCTIONS[revision.function]))
+    yield lambda name: Running(runner, FunctionRevision(name, f"{name}-1", 1))
+    runner.close()
+
+
+class TestMemoryRunner(FunctionRunnerContract):
+    pass
+
+
+def answering(answer: Any, *, is_ours: bool = False) -> Running:
+    class Answering(CompositionFunction):
+        name = "function-answering"
+
+        def run(self, request: Mapping[str, Any]) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer(request) if callable(answer) else answer
+
+    runner = MemoryRunner(lambda revision: PythonFunction(Answering, is_ours))
+    return Running(runner, FunctionRevision("function-answering", "answering-1", 1))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param(None, "answered NoneType", id="nothing"),
+        pytest.param(
+            {"result": []}, "result: unknown field; there are meta", id="a misspelt field"
+        ),
+        pytest.param({"desired": []}, "desired: must be an object", id="a list for an object"),
+        pytest.param(
+            {"results": [{"severity": "LOUD", "message": "x"}]},
+            r"results\[0\].severity: must be one of",
+            id="a severity that nobody knows",
+        ),
+        pytest.param({"meta": {"ttl": "1h"}}, "meta.ttl: must be a duration", id="Go's duration"),
+        pytest.param(
+            {"desired": {"resources": {"a": {"connectionDetails": {"k": "%"}}}}},
+            "desired.resources.a.connectionDetails.k: must be bytes in base64",
+            id="details in plain text",
+        ),
+    ],
+)
+def test_an_answer_that_is_none_names_the_place(answer: Any, said: str) -> None:
+    with pytest.raises(FunctionCallFailed, match=said) as caught:
+        answering(answer)(request_with())
+    assert caught.value.revision == "answering-1"
+
+
+def test_both_spellings_of_a_field_are_read() -> None:
+    resources = {"a": {"resource": {}, "connection_details": {"k": "dg=="}, "ready": 1}}
+    answer = answering({"desired": {"resources": resources}})(request_with())
+    assert answer.desired.data["resources"]["a"] == {
+        "resource": {},
+        "connectionDetails": {"k": "dg=="},
+        "ready": "READY_TRUE",
+    }
+
+
+def test_a_function_that_keeps_its_answer_cannot_change_it_later() -> None:
+    kept: dict[str, Any] = {"context": {"n": [1]}}
+    answer = answering(kept)(request_with())
+    kept["context"]["n"].append(2)
+    assert answer.context.data == {"n": [1]}
+
+
+def test_a_desired_state_that_a_function_spoils_in_a_response_is_refused() -> None:
+    def spoil(request: Any) -> Response:
+        response = Response(request)
+        response.desired["resource"] = {}
+        return response
+
+    with pytest.raises(FunctionCallFailed, match=r"desired\.resource: unknown field"):
+        answering(spoil)(request_with())
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [
+        pytest.param(UsageError("Bad input"), FunctionCallFailed, id="the input is wrong"),
+        pytest.param(TransientError("Not now"), FunctionUnavailable, id="the world is wrong"),
+        pytest.param(ValueError("oops"), FunctionCallFailed, id="a foreign defect"),
+    ],
+)
+def test_what_a_foreign_function_raises_keeps_its_group(
+    raised: Exception, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind):
+        answering(raised)(request_with())
+
+
+def test_a_defect_of_ours_is_a_fault() -> None:
+    runner = MemoryRunner(lambda revision: PythonFunction(Broken, is_ours=True))
+    with pytest.raises(FunctionFault, match="LookupError"):
+        Running(runner, FunctionRevision("function-broken", "b", 1))(request_with())
