@@ -5,22 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
-import shutil
-import socket
-import subprocess
 import tarfile
-import time
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
 
-import bcrypt
 import pytest
 
-from kanister_py.adapters.certificates_x509 import X509Certificates
-from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.packages_oci.images import (
     LAYER_TYPE,
     Blob,
@@ -35,82 +25,15 @@ from kanister_py.adapters.packages_oci.images import (
 from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.core.errors import InvalidPackage, PackageNotFound, RegistryUnavailable
 from kanister_py.core.revisions.package import PackageReference
-from kanister_py.ports.packages import RegistryLogin
+from tests.oci_registry import RunningRegistry, running_registry
 
 PACKAGE = b"apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {name: function-x}\n"
 
 
-class RunningRegistry(NamedTuple):
-    """A registry on this machine, and who may read it."""
-
-    address: str
-    login: RegistryLogin
-    ca_file: Path
-
-    def reference(self, repository: str, tag: str = "v1.0.0") -> PackageReference:
-        return PackageReference(self.address, repository, tag)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _start(folder: Path, *, is_secure: bool) -> tuple[subprocess.Popen[bytes], RunningRegistry]:
-    program = shutil.which("docker-registry")
-    if program is None:
-        pytest.skip("docker-registry is not installed: packages have no registry to travel to")
-    port = _free_port()
-    hashed = bcrypt.hashpw(b"s3cret-word", bcrypt.gensalt(4)).decode()
-    (folder / "htpasswd").write_text(f"ann:{hashed}\n")
-    config: dict[str, object] = {
-        "version": "0.1",
-        "log": {"level": "error"},
-        "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
-        "auth": {"htpasswd": {"realm": "test", "path": str(folder / "htpasswd")}},
-    }
-    http: dict[str, object] = {"addr": f"127.0.0.1:{port}"}
-    certificates = X509Certificates(SystemClock())
-    authority = certificates.new_authority("test", timedelta(days=1))
-    (folder / "ca.crt").write_text(authority.certificate)
-    if is_secure:
-        served = certificates.issue(authority, ["0.0.0.0"], timedelta(days=1))
-        (folder / "tls.crt").write_text(served.certificate)
-        (folder / "tls.key").write_text(served.key)
-        http["tls"] = {"certificate": str(folder / "tls.crt"), "key": str(folder / "tls.key")}
-    config["http"] = http
-    (folder / "config.yml").write_text(json.dumps(config))
-    process = subprocess.Popen(
-        [program, "serve", str(folder / "config.yml")],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "OTEL_TRACES_EXPORTER": "none"},
-    )
-    address = f"127.0.0.1:{port}"
-    _wait_until_it_listens(port, process)
-    return process, RunningRegistry(
-        address, RegistryLogin(address, "ann", "s3cret-word"), folder / "ca.crt"
-    )
-
-
-def _wait_until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 20
-    while time.monotonic() < end and process.poll() is None:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    pytest.fail("the registry did not start")
-
-
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRegistry]:
-    process, running = _start(tmp_path_factory.mktemp("registry"), is_secure=False)
-    yield running
-    process.kill()
-    process.wait()
+    with running_registry(tmp_path_factory.mktemp("registry")) as running:
+        yield running
 
 
 def _image(**files: bytes) -> Image:
@@ -176,17 +99,11 @@ def test_an_image_that_is_no_package_is_refused(registry: RunningRegistry) -> No
 
 
 def test_what_was_read_once_needs_no_registry_again(tmp_path: Path) -> None:
-    folder = tmp_path / "registry"
-    folder.mkdir()
-    process, running = _start(folder, is_secure=False)
-    try:
+    with running_registry(tmp_path / "registry") as running:
         packages = OciPackages(tmp_path / "cache")
         reference = running.reference("team/kept")
         digest = packages.push(reference, build_image([package_layer(PACKAGE)]), [running.login])
         packages.read(reference, digest, [running.login])
-    finally:
-        process.kill()
-        process.wait()
     after_restart = OciPackages(tmp_path / "cache")
     assert after_restart.read(reference, digest) == PACKAGE
     with pytest.raises(RegistryUnavailable):
@@ -237,10 +154,7 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_registry_is_trusted_by_the_authority_that_was_given(tmp_path: Path) -> None:
-    folder = tmp_path / "registry"
-    folder.mkdir()
-    process, running = _start(folder, is_secure=True)
-    try:
+    with running_registry(tmp_path / "registry", is_secure=True) as running:
         # An address of this machine that is spoken to as any other: over TLS.
         address = running.address.replace("127.0.0.1", "0.0.0.0")
         login = running.login._replace(registry=address)
@@ -250,9 +164,6 @@ def test_a_registry_is_trusted_by_the_authority_that_was_given(tmp_path: Path) -
         assert trusting.resolve(reference, [login]) == digest
         with pytest.raises(PackageNotFound, match="TLS"):
             OciPackages().resolve(reference, [login])
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_content_that_its_digest_does_not_name_is_refused(registry: RunningRegistry) -> None:

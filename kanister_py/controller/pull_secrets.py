@@ -1,0 +1,49 @@
+"""Who are we to the registries of packages? Secrets say it, as they do to a kubelet."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.resources import SECRETS
+from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.packages import RegistryLogin
+
+_KEYS = (".dockerconfigjson", ".dockercfg")
+
+
+def logins_of(cluster: Cluster, namespace: str, names: Sequence[str]) -> list[RegistryLogin]:
+    """Read the logins of pull secrets; one that is missing or says nothing logs in nowhere."""
+    logins: list[RegistryLogin] = []
+    for name in names:
+        try:
+            secret = cluster.get(SECRETS, name, namespace=namespace)
+        except NotFound:
+            continue
+        for key in _KEYS:
+            text = (secret.get("data") or {}).get(key)
+            if text:
+                logins += _logins_in(text)
+    return logins
+
+
+def _logins_in(encoded: str) -> Iterator[RegistryLogin]:
+    try:
+        said: Any = json.loads(base64.b64decode(encoded))
+    except (ValueError, binascii.Error):
+        return
+    if not isinstance(said, dict):
+        return
+    for registry, login in (said.get("auths") or said).items():
+        if not isinstance(login, dict):
+            continue
+        username, password = str(login.get("username") or ""), str(login.get("password") or "")
+        if login.get("auth"):
+            pair = base64.b64decode(str(login["auth"])).decode("utf-8", "replace")
+            username, _, password = pair.partition(":")
+        host = registry.removeprefix("https://").removeprefix("http://").partition("/")[0]
+        yield RegistryLogin(host, username, password)

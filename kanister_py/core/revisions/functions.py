@@ -1,0 +1,74 @@
+"""What does a FunctionRevision of a cluster say about a revision that may be called?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from kanister_py.core.errors import InvalidVersion
+from kanister_py.core.registry.entries import DesiredState, FunctionRevision
+from kanister_py.core.revisions.identity import PACKAGE_LABEL
+from kanister_py.core.versions.semver import Version, parse_version
+
+PACKAGE_TAG: Final = "kanister-py.io/package-tag"
+"""What the package was called when the revision was made: its image is named by digest."""
+RUNTIME: Final = "kanister-py.io/runtime"
+
+
+class Runtime(StrEnum):
+    """Who runs a function."""
+
+    DEPLOYMENT = "Deployment"
+    IN_PROCESS = "InProcess"
+    EXTERNAL = "External"
+
+
+def runtime_of(obj: Mapping[str, Any], default: Runtime = Runtime.DEPLOYMENT) -> Runtime:
+    """Say who runs a function or a revision of it; its annotation decides."""
+    said = (obj.get("metadata", {}).get("annotations") or {}).get(RUNTIME)
+    return Runtime(said) if said in tuple(Runtime) else default
+
+
+def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
+    """Read a FunctionRevision as far as choosing it goes."""
+    metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    labels = metadata.get("labels") or {}
+    is_active = spec.get("desiredState") == DesiredState.ACTIVE
+    return FunctionRevision(
+        str(labels.get(PACKAGE_LABEL) or ""),
+        metadata["name"],
+        int(spec.get("revision") or 0),
+        labels,
+        DesiredState.ACTIVE if is_active else DesiredState.INACTIVE,
+        is_healthy(obj),
+        str(status.get("endpoint") or ""),
+        digest_of_revision(obj),
+        version_of_revision(obj),
+    )
+
+
+def is_healthy(obj: Mapping[str, Any]) -> bool:
+    """Say whether what runs a revision is well; who runs none of ours says so by an endpoint."""
+    status = obj.get("status") or {}
+    found = [
+        each for each in status.get("conditions") or () if each.get("type") == "RuntimeHealthy"
+    ]
+    return all(each.get("status") == "True" for each in found) if found else False
+
+
+def digest_of_revision(obj: Mapping[str, Any]) -> str:
+    """Give the digest of the package behind a revision; empty where only a tag is known."""
+    image = str((obj.get("spec") or {}).get("image") or "")
+    return image.partition("@")[2]
+
+
+def version_of_revision(obj: Mapping[str, Any]) -> Version | None:
+    """Give the version that the package of a revision was called, if it was called by one."""
+    annotations = obj.get("metadata", {}).get("annotations") or {}
+    image = str((obj.get("spec") or {}).get("image") or "").partition("@")[0]
+    tag = annotations.get(PACKAGE_TAG) or image.rpartition("/")[2].partition(":")[2]
+    try:
+        return parse_version(tag)
+    except InvalidVersion:
+        return None
