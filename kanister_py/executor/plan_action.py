@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -73,7 +74,8 @@ def plan_action(
         known_names = sorted(blueprint.actions)
         raise ActionNotFound(spec.name, spec.object.kind, blueprint.name, known_names)
     unread: list[str] = []
-    params = Params(_facts(cluster, spec, given.time, unread))
+    facts = _facts(cluster, spec, given.time, unread)
+    params = Params(facts)
     renderer = Renderer(engine_of(blueprint), given.effects)
     known = Known(
         given.registry,
@@ -83,6 +85,7 @@ def plan_action(
         spec.preferred_version,
         given.at,
         given.is_strict,
+        _pods_to_come(facts),
     )
     phases = []
     for path, phase in action.every_phase():
@@ -95,12 +98,17 @@ def plan_action(
 
 
 def _facts(cluster: Cluster, spec: ActionSpec, time: datetime, unread: list[str]) -> ActionFacts:
+    reference = reference_as_dict(spec.object)
+    name, namespace = reference["name"], reference["namespace"]
     try:
         return fetch_facts(cluster, spec, time)
     except KanisterError as error:
-        unread.append(error.message)
-    reference = reference_as_dict(spec.object)
-    name, namespace = reference["name"], reference["namespace"]
+        why = error.message
+    with suppress(KanisterError):
+        # Where nothing runs pods, a workload may be there, and what stands between it
+        # and its pods may not.
+        return fetch_facts(cluster, spec, time, Workload(name, namespace))
+    unread.append(why)
     stand_in = {"metadata": {"name": name, "namespace": namespace}}
     try:
         needs = needs_of(reference)
@@ -117,6 +125,25 @@ def _facts(cluster: Cluster, spec: ActionSpec, time: datetime, unread: list[str]
         pod_annotations=spec.pod_annotations,
         **seen,
     )
+
+
+def _pods_to_come(facts: ActionFacts) -> Mapping[tuple[str, ...], str]:
+    """Name what templates see of a workload's pods, if none of them runs yet."""
+    workload = facts.workload
+    is_empty = ((facts.object or {}).get("spec") or {}).get("replicas") == 0
+    if workload is None or workload.pods or is_empty:
+        return {}
+    root = next(
+        name
+        for name, each in (
+            ("StatefulSet", facts.stateful_set),
+            ("Deployment", facts.deployment),
+            ("DeploymentConfig", facts.deployment_config),
+        )
+        if each is not None
+    )
+    why = f"the pods of {root} {workload.name} do not run yet"
+    return {(root, field): why for field in ("Pods", "Containers", "PersistentVolumeClaims")}
 
 
 def _enter(

@@ -61,7 +61,35 @@ actions:
     - {func: BackupData, name: third, args: {pod: p}}
     - {func: Shel, name: fourth}
     deferPhase: {func: Shell, name: last, args: {command: ["{{ .Bad"]}}
+  pods:
+    phases:
+    - func: Shell
+      name: enter
+      args:
+        command:
+        - "{{ index .Deployment.Pods 0 }}"
+        - "{{ range .Deployment.Pods }}{{ . }}{{ end }}"
+        - "{{ toJson .Deployment }}"
+        - "{{ .Deployment.Name }}"
 """
+
+
+def deployment(replicas: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "db", "namespace": "shop"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": {
+                "metadata": {"labels": {"app": "db"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    }
+
+
 SECRET = {
     "apiVersion": "v1",
     "kind": "Secret",
@@ -104,6 +132,27 @@ class TestAPlan:
         second = plan().phases[1]
         assert second.args["command"] == ["{{ .Phases.first.Output.path }}", "fixed"]
         assert [str(each) for each in second.unknown] == ["args.command[0]: known after first"]
+
+    @pytest.mark.parametrize(
+        "objects",
+        [
+            pytest.param([deployment(2)], id="of a manifest"),
+            pytest.param([], id="of a workload that nobody gave"),
+        ],
+    )
+    def test_does_not_take_pods_that_are_to_come_for_none(
+        self, objects: list[dict[str, Any]]
+    ) -> None:
+        (enter,) = plan("pods", objects).phases
+        assert [each.path for each in enter.unknown] == [f"args.command[{at}]" for at in range(3)]
+        assert "do not run yet" in enter.unknown[0].why
+        assert enter.args["command"][3] == "db"
+        assert bool(plan("pods", objects).unread) is not bool(objects)
+
+    def test_knows_that_a_workload_without_replicas_has_no_pods(self) -> None:
+        (enter,) = plan("pods", [deployment(0)]).phases
+        assert [each.path for each in enter.unknown] == ["args.command[0]"]
+        assert enter.args["command"][1] == ""
 
     def test_says_what_was_not_given(self) -> None:
         first = plan().phases[0]

@@ -85,7 +85,7 @@ class PlannedPhase(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Everything that a plan goes by."""
+    """Everything that a plan goes by. `open` says why what stands under some names is not known."""
 
     registry: Registry[FunctionEntry]
     renderer: Renderer
@@ -94,6 +94,7 @@ class Known(NamedTuple):
     preferred_version: str = ""
     at: Mapping[str, Version] = {}
     is_strict: bool = False
+    open: Mapping[tuple[str, ...], str] = {}
 
 
 def plan_phase(phase: Phase, known: Known, *, is_deferred: bool = False) -> PlannedPhase:
@@ -154,9 +155,10 @@ class _Rendering:
         engine = self._known.renderer.engine
         if not is_template(text, engine):
             return text
-        after = _outputs_in(reads_of(text, engine))
-        if after:
-            self.unknown.append(Unknown(text_of_path(path), after))
+        reads = reads_of(text, engine)
+        after, why = _outputs_in(reads), _why_open(reads, self._known.open)
+        if after or why:
+            self.unknown.append(Unknown(text_of_path(path), after, why))
             return text
         try:
             return self._known.renderer.text(text, self._known.params, path)
@@ -164,6 +166,16 @@ class _Rendering:
             # It may be there when the action is run: whoever plans may have given less.
             self.unknown.append(Unknown(text_of_path(path), (), error.message))
             return text
+
+
+def _why_open(reads: Iterable[Read], not_known: Mapping[tuple[str, ...], str]) -> str:
+    """Say why something that is read is not known; nothing if all of it is."""
+    for read in reads:
+        for names, why in not_known.items():
+            shared = min(len(names), len(read.names))
+            if read.names[:shared] == names[:shared]:
+                return why
+    return ""
 
 
 def _outputs_in(reads: Iterable[Read]) -> tuple[str, ...]:
