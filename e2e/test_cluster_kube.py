@@ -1,20 +1,484 @@
-"""The Kubernetes adapter keeps the contract of clusters, on a real API server."""
+"""The Kubernetes adapter on a real API server: its contract, pods, and bad days."""
 
 from __future__ import annotations
 
+import threading
+import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from e2e.cluster.client import ApiClient
+from e2e.cluster.local import LocalCluster
+from e2e.cluster.programs import Programs
+from e2e.cluster.standing import own_folder
+from e2e.faults.faults import Cut, Refuse, Stall
+from e2e.faults.proxy import FaultProxy
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
-from kanister_py.ports.cluster import Cluster
-from tests.contracts.cluster import ClusterContract
+from kanister_py.adapters.cluster_kube.timing import Timing
+from kanister_py.core.errors import (
+    BadRequest,
+    ClusterUnavailable,
+    Expired,
+    Forbidden,
+    InternalError,
+    NotFound,
+    StreamLost,
+    TooManyRequests,
+    Unauthorized,
+)
+from kanister_py.core.objects.resources import CONFIG_MAPS, PODS, GroupVersionResource
+from kanister_py.ports.cluster import Channel, Cluster, EventType, LogOptions
+from tests.contracts.cluster import ClusterContract, config_map
+
+IMPATIENT = Timing(
+    answer=1.0, only_answer=1.0, patience=5.0, watch=2.0, silence=1.0, log_silence=1.5, ping=0.5
+)
+
+
+@pytest.fixture(scope="module")
+def quiet_server(programs: Programs) -> Iterator[LocalCluster]:
+    """An API server alone: what its controllers would write in between is in no contract."""
+    with own_folder() as folder, LocalCluster(programs, folder) as cluster:
+        cluster.stop_controllers()
+        yield cluster
 
 
 class TestTheRealCluster(ClusterContract):
     @pytest.fixture
-    def cluster(self, kubeconfig: Path) -> Iterator[Cluster]:
-        with KubeCluster(ClusterChoice(kubeconfig=str(kubeconfig))) as cluster:
+    def cluster(self, quiet_server: LocalCluster) -> Iterator[Cluster]:
+        with KubeCluster(ClusterChoice(kubeconfig=str(quiet_server.kubeconfig))) as cluster:
             yield cluster
+
+
+@pytest.fixture
+def cluster(kubeconfig: Path) -> Iterator[KubeCluster]:
+    """The shared cluster, as it is."""
+    with KubeCluster(ClusterChoice(kubeconfig=str(kubeconfig))) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def faulty(faults: FaultProxy) -> Iterator[KubeCluster]:
+    """The shared cluster behind the proxy of faults, with little patience."""
+    choice = ClusterChoice(kubeconfig=str(faults.kubeconfig))
+    with KubeCluster(choice, timing=IMPATIENT) as cluster:
+        cluster.list(CONFIG_MAPS, namespace="default")
+        yield cluster
+
+
+def run_pod(cluster: KubeCluster, namespace: str, script: str, name: str = "worker") -> str:
+    """Start a pod, and come back when its container runs or has run."""
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "restartPolicy": "Never",
+                "terminationGracePeriodSeconds": 1,
+                "containers": [{"name": "main", "image": "i", "command": ["sh", "-c", script]}],
+            },
+        }
+    )
+    with cluster.watch(
+        PODS, namespace=namespace, field_selector=f"metadata.name={name}", timeout_seconds=60
+    ) as watch:
+        for event in watch:
+            rows = (event.object.get("status") or {}).get("containerStatuses") or [{}]
+            if {"running", "terminated"} & (rows[0].get("state") or {}).keys():
+                return name
+    raise AssertionError(f"pod {name} did not start")
+
+
+@pytest.mark.usefixtures("node")
+class TestCommands:
+    def test_a_command_tells_both_streams_and_its_exit_code(
+        self, cluster: KubeCluster, namespace: str
+    ) -> None:
+        run_pod(cluster, namespace, "exec sleep 60")
+        words = ["sh", "-c", "echo out; echo err >&2; exit 7"]
+        with cluster.exec("worker", words, namespace=namespace) as session:
+            said: dict[Channel, bytes] = {}
+            for chunk in session:
+                said[chunk.channel] = said.get(chunk.channel, b"") + chunk.data
+            assert session.exit_code == 7
+        assert said == {Channel.STDOUT: b"out\n", Channel.STDERR: b"err\n"}
+
+    def test_a_command_that_says_nothing_ends_with_zero(
+        self, cluster: KubeCluster, namespace: str
+    ) -> None:
+        run_pod(cluster, namespace, "exec sleep 60")
+        with cluster.exec("worker", ["true"], namespace=namespace) as session:
+            assert list(session) == []
+            assert session.exit_code == 0
+
+    def test_a_command_reads_its_input_to_the_end(
+        self, cluster: KubeCluster, namespace: str
+    ) -> None:
+        run_pod(cluster, namespace, "exec sleep 60")
+        data = bytes(range(256)) * 4096
+        words = ["sha256sum"]
+        with cluster.exec("worker", words, namespace=namespace, has_stdin=True) as session:
+            session.write_stdin(data)
+            session.close_stdin()
+            said = b"".join(chunk.data for chunk in session)
+            assert session.exit_code == 0
+        import hashlib
+
+        assert said.split()[0].decode() == hashlib.sha256(data).hexdigest()
+
+    def test_a_command_may_say_a_lot(self, cluster: KubeCluster, namespace: str) -> None:
+        run_pod(cluster, namespace, "exec sleep 60")
+        words = ["head", "-c", "8000000", "/dev/zero"]
+        with cluster.exec("worker", words, namespace=namespace) as session:
+            assert sum(len(chunk.data) for chunk in session) == 8_000_000
+            assert session.exit_code == 0
+
+    def test_a_silent_command_is_waited_for(self, faulty: KubeCluster, namespace: str) -> None:
+        run_pod(faulty, namespace, "exec sleep 60")
+        with faulty.exec("worker", ["sleep", "4"], namespace=namespace) as session:
+            assert list(session) == []
+            assert session.exit_code == 0
+
+    def test_a_command_in_a_pod_that_is_not_there(
+        self, cluster: KubeCluster, namespace: str
+    ) -> None:
+        with pytest.raises(NotFound) as caught:
+            cluster.exec("nobody", ["true"], namespace=namespace)
+        assert caught.value.message == 'pods "nobody" not found'
+
+    def test_a_command_in_a_container_that_is_not_there(
+        self, cluster: KubeCluster, namespace: str
+    ) -> None:
+        run_pod(cluster, namespace, "exec sleep 60")
+        with pytest.raises(BadRequest) as caught:
+            cluster.exec("worker", ["true"], namespace=namespace, container="side")
+        assert "side" in caught.value.message
+
+    def test_a_broken_connection_is_no_end_of_a_command(
+        self, faulty: KubeCluster, faults: FaultProxy, namespace: str
+    ) -> None:
+        run_pod(faulty, namespace, "exec sleep 60")
+        words = ["sh", "-c", "echo begun; sleep 60"]
+        with faulty.exec("worker", words, namespace=namespace) as session:
+            chunks = iter(session)
+            assert next(chunks).data == b"begun\n"
+            faults.cut()
+            with pytest.raises(StreamLost):
+                next(chunks)
+            assert session.exit_code is None
+
+    def test_a_connection_that_died_in_silence_is_found_out(
+        self, faulty: KubeCluster, faults: FaultProxy, namespace: str
+    ) -> None:
+        run_pod(faulty, namespace, "exec sleep 60")
+        words = ["sh", "-c", "echo begun; sleep 60"]
+        with faulty.exec("worker", words, namespace=namespace) as session:
+            chunks = iter(session)
+            assert next(chunks).data == b"begun\n"
+            faults.freeze()
+            with pytest.raises(StreamLost):
+                next(chunks)
+            faults.thaw()
+
+    def test_a_session_can_be_left_from_another_thread(
+        self, cluster: KubeCluster, namespace: str
+    ) -> None:
+        run_pod(cluster, namespace, "exec sleep 60")
+        session = cluster.exec("worker", ["sleep", "60"], namespace=namespace)
+        seen: list[Any] = []
+        reader = threading.Thread(target=lambda: seen.extend(session))
+        reader.start()
+        session.close()
+        reader.join(timeout=30)
+        assert not reader.is_alive()
+        assert seen == []
+        assert session.exit_code is None
+
+
+def read_all(cluster: KubeCluster, namespace: str, **options: Any) -> bytes:
+    wanted = LogOptions(container="main", **options)
+    with cluster.read_log("worker", namespace=namespace, options=wanted) as stream:
+        return b"".join(stream)
+
+
+@pytest.mark.usefixtures("node")
+class TestLogs:
+    COUNT = "i=0; while [ $i -lt 300 ]; do echo line $i; i=$((i+1)); sleep 0.01; done; printf end"
+    WANT = b"".join(b"line %d\n" % i for i in range(300)) + b"end"
+
+    def test_a_followed_log_ends_with_its_container(
+        self, cluster: KubeCluster, namespace: str
+    ) -> None:
+        run_pod(cluster, namespace, self.COUNT)
+        assert read_all(cluster, namespace, follow=True) == self.WANT
+        assert read_all(cluster, namespace) == self.WANT
+        assert read_all(cluster, namespace, tail_lines=1) == b"end"
+        assert read_all(cluster, namespace, follow=True, tail_lines=2) == b"line 299\nend"
+
+    def test_a_log_that_is_cut_again_and_again_neither_loses_nor_doubles_a_line(
+        self, faulty: KubeCluster, faults: FaultProxy, namespace: str
+    ) -> None:
+        run_pod(faulty, namespace, self.COUNT)
+        faults.inject(Cut(after_bytes=1500), subresource="log", times=3)
+        assert read_all(faulty, namespace, follow=True) == self.WANT
+        assert faults.count("get", "pods/log") >= 4
+
+    def test_a_log_whose_connection_died_in_silence_goes_on(
+        self, faulty: KubeCluster, faults: FaultProxy, namespace: str
+    ) -> None:
+        run_pod(faulty, namespace, self.COUNT)
+        faults.inject(Stall(after_bytes=1500), subresource="log", times=1)
+        assert read_all(faulty, namespace, follow=True) == self.WANT
+
+    def test_times_are_told_to_who_wants_them(self, cluster: KubeCluster, namespace: str) -> None:
+        run_pod(cluster, namespace, "echo hello")
+        said = read_all(cluster, namespace, follow=True, timestamps=True)
+        stamp, _, text = said.partition(b" ")
+        assert text == b"hello\n"
+        assert stamp.startswith(b"20")
+
+    def test_a_container_that_prints_nothing_has_an_empty_log(
+        self, cluster: KubeCluster, namespace: str
+    ) -> None:
+        run_pod(cluster, namespace, "sleep 0.3")
+        assert read_all(cluster, namespace, follow=True) == b""
+
+    def test_a_log_of_no_pod(self, cluster: KubeCluster, namespace: str) -> None:
+        with pytest.raises(NotFound):
+            cluster.read_log("nobody", namespace=namespace)
+
+    def test_following_can_be_left_from_another_thread(
+        self, cluster: KubeCluster, namespace: str
+    ) -> None:
+        run_pod(cluster, namespace, "echo up; exec sleep 60")
+        stream = cluster.read_log(
+            "worker", namespace=namespace, options=LogOptions(container="main", follow=True)
+        )
+        pieces = iter(stream)
+        assert next(pieces) == b"up\n"
+        seen: list[bytes] = []
+        reader = threading.Thread(target=lambda: seen.extend(pieces))
+        reader.start()
+        stream.close()
+        reader.join(timeout=30)
+        assert not reader.is_alive()
+        assert seen == []
+
+
+def names_told(cluster: KubeCluster, namespace: str, since: str, last: str) -> list[str]:
+    """Follow the ConfigMaps of a namespace up to one, and give what was told."""
+    told = []
+    with cluster.watch(
+        CONFIG_MAPS, namespace=namespace, resource_version=since, timeout_seconds=60
+    ) as watch:
+        for event in watch:
+            told.append(f"{event.type} {event.object['metadata']['name']}")
+            if event.object["metadata"]["name"] == last:
+                break
+    return told
+
+
+class TestWatches:
+    def test_a_watch_goes_on_where_it_was_cut(
+        self, faulty: KubeCluster, faults: FaultProxy, admin: ApiClient, namespace: str
+    ) -> None:
+        since = faulty.list(CONFIG_MAPS, namespace=namespace).resource_version
+        watch = faulty.watch(
+            CONFIG_MAPS, namespace=namespace, resource_version=since, timeout_seconds=60
+        )
+        path = f"/api/v1/namespaces/{namespace}/configmaps"
+        with watch:
+            for number in range(6):
+                admin.post(path, config_map(namespace, f"m-{number}"))
+                event = next(watch)
+                assert event.object["metadata"]["name"] == f"m-{number}"
+                if number % 2:
+                    faults.cut(verb="watch")
+
+    def test_a_watch_that_hears_nothing_for_long_goes_on(
+        self, faulty: KubeCluster, faults: FaultProxy, admin: ApiClient, namespace: str
+    ) -> None:
+        since = faulty.list(CONFIG_MAPS, namespace=namespace).resource_version
+        faults.inject(Stall(), verb="watch", times=1)
+        with pytest.raises(ClusterUnavailable):
+            # Without patience even the opening of a watch counts.
+            KubeCluster(
+                ClusterChoice(kubeconfig=str(faults.kubeconfig)),
+                timing=IMPATIENT._replace(first_patience=0.0, watch=1.0, silence=0.2),
+            ).watch(CONFIG_MAPS, namespace=namespace, resource_version=since)
+        admin.post(f"/api/v1/namespaces/{namespace}/configmaps", config_map(namespace, "one"))
+        assert names_told(faulty, namespace, since, "one") == ["ADDED one"]
+
+    def test_a_half_open_connection_is_found_out(
+        self, faulty: KubeCluster, faults: FaultProxy, admin: ApiClient, namespace: str
+    ) -> None:
+        since = faulty.list(CONFIG_MAPS, namespace=namespace).resource_version
+        with faulty.watch(
+            CONFIG_MAPS, namespace=namespace, resource_version=since, timeout_seconds=60
+        ) as watch:
+            faults.freeze()
+            admin.post(f"/api/v1/namespaces/{namespace}/configmaps", config_map(namespace, "one"))
+            # Longer than the server's own end of the watch, and the silence after it.
+            healing = threading.Timer(IMPATIENT.watch + IMPATIENT.silence + 0.5, faults.heal)
+            healing.start()
+            assert next(watch).object["metadata"]["name"] == "one"
+            healing.join()
+
+    def test_a_watch_outlasts_the_end_that_the_server_sets_it(
+        self, faulty: KubeCluster, faults: FaultProxy, admin: ApiClient, namespace: str
+    ) -> None:
+        since = faulty.list(CONFIG_MAPS, namespace=namespace).resource_version
+        with faulty.watch(
+            CONFIG_MAPS, namespace=namespace, resource_version=since, timeout_seconds=60
+        ) as watch:
+            later = threading.Timer(
+                IMPATIENT.watch * 2,
+                lambda: admin.post(
+                    f"/api/v1/namespaces/{namespace}/configmaps", config_map(namespace, "late")
+                ),
+            )
+            later.start()
+            assert next(watch).object["metadata"]["name"] == "late"
+            later.join()
+        assert faults.count("watch", "configmaps") >= 2
+        assert faults.count("list", "configmaps") <= 3
+
+    def test_a_lost_history_is_said(
+        self, faulty: KubeCluster, faults: FaultProxy, namespace: str
+    ) -> None:
+        since = faulty.list(CONFIG_MAPS, namespace=namespace).resource_version
+        with faulty.watch(
+            CONFIG_MAPS, namespace=namespace, resource_version=since, timeout_seconds=60
+        ) as watch:
+            told = threading.Timer(0.3, lambda: faults.expire_watches("configmaps"))
+            told.start()
+            with pytest.raises(Expired):
+                next(watch)
+            told.join()
+
+    def test_nobody_who_answers_is_said_in_the_end(
+        self, faulty: KubeCluster, faults: FaultProxy, namespace: str
+    ) -> None:
+        since = faulty.list(CONFIG_MAPS, namespace=namespace).resource_version
+        with faulty.watch(CONFIG_MAPS, namespace=namespace, resource_version=since) as watch:
+            faults.refuse()
+            with pytest.raises(ClusterUnavailable):
+                next(watch)
+
+
+class TestRepeating:
+    def test_reading_outlasts_refusals_and_broken_connections(
+        self, faulty: KubeCluster, faults: FaultProxy, namespace: str
+    ) -> None:
+        faulty.create(config_map(namespace))
+        for fault in (Refuse(500), Refuse(503), Refuse(429, retry_after=1), Cut(), Cut(40)):
+            with faults.inject(fault, resource="configmaps", verb="get", times=1) as injected:
+                read = faulty.get(CONFIG_MAPS, "settings", namespace=namespace)
+                assert read["data"] == {"colour": "red"}
+                assert len(injected.hits) == 1
+
+    def test_reading_outlasts_a_server_that_is_away(
+        self, faulty: KubeCluster, faults: FaultProxy, namespace: str
+    ) -> None:
+        faulty.create(config_map(namespace))
+        faults.refuse()
+        back = threading.Timer(1.0, faults.accept)
+        back.start()
+        assert faulty.get(CONFIG_MAPS, "settings", namespace=namespace)
+        back.join()
+
+    def test_creating_is_repeated_only_when_it_was_surely_not_done(
+        self, faulty: KubeCluster, faults: FaultProxy, admin: ApiClient, namespace: str
+    ) -> None:
+        for number, fault in enumerate((Refuse(500, is_done=True), Cut(after_bytes=10))):
+            with faults.inject(fault, resource="configmaps", verb="create") as injected:
+                with pytest.raises((ClusterUnavailable, InternalError)):
+                    faulty.create(config_map(namespace, f"doubtful-{number}"))
+                assert len(injected.hits) == 1
+            assert admin.get(f"/api/v1/namespaces/{namespace}/configmaps/doubtful-{number}")
+        with faults.inject(Refuse(429, retry_after=1), resource="configmaps", times=1):
+            assert faulty.create(config_map(namespace, "refused"))
+        faults.refuse()
+        back = threading.Timer(1.0, faults.accept)
+        back.start()
+        assert faulty.create(config_map(namespace, "later"))
+        back.join()
+
+    def test_a_write_that_was_done_before_its_answer_was_lost(
+        self, faulty: KubeCluster, faults: FaultProxy, namespace: str
+    ) -> None:
+        made = faulty.create(config_map(namespace))
+        with faults.inject(Cut(after_bytes=10), resource="configmaps", verb="patch", times=1):
+            patched = faulty.patch(
+                CONFIG_MAPS, "settings", {"data": {"colour": "blue"}}, namespace=namespace
+            )
+        assert patched["data"] == {"colour": "blue"}
+        with faults.inject(Cut(after_bytes=10), resource="configmaps", verb="delete", times=1):
+            gone = faulty.delete(
+                CONFIG_MAPS, "settings", namespace=namespace, uid=made["metadata"]["uid"]
+            )
+        assert gone["metadata"]["uid"] == made["metadata"]["uid"]
+        with pytest.raises(NotFound):
+            faulty.get(CONFIG_MAPS, "settings", namespace=namespace)
+
+    def test_a_cluster_that_stays_too_busy_is_named_so(
+        self, faulty: KubeCluster, faults: FaultProxy, namespace: str
+    ) -> None:
+        faults.inject(Refuse(429, retry_after=2), resource="configmaps")
+        with pytest.raises(TooManyRequests) as caught:
+            faulty.get(CONFIG_MAPS, "settings", namespace=namespace)
+        assert caught.value.delay_seconds == 2
+
+
+class TestWhoWeAre:
+    def test_a_token_that_is_replaced_is_read_again(
+        self, api_server: LocalCluster, tmp_path: Path, namespace: str
+    ) -> None:
+        token = tmp_path / "token"
+        token.write_text("expired")
+        path = api_server.write_kubeconfig(f"rotating-{uuid.uuid4().hex[:6]}", token="unused")
+        path.write_text(path.read_text().replace("token: unused", f"tokenFile: {token}"))
+        assert "tokenFile" in path.read_text()
+        with KubeCluster(ClusterChoice(kubeconfig=str(path))) as cluster:
+            with pytest.raises(Unauthorized):
+                cluster.list(CONFIG_MAPS, namespace=namespace)
+            token.write_text(f"{api_server.admin_token}\n")
+            time.sleep(5.1)  # how often new credentials are looked for
+            assert cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
+
+    def test_who_may_not_is_told_what(self, api_server: LocalCluster, namespace: str) -> None:
+        path = api_server.kubeconfig_for("nobody", ["strangers"])
+        with KubeCluster(ClusterChoice(kubeconfig=str(path))) as cluster:
+            with pytest.raises(Forbidden) as caught:
+                cluster.list(CONFIG_MAPS, namespace=namespace)
+            with pytest.raises(Forbidden):
+                cluster.exec("any", ["true"], namespace=namespace)
+        assert 'User "nobody" cannot list resource "configmaps"' in caught.value.message
+
+    def test_a_large_list_comes_whole(
+        self, cluster: KubeCluster, admin: ApiClient, namespace: str
+    ) -> None:
+        path = f"/api/v1/namespaces/{namespace}/configmaps"
+        for number in range(520):
+            admin.post(path, config_map(namespace, f"m-{number:03}"))
+        found = cluster.list(CONFIG_MAPS, namespace=namespace, field_selector="")
+        names = [each["metadata"]["name"] for each in found if each["data"].get("colour")]
+        assert names == [f"m-{number:03}" for number in range(520)]
+        assert all(each["kind"] == "ConfigMap" for each in found)
+        watched = []
+        with cluster.watch(CONFIG_MAPS, namespace=namespace, timeout_seconds=30) as watch:
+            for event in watch:
+                assert event.type is EventType.ADDED
+                watched.append(event.object["metadata"]["name"])
+                if len(watched) == len(found):
+                    break
+
+    def test_a_kind_that_nobody_serves_has_no_match(self, cluster: KubeCluster) -> None:
+        with pytest.raises(NotFound):
+            cluster.list(GroupVersionResource("nowhere.example.org", "v1", "things"))
