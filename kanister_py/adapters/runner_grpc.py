@@ -248,14 +248,17 @@ class _Connection:
             ):
                 # Since TLS 1.3 a server refuses a client only after the client thinks all is well.
                 secured.settimeout(_DIAGNOSIS_SECONDS / 4)
-                secured.recv(1)
+                if not secured.recv(1):
+                    return "it refuses our certificate: it ends the connection"
         except ssl.SSLCertVerificationError as error:
             return f"its certificate is refused: {error.verify_message}"
         except ssl.SSLError as error:
-            if "ALERT" in (error.reason or ""):
+            if "ALERT" in (error.reason or "") or "EOF" in (error.reason or ""):
                 return f"it refuses our certificate: {error.reason}"
             if error.reason == "WRONG_VERSION_NUMBER":
                 return "it does not speak TLS"
+        except ConnectionResetError:
+            return "it refuses our certificate: it ends the connection"
         except (OSError, ValueError):
             return ""
         return ""
@@ -355,7 +358,7 @@ def _was_never_reached(error: Any) -> bool:
     """Say whether a call was never sent. One that broke off was, and is not ours to repeat."""
     details = (error.details() or "").casefold()
     return _is(error, grpc.StatusCode.UNAVAILABLE) and (
-        "failed to connect" in details or "resolution" in details
+        "failed to connect" in details or "backends failing" in details or "resolution" in details
     )
 
 

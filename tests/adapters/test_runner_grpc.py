@@ -1,0 +1,500 @@
+"""Functions over gRPC: the contract on real servers, and all that a connection may do wrong."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from kanister_py.adapters.certificates_x509 import X509Certificates
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
+from kanister_py.adapters.runner_memory import MemoryRunner
+from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
+from kanister_py.core.errors import (
+    CertificatesUnreadable,
+    FunctionAnswerInvalid,
+    FunctionAnswerTooLarge,
+    FunctionCallError,
+    FunctionCallFailed,
+    FunctionCertificateRefused,
+    FunctionNotServed,
+    FunctionOverloaded,
+    FunctionRequestInvalid,
+    FunctionTimedOut,
+    FunctionUnavailable,
+)
+from kanister_py.core.objects.certificates import KeyPair
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.executor.calling import PythonFunction
+from kanister_py.grpc_api.certificates import ServerCertificates
+from kanister_py.grpc_api.server import FunctionServer, ServerSettings
+from kanister_py.ports.function_runner import FunctionCall
+from kanister_py.proto.messages import METHODS, V1, V1BETA1
+from tests.contracts.function_runner import (
+    FUNCTIONS,
+    FunctionRunnerContract,
+    Running,
+    Start,
+    request_with,
+)
+
+INSECURE = ClientSecurity(is_insecure=True)
+LIFE = timedelta(days=1)
+
+
+def answering(name: str) -> Callable[[FunctionRequest], FunctionResponse]:
+    """Answer with a class of the contract, as a server does."""
+    runner = MemoryRunner(lambda _: PythonFunction(FUNCTIONS[name]))
+    revision = FunctionRevision(name, "", 1)
+    return lambda request: runner.run(FunctionCall("", revision, request))
+
+
+@pytest.fixture
+def cleanup() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def serve(cleanup: ExitStack, name: str, **settings: Any) -> FunctionServer:
+    server = FunctionServer(
+        answering(name), ServerSettings("127.0.0.1:0", grace_seconds=0.1, **settings)
+    )
+    server.start()
+    cleanup.callback(server.stop)
+    return server
+
+
+def connect(
+    cleanup: ExitStack,
+    port: int,
+    security: ClientSecurity = INSECURE,
+    host: str = "127.0.0.1",
+    **more: Any,
+) -> Running:
+    runner = GrpcRunner(security, **{"timeout_seconds": 20.0, **more})
+    cleanup.callback(runner.close)
+    return Running(runner, revision_at(f"{host}:{port}"))
+
+
+def revision_at(endpoint: str, name: str = "f-1") -> FunctionRevision:
+    return FunctionRevision("function-f", name, 1, endpoint=endpoint)
+
+
+@pytest.fixture
+def start(cleanup: ExitStack) -> Start:
+    def begin(name: str) -> Running:
+        running = connect(cleanup, serve(cleanup, name).port)
+        return running._replace(revision=running.revision._replace(function=name))
+
+    return begin
+
+
+class TestGrpcRunner(FunctionRunnerContract):
+    pass
+
+
+# A server that is not ours: whatever it answers, to whichever method
+
+
+@contextmanager
+def raw_server(
+    answer: Callable[[bytes, Any], bytes], packages: tuple[str, ...] = (V1, V1BETA1)
+) -> Iterator[int]:
+    server: Any = grpc.server(ThreadPoolExecutor(4), options=[("grpc.max_send_message_length", -1)])
+    for package in packages:
+        service = METHODS[package].split("/")[1]
+        handler = grpc.unary_unary_rpc_method_handler(answer)
+        server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(service, {"RunFunction": handler}),)
+        )
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield port
+    finally:
+        server.stop(0).wait()
+
+
+def aborting(code: grpc.StatusCode, details: str) -> Callable[[bytes, Any], bytes]:
+    def answer(_data: bytes, context: Any) -> bytes:
+        context.abort(code, details)
+        raise AssertionError
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        pytest.param(grpc.StatusCode.UNAVAILABLE, FunctionUnavailable, id="not for the moment"),
+        pytest.param(grpc.StatusCode.RESOURCE_EXHAUSTED, FunctionOverloaded, id="no room"),
+        pytest.param(grpc.StatusCode.INTERNAL, FunctionCallFailed, id="a defect"),
+        pytest.param(grpc.StatusCode.PERMISSION_DENIED, FunctionCallFailed, id="not for us"),
+    ],
+)
+def test_a_status_becomes_an_error_that_names_where(
+    cleanup: ExitStack, code: grpc.StatusCode, kind: type[FunctionCallError]
+) -> None:
+    port = cleanup.enter_context(raw_server(aborting(code, "as it\nwas said")))
+    with pytest.raises(kind, match="as it was said") as caught:
+        connect(cleanup, port)(request_with())
+    assert (caught.value.step, caught.value.function) == ("a-step", "function-f")
+    assert caught.value.revision == "f-1"
+
+
+def test_garbage_is_no_answer(cleanup: ExitStack) -> None:
+    port = cleanup.enter_context(raw_server(lambda _data, _context: b"\x12\xff\xff\xff\x0fno"))
+    with pytest.raises(FunctionAnswerInvalid, match="f-1: what it answered is no response"):
+        connect(cleanup, port)(request_with())
+
+
+def test_garbage_deep_inside_is_no_answer_either(cleanup: ExitStack) -> None:
+    # desired.resources["a"].resource["b"] is a text that is not UTF-8
+    inner = b"\x0a\x08\x0a\x01b\x12\x03\x1a\x01\xff"
+    resource = b"\x0a" + bytes([len(inner)]) + inner
+    entry = b"\x0a\x01a\x12" + bytes([len(resource)]) + resource
+    state = b"\x12" + bytes([len(entry)]) + entry
+    answer = b"\x12" + bytes([len(state)]) + state
+    port = cleanup.enter_context(raw_server(lambda _data, _context: answer))
+    with pytest.raises(FunctionAnswerInvalid):
+        connect(cleanup, port)(request_with())
+
+
+def test_a_function_of_the_version_before_is_asked_in_that_one_from_then_on(
+    cleanup: ExitStack,
+) -> None:
+    asked: list[str] = []
+
+    class Noting(grpc.ServerInterceptor):  # type: ignore[misc]  # grpcio has no types
+        def intercept_service(self, continuation: Any, details: Any) -> Any:
+            asked.append(details.method)
+            return continuation(details)
+
+    server: Any = grpc.server(ThreadPoolExecutor(2), interceptors=[Noting()])
+    handler = grpc.unary_unary_rpc_method_handler(lambda _data, _context: b"")
+    service = METHODS[V1BETA1].split("/")[1]
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler(service, {"RunFunction": handler}),)
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    cleanup.callback(lambda: server.stop(0).wait())
+    running = connect(cleanup, port)
+    for _ in range(3):
+        running(request_with())
+    assert asked == [METHODS[V1], METHODS[V1BETA1], METHODS[V1BETA1], METHODS[V1BETA1]]
+
+
+def test_a_server_without_functions_is_named(cleanup: ExitStack) -> None:
+    port = cleanup.enter_context(raw_server(lambda _data, _context: b"", ()))
+    with pytest.raises(FunctionNotServed, match=rf"is served at 127\.0\.0\.1:{port}"):
+        connect(cleanup, port)(request_with())
+
+
+def test_an_answer_of_65_megabytes_is_too_large_and_is_not_asked_for_again(
+    cleanup: ExitStack,
+) -> None:
+    answer = b"\x22" + b"\x80\x80\x80\x20" + bytes(64 * 1024 * 1024)
+    port = cleanup.enter_context(raw_server(lambda _data, _context: answer))
+    with pytest.raises(FunctionAnswerTooLarge, match="a message is too large"):
+        connect(cleanup, port)(request_with())
+
+
+def test_the_limit_is_a_setting(cleanup: ExitStack) -> None:
+    server = serve(cleanup, "function-echo")
+    running = connect(cleanup, server.port, limit_bytes=10_000)
+    assert running(request_with()).tag == "a-tag"
+    with pytest.raises(FunctionAnswerTooLarge):
+        running(request_with(context=Part({"text": "x" * 20_000})))
+
+
+def test_what_cannot_be_written_names_its_path(cleanup: ExitStack) -> None:
+    observed = Part({"composite": {"resource": {"spec": {"when": [object()]}}}})
+    running = connect(cleanup, 1)
+    with pytest.raises(
+        FunctionRequestInvalid, match=r"composite\.resource\.spec\.when\[0\]: object cannot be sent"
+    ):
+        running(request_with(observed=observed))
+
+
+def test_a_revision_without_an_endpoint_is_not_called(cleanup: ExitStack) -> None:
+    running = connect(cleanup, 1)
+    with pytest.raises(FunctionNotServed, match="has no endpoint"):
+        running._replace(revision=revision_at(""))(request_with())
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def test_a_function_that_is_not_there_says_why(cleanup: ExitStack) -> None:
+    port = free_port()
+    with pytest.raises(FunctionUnavailable, match=rf"cannot be reached at 127\.0\.0\.1:{port}"):
+        connect(cleanup, port)(request_with(), timeout_seconds=0.5)
+
+
+def test_a_call_waits_for_a_function_that_is_about_to_start(cleanup: ExitStack) -> None:
+    port = free_port()
+    running = connect(cleanup, port)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(running, request_with())
+        server = FunctionServer(
+            answering("function-echo"), ServerSettings(f"127.0.0.1:{port}", grace_seconds=0.1)
+        )
+        server.start()
+        cleanup.callback(server.stop)
+        assert answer.result(20).tag == "a-tag"
+
+
+def test_a_function_that_dies_in_the_middle_of_its_answer_is_unavailable(
+    cleanup: ExitStack,
+) -> None:
+    """The connection breaks off after the request has arrived: that is not tried again here."""
+    arrived = threading.Event()
+    calls: list[int] = []
+    server: Any = grpc.server(ThreadPoolExecutor(2))
+
+    def answer(_data: bytes, context: Any) -> bytes:
+        calls.append(1)
+        arrived.set()
+        ended = threading.Event()
+        context.add_callback(ended.set)
+        ended.wait(10)
+        return b""
+
+    handler = grpc.unary_unary_rpc_method_handler(answer)
+    service = METHODS[V1].split("/")[1]
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler(service, {"RunFunction": handler}),)
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    running = connect(cleanup, port)
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(running, request_with())
+        assert arrived.wait(10)
+        server.stop(0).wait()
+        with pytest.raises((FunctionUnavailable, FunctionCallFailed)) as caught:
+            pending.result(20)
+    assert caught.value.step == "a-step"
+    assert calls == [1]
+
+
+def test_every_endpoint_of_a_revision_gets_its_share(cleanup: ExitStack) -> None:
+    counts = [0, 0]
+
+    def counting(index: int) -> Callable[[bytes, Any], bytes]:
+        def answer(_data: bytes, _context: Any) -> bytes:
+            counts[index] += 1
+            return b""
+
+        return answer
+
+    ports = [cleanup.enter_context(raw_server(counting(index))) for index in range(2)]
+    running = connect(cleanup, 1)
+    endpoint = "ipv4:" + ",".join(f"127.0.0.1:{port}" for port in ports)
+    running = running._replace(revision=revision_at(endpoint))
+    for _ in range(60):
+        running(request_with())
+    assert sum(counts) == 60
+    assert min(counts) >= 20
+
+
+def test_a_revision_that_moves_lets_the_calls_under_way_end(cleanup: ExitStack) -> None:
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def slowly(_data: bytes, _context: Any) -> bytes:
+        arrived.set()
+        go_on.wait(10)
+        return b"\x0a\x05\x0a\x03old"
+
+    old = cleanup.enter_context(raw_server(slowly))
+    new = cleanup.enter_context(raw_server(lambda _data, _context: b"\x0a\x05\x0a\x03new"))
+    running = connect(cleanup, old)
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(running, request_with())
+        assert arrived.wait(10)
+        moved = running._replace(revision=revision_at(f"127.0.0.1:{new}"))
+        assert moved(request_with()).tag == "new"
+        assert isinstance(running.runner, GrpcRunner)
+        running.runner.keep_only(())
+        go_on.set()
+        assert pending.result(10).tag == "old"
+
+
+def test_two_revisions_of_a_function_have_a_connection_each(cleanup: ExitStack) -> None:
+    tags = {"f-1": b"\x0a\x03\x0a\x011", "f-2": b"\x0a\x03\x0a\x012"}
+    runner = GrpcRunner(INSECURE)
+    cleanup.callback(runner.close)
+    found = []
+    for name, answer in tags.items():
+        port = cleanup.enter_context(raw_server(lambda _data, _context, answer=answer: answer))  # type: ignore[misc]  # a lambda's default
+        found.append(Running(runner, revision_at(f"127.0.0.1:{port}", name))(request_with()).tag)
+    assert found == ["1", "2"]
+    assert len(runner._connections) == 2
+
+
+# Certificates
+
+
+class Authority:
+    """Signs certificates, and lays them out as functions and their callers find them."""
+
+    def __init__(self, clock: Any = None) -> None:
+        self._certificates = X509Certificates(clock or SystemClock())
+        self.pair = self._certificates.new_authority("test", LIFE)
+
+    def folder(
+        self, at: Path, *names: str, trusts: KeyPair | None = None, is_client: bool = False
+    ) -> Path:
+        at.mkdir(parents=True, exist_ok=True)
+        pair = self._certificates.issue(self.pair, names, LIFE, is_client=is_client)
+        (at / "tls.crt").write_text(pair.certificate)
+        (at / "tls.key").write_text(pair.key)
+        (at / "ca.crt").write_text((trusts or self.pair).certificate)
+        return at
+
+
+def secured(
+    cleanup: ExitStack, server: Path, client: Path, host: str = "localhost", name: str = ""
+) -> Running:
+    served = serve(cleanup, "function-echo", certificates=ServerCertificates(server))
+    return connect(cleanup, served.port, ClientSecurity(client, server_name=name), host)
+
+
+def test_both_sides_show_a_certificate_of_the_same_authority(
+    cleanup: ExitStack, tmp_path: Path
+) -> None:
+    authority = Authority()
+    server = authority.folder(tmp_path / "server", "localhost")
+    client = authority.folder(tmp_path / "client", "caller", is_client=True)
+    assert secured(cleanup, server, client)(request_with()).tag == "a-tag"
+
+
+def test_a_certificate_may_be_of_another_name_if_one_says_which(
+    cleanup: ExitStack, tmp_path: Path
+) -> None:
+    authority = Authority()
+    server = authority.folder(tmp_path / "server", "function-f.crossplane-system")
+    client = authority.folder(tmp_path / "client", "caller", is_client=True)
+    running = secured(cleanup, server, client, name="function-f.crossplane-system")
+    assert running(request_with()).tag == "a-tag"
+
+
+def wrong_host(tmp_path: Path) -> tuple[Path, Path]:
+    authority = Authority()
+    server = authority.folder(tmp_path / "server", "elsewhere.example.org")
+    return server, authority.folder(tmp_path / "client", "caller", is_client=True)
+
+
+def wrong_authority(tmp_path: Path) -> tuple[Path, Path]:
+    theirs, ours = Authority(), Authority()
+    server = theirs.folder(tmp_path / "server", "localhost", trusts=ours.pair)
+    return server, ours.folder(tmp_path / "client", "caller", is_client=True)
+
+
+def expired(tmp_path: Path) -> tuple[Path, Path]:
+    ours = Authority()
+    old = Authority(FakeClock())
+    old.pair = ours.pair
+    server = old.folder(tmp_path / "server", "localhost")
+    return server, ours.folder(tmp_path / "client", "caller", is_client=True)
+
+
+@pytest.mark.parametrize(
+    ("folders", "said"),
+    [
+        pytest.param(wrong_host, "not valid for 'localhost'", id="of another host"),
+        pytest.param(wrong_authority, "unable to get local issuer|self.signed", id="another CA"),
+        pytest.param(expired, "expired", id="expired"),
+    ],
+)
+def test_a_certificate_that_is_wrong_is_refused_at_once_and_says_why(
+    cleanup: ExitStack,
+    tmp_path: Path,
+    folders: Callable[[Path], tuple[Path, Path]],
+    said: str,
+) -> None:
+    server, client = folders(tmp_path)
+    with pytest.raises(FunctionCertificateRefused, match=f"(?i)({said})") as caught:
+        secured(cleanup, server, client)(request_with())
+    assert (caught.value.step, caught.value.revision) == ("a-step", "f-1")
+
+
+def test_a_caller_of_another_authority_is_refused(cleanup: ExitStack, tmp_path: Path) -> None:
+    ours, theirs = Authority(), Authority()
+    server = ours.folder(tmp_path / "server", "localhost")
+    client = theirs.folder(tmp_path / "client", "caller", trusts=ours.pair, is_client=True)
+    with pytest.raises(FunctionCertificateRefused, match="it refuses our certificate"):
+        secured(cleanup, server, client)(request_with(), timeout_seconds=5)
+
+
+def test_a_server_that_speaks_in_the_clear_is_not_spoken_to(
+    cleanup: ExitStack, tmp_path: Path
+) -> None:
+    client = Authority().folder(tmp_path / "client", "caller", is_client=True)
+    port = serve(cleanup, "function-echo").port
+    running = connect(cleanup, port, ClientSecurity(client), "localhost")
+    with pytest.raises(FunctionCertificateRefused, match="does not speak TLS"):
+        running(request_with(), timeout_seconds=5)
+
+
+def test_nothing_goes_in_the_clear_unless_that_was_asked_for(cleanup: ExitStack) -> None:
+    with pytest.raises(CertificatesUnreadable, match="or say insecure"):
+        connect(cleanup, 1, ClientSecurity())(request_with())
+
+
+def test_a_folder_without_an_authority_is_named(cleanup: ExitStack, tmp_path: Path) -> None:
+    with pytest.raises(CertificatesUnreadable, match=r"ca\.crt"):
+        connect(cleanup, 1, ClientSecurity(tmp_path))(request_with())
+
+
+def test_certificates_are_renewed_on_both_sides_without_a_restart(
+    cleanup: ExitStack, tmp_path: Path
+) -> None:
+    old, new = Authority(), Authority()
+    server = old.folder(tmp_path / "server", "localhost")
+    client = old.folder(tmp_path / "client", "caller", is_client=True)
+    running = secured(cleanup, server, client)
+    assert running(request_with()).tag == "a-tag"
+    new.folder(tmp_path / "server", "localhost")
+    new.folder(tmp_path / "client", "caller", is_client=True)
+    assert running(request_with()).tag == "a-tag"
+
+
+def test_no_older_tls_than_1_2_is_spoken(cleanup: ExitStack, tmp_path: Path) -> None:
+    import ssl
+    import warnings
+
+    authority = Authority()
+    folder = authority.folder(tmp_path / "server", "localhost")
+    port = serve(cleanup, "function-echo", certificates=ServerCertificates(folder)).port
+    context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = ssl.TLSVersion.TLSv1
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with (
+        socket.create_connection(("localhost", port), 5) as plain,
+        pytest.raises((ssl.SSLError, ConnectionError)),
+        context.wrap_socket(plain, server_hostname="localhost"),
+    ):
+        pass
+
+
+def test_a_timeout_is_the_callers_and_is_not_tried_again(cleanup: ExitStack) -> None:
+    running = connect(cleanup, serve(cleanup, "function-hanging").port, timeout_seconds=0.3)
+    with pytest.raises(FunctionTimedOut, match=r"did not answer in time at 127\.0\.0\.1"):
+        running(request_with())
