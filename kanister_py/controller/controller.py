@@ -204,14 +204,15 @@ class Controller:
             self._changed.notify_all()
 
     def ask_to_stop(self) -> None:
-        """Have `run` come back soon; may be called from a signal handler's thread."""
+        """Begin nothing new from here on, and have `run` come back soon."""
         with self._changed:
             self._is_stopping = True
+            parts = self._parts
             self._changed.notify_all()
-        self._leadership_may_be_awaited()
-
-    def _leadership_may_be_awaited(self) -> None:
-        if self._parts is None:
+        if parts is not None:
+            parts.reconciler.drain()
+        else:
+            # Nobody waits for a leadership that is not wanted any more.
             self._leadership.close()
 
     def stop(self) -> None:

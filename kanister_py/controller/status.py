@@ -25,6 +25,7 @@ from kanister_py.core.errors import (
     Conflict,
     JournalUnwritable,
     KanisterError,
+    LeadershipLost,
     NotFound,
     StatusOvertaken,
     StatusUnreadable,
@@ -272,6 +273,8 @@ class StatusWriter:
                 if self._reread(data, error):
                     return
                 continue
+            except LeadershipLost as error:
+                raise JournalUnwritable(f"the status of {self.name}", error.message) from error
             except TransientError as error:
                 self._fail_unless_leader(error)
                 _LOG.warning("Cannot write the status of %s: %s", self.name, error.message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from threading import Event, Lock
 from typing import Any
 
@@ -12,7 +13,9 @@ from kanister_py import Args, Func, OnRestart, PhaseContext
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.controller.controller import Controller, ControllerSettings
+from kanister_py.controller.status import read_status_data
 from kanister_py.core.errors import AlreadyExists, LeadershipLost, NotFound
+from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run_actionset import FunctionSource
@@ -247,8 +250,7 @@ class World:
         return self.cluster.get(ACTION_SETS, name, namespace="default")
 
     def status(self, name: str = "one") -> dict[str, Any]:
-        found: dict[str, Any] = self.get(name).get("status") or {}
-        return found
+        return read_status_data(self.get(name)) or {}
 
     def until(
         self, wanted: Callable[[KubeObject], Any], name: str = "one", *, resource: Any = ACTION_SETS
@@ -263,12 +265,11 @@ class World:
             for event in watch:
                 if event.type in ("ADDED", "MODIFIED") and wanted(event.object):
                     return event.object
-        raise AssertionError(f"{name} never was as wanted; it is {self.cluster.objects()}")
+        raise AssertionError(f"{name} never was as wanted; it is {self.get(name)}")
 
     def until_state(self, state: str, name: str = "one") -> dict[str, Any]:
         found = self.until(lambda obj: (obj.get("status") or {}).get("state") == state, name)
-        status: dict[str, Any] = found["status"]
-        return status
+        return read_status_data(found) or {}
 
     def until_gone(self, name: str) -> None:
         with self.cluster.watch(
@@ -283,6 +284,13 @@ class World:
                     return
         raise AssertionError(f"{name} is still there")
 
+    def put_status(self, status: dict[str, Any], name: str = "one") -> None:
+        """Write a status as somebody else would."""
+        write = self.cluster.replace
+        if self.cluster.describe(ACTION_SETS).has_status:
+            write = self.cluster.replace_status
+        write({**self.get(name), "status": status})
+
     def open_gate(self, name: str = "gate") -> None:
         self.create(
             {
@@ -294,13 +302,23 @@ class World:
         )
 
 
+def definitions() -> Iterator[dict[str, Any]]:
+    """Give the definitions that come with us."""
+    for name in ("actionsets", "blueprints", "profiles"):
+        text = files("kanister_py.crds").joinpath(f"{name}.yaml").read_text("utf-8")
+        yield from (each.value for each in parse_documents(text))
+
+
 @pytest.fixture
-def world() -> Iterator[World]:
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    """Give a cluster with our definitions, or with such as Kanister's, if a test says so."""
     clock = SystemClock()
     Touchy.gate.clear()
     Touchy.began.clear()
     Counted.calls.clear()
     made = World(MemoryCluster(clock=clock), clock)
+    if getattr(request, "param", "ours") == "ours":
+        made.create(*definitions())
     try:
         yield made
     finally:
