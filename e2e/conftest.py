@@ -16,6 +16,7 @@ from e2e.cluster.local import LocalCluster
 from e2e.cluster.network import pod_network
 from e2e.cluster.programs import GoMissing, Programs, find_programs
 from e2e.cluster.standing import own_folder
+from e2e.faults.proxy import FaultProxy
 from e2e.node.interim import interim
 from e2e.node.node import E2ENode
 
@@ -121,3 +122,18 @@ def make_namespace(client: ApiClient, name: str) -> None:
         )
         assert next(events, None), f"{name} has no {what}/{wanted} after 30 seconds"
         events.close()  # type: ignore[attr-defined] # it is a generator
+
+
+@pytest.fixture
+def faults(api_server: LocalCluster) -> Iterator[FaultProxy]:
+    """A proxy in front of the shared API server, for this test alone."""
+    with FaultProxy(api_server) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def through_faults(faults: FaultProxy, api_server: LocalCluster) -> Iterator[ApiClient]:
+    """A client that comes through the proxy of faults; it repeats nothing by itself."""
+    client = ApiClient(faults.url, api_server.ca.certificate, token=api_server.admin_token)
+    yield client
+    client.close()

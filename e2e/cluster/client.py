@@ -93,6 +93,8 @@ class ApiClient:
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     yield json.loads(line)
+        except urllib3.exceptions.HTTPError as error:
+            raise ApiUnreachable(str(error)) from error
         finally:
             answer.close()
 

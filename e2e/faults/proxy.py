@@ -1,0 +1,588 @@
+"""A proxy in front of an API server that does to requests what a bad day does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import ssl
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+from urllib.parse import urlsplit
+
+from e2e.cluster.local import LocalCluster
+from e2e.faults.faults import REASONS, Cut, Delay, Fault, Hold, Injection, Refuse, Stall
+from e2e.faults.requests import ApiRequest, parse_request
+
+_PIECE: Final = 64 * 1024
+_MAX_HEAD: Final = 1024 * 1024
+_LOOK_SECONDS: Final = 0.01
+_IDLE_SECONDS: Final = 0.25
+_GOODBYE_SECONDS: Final = 5.0
+_EXPIRED: Final = {
+    "type": "ERROR",
+    "object": {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "too old resource version: injected by the proxy of faults",
+        "reason": "Expired",
+        "code": 410,
+    },
+}
+
+
+class _Ended(Exception):
+    """One side has ended the connection, or shall think so."""
+
+
+class _Head(NamedTuple):
+    """What stands before a body, as it was sent."""
+
+    raw: bytes
+    first: str
+    headers: dict[str, str]
+
+    @property
+    def status(self) -> int:
+        return int(self.first.split(" ")[1])
+
+
+class FaultProxy:
+    """Stands between a client and an API server; every request goes through until told otherwise.
+
+    Takes TLS off on one side and puts it on again on the other: clients prove
+    who they are with a token, since a certificate does not get through. Faults
+    befall the requests they are meant for, in the order of injection.
+    """
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._injections: list[Injection] = []
+        self._lock = threading.Lock()
+        self._requests: list[ApiRequest] = []
+        self._links: set[_Link] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="faults", daemon=True)
+        self._thread.start()
+        pair = cluster.ca.sign_server("faults", ["127.0.0.1", "localhost"])
+        self._inside = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._inside.load_cert_chain(pair.certificate, pair.key)
+        self.outside = ssl.create_default_context(cafile=str(cluster.ca.certificate))
+        self._port = 0
+        self._server: asyncio.Server | None = None
+        self.flows = True
+        """Whether any byte moves at all."""
+        self.accept()
+        self.url = f"https://127.0.0.1:{self._port}"
+        self.kubeconfig = self.kubeconfig_for("faults-admin", cluster.admin_token)
+
+    def kubeconfig_for(self, name: str, token: str) -> Path:
+        """Write a kubeconfig that comes through here with somebody's token."""
+        return self._cluster.write_kubeconfig(name, token=token, url=self.url)
+
+    @property
+    def target(self) -> tuple[str, int]:
+        """Where is the API server?"""
+        parts = urlsplit(self._cluster.url)
+        return str(parts.hostname), int(parts.port or 443)
+
+    # What goes wrong
+
+    def inject(  # noqa: PLR0913 # every word says which requests are meant
+        self,
+        fault: Fault,
+        *,
+        verb: str = "",
+        resource: str = "",
+        subresource: str | None = None,
+        namespace: str = "",
+        name: str = "",
+        where: Callable[[ApiRequest], bool] | None = None,
+        times: int | None = None,
+        skip: int = 0,
+    ) -> Injection:
+        """Let a fault befall requests: those that fit, `times` of them after the first `skip`.
+
+        Of several that fit, the first one counts. Empty words fit everything; `resource`
+        alone leaves out what is none, such as discovery.
+        """
+
+        def is_meant(request: ApiRequest) -> bool:
+            return (
+                (not verb or request.verb == verb)
+                and (not resource or request.resource == resource)
+                and (subresource is None or request.subresource == subresource)
+                and (not namespace or request.namespace == namespace)
+                and (not name or request.name == name)
+                and (where is None or where(request))
+            )
+
+        made = Injection(fault, is_meant, times, skip)
+        with self._lock:
+            self._injections.append(made)
+        return made
+
+    def heal(self) -> None:
+        """Let everything through again, and new connections in."""
+        with self._lock:
+            injections, self._injections = self._injections, []
+        for each in injections:
+            each.remove()
+        self.flows = True
+        self.accept()
+
+    def cut(self, *, verb: str = "", resource: str = "") -> int:
+        """Reset the connections that carry such a request right now (all: idle ones too)."""
+        return int(self._do(self._cut(verb, resource)))
+
+    def expire_watches(self, resource: str = "") -> int:
+        """Tell who watches that its version is too old, as a 410 inside the stream."""
+        return int(self._do(self._expire(resource)))
+
+    def freeze(self) -> None:
+        """Move no byte any more, in any direction, with every connection open: half-open."""
+        self.flows = False
+
+    def thaw(self) -> None:
+        self.flows = True
+
+    def refuse(self) -> None:
+        """Listen no more, and reset what is open: connection refused."""
+        self._do(self._refuse())
+
+    def accept(self) -> None:
+        """Listen again, on the port it always was."""
+        self._do(self._accept())
+
+    # What was asked for
+
+    @property
+    def requests(self) -> list[ApiRequest]:
+        """Give every request since the counters were reset, those that met a fault too."""
+        with self._lock:
+            return list(self._requests)
+
+    def counts(self) -> Counter[tuple[str, str]]:
+        """Count requests by verb and resource; a subresource stands behind a slash."""
+        return Counter(
+            (each.verb, "/".join(filter(None, (each.resource, each.subresource))) or each.path)
+            for each in self.requests
+        )
+
+    def count(self, verb: str = "", resource: str = "") -> int:
+        """Count the requests of a verb and a resource (`pods`, `pods/status`)."""
+        return sum(
+            number
+            for (done, of), number in self.counts().items()
+            if verb in {"", done} and resource in {"", of}
+        )
+
+    def reset(self) -> None:
+        """Begin to count anew."""
+        with self._lock:
+            self._requests.clear()
+
+    @property
+    def connections(self) -> int:
+        """How many connections of clients are open?"""
+        return len(self._links)
+
+    def close(self) -> None:
+        self.heal()
+        self._do(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # Inside the loop
+
+    def fault_for(self, request: ApiRequest) -> Injection | None:
+        """Take note of a request, and say what befalls it."""
+        with self._lock:
+            self._requests.append(request)
+            injections = list(self._injections)
+        return next((each for each in injections if each.take(request)), None)
+
+    def _do(self, wanted: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(wanted, self._loop).result(timeout=30)
+
+    async def _accept(self) -> None:
+        if self._server is None:
+            self._server = await asyncio.start_server(
+                self._serve, "127.0.0.1", self._port, ssl=self._inside, limit=_MAX_HEAD
+            )
+            self._port = self._server.sockets[0].getsockname()[1]
+
+    async def _refuse(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        await self._cut("", "")
+        await asyncio.gather(*(link.ended.wait() for link in list(self._links)))
+
+    async def _end(self) -> None:
+        await self._refuse()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in others:
+            each.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.get_running_loop().shutdown_asyncgens()
+        # What was reset is closed in the next turns of the loop.
+        await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _cut(self, verb: str, resource: str) -> int:
+        links = [each for each in self._links if each.carries(verb, resource)]
+        for each in links:
+            each.reset()
+        return len(links)
+
+    async def _expire(self, resource: str) -> int:
+        links = [each for each in self._links if each.carries("watch", resource)]
+        for each in links:
+            each.interrupt(json.dumps(_EXPIRED).encode() + b"\n")
+        return len(links)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        link = _Link(self, reader, writer)
+        self._links.add(link)
+        try:
+            await link.run()
+        finally:
+            self._links.discard(link)
+
+
+class _Link:
+    """One connection of a client, and ours to the API server behind it."""
+
+    def __init__(
+        self, proxy: FaultProxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._proxy = proxy
+        self._reader = reader
+        self._writer = writer
+        self._above: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._current: ApiRequest | None = None
+        self._interruption: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.current_task()
+        self._socket = writer.get_extra_info("socket")
+        self._is_ending = False
+        self.ended = asyncio.Event()
+
+    async def run(self) -> None:
+        try:
+            while await self._serve_one():
+                self._current = None
+        except (_Ended, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass
+        except asyncio.CancelledError:
+            # Somebody cuts us: that is all that is meant.
+            pass
+        finally:
+            self._is_ending = True
+            writers = (self._writer, *((self._above[1],) if self._above else ()))
+            await asyncio.gather(*(_close(each) for each in writers))
+            self.ended.set()
+
+    def carries(self, verb: str, resource: str) -> bool:
+        """Say whether such a request is on its way here; without words, everything is meant."""
+        if not verb and not resource:
+            return True
+        current = self._current
+        return (
+            current is not None
+            and verb in {"", current.verb}
+            and resource in {"", current.resource}
+        )
+
+    def reset(self) -> None:
+        """End the connection without a goodbye."""
+        if self._is_ending:
+            return
+        # The kernel resets what is closed with nothing to linger for.
+        with contextlib.suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+        self._writer.transport.abort()
+        # Whoever resets itself ends by itself.
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    def interrupt(self, last_words: bytes) -> None:
+        """End the body that is being sent, with some words of ours."""
+        if not self._interruption.done():
+            self._interruption.set_result(last_words)
+
+    async def _serve_one(self) -> bool:
+        """Carry one request and its answer; false when it was the last."""
+        head = await _read_head(self._reader)
+        if head is None:
+            return False
+        body = b"".join([piece async for piece in _body(self._reader, head, is_request=True)])
+        method, path, _ = head.first.split(" ")
+        self._current = request = parse_request(method, path, head.headers, _plain(head, body))
+        await self._flow()
+        injection = self._proxy.fault_for(request)
+        fault = injection.fault if injection else None
+        if injection is not None:
+            await self._befall(injection)
+        if isinstance(fault, Refuse) and not fault.is_done:
+            await self._refuse(fault)
+            return True
+        reader = await self._ask(head, body)
+        answer = await _read_head(reader)
+        if answer is None:
+            raise _Ended
+        if answer.status == 101:
+            await self._tunnel(answer, fault)
+            return False
+        if isinstance(fault, Refuse):
+            async for _ in _body(reader, answer, method=method):
+                pass
+            await self._refuse(fault)
+            return True
+        if isinstance(fault, Hold) and fault.is_done:
+            assert injection is not None
+            await self._until(lambda: injection.is_over)
+        return await self._answer(reader, answer, method, injection)
+
+    async def _befall(self, injection: Injection) -> None:
+        """Do what happens to a request before the API server hears of it."""
+        match injection.fault:
+            case Delay(seconds):
+                until = asyncio.get_running_loop().time() + seconds
+                await self._until(
+                    lambda: injection.is_over or asyncio.get_running_loop().time() >= until
+                )
+            case Hold(is_done=False):
+                await self._until(lambda: injection.is_over)
+            case Cut(after_bytes=None):
+                self.reset()
+                raise _Ended
+
+    async def _refuse(self, fault: Refuse) -> None:
+        reason = fault.reason or REASONS.get(fault.status, "InternalError")
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": fault.message,
+            "reason": reason,
+            "code": fault.status,
+        }
+        if fault.retry_after is not None:
+            status["details"] = {"retryAfterSeconds": fault.retry_after}
+        body = json.dumps(status).encode()
+        lines = [
+            f"HTTP/1.1 {fault.status} {reason}",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+            *([f"Retry-After: {fault.retry_after}"] if fault.retry_after is not None else []),
+        ]
+        self._writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+        await self._writer.drain()
+
+    async def _ask(self, head: _Head, body: bytes) -> asyncio.StreamReader:
+        """Hand the request on; an old connection that has ended is replaced before it is used."""
+        if self._above is None or self._above[0].at_eof() or self._above[1].is_closing():
+            if self._above is not None:
+                await _close(self._above[1])
+            host, port = self._proxy.target
+            self._above = await asyncio.open_connection(
+                host, port, ssl=self._proxy.outside, limit=_MAX_HEAD
+            )
+        reader, writer = self._above
+        writer.write(head.raw + body)
+        await writer.drain()
+        return reader
+
+    async def _answer(
+        self,
+        reader: asyncio.StreamReader,
+        head: _Head,
+        method: str,
+        injection: Injection | None,
+    ) -> bool:
+        """Hand the answer on as it comes, as far as a fault lets it."""
+        fault = injection.fault if injection else None
+        left = None
+        if isinstance(fault, Cut | Stall):
+            left = fault.after_bytes
+        await self._flow()
+        if left is None or left > 0:
+            self._writer.write(head.raw)
+        pieces = _body(reader, head, method=method)
+        pending: asyncio.Task[bytes | None] | None = None
+        try:
+            while True:
+                pending = asyncio.ensure_future(_next(pieces))
+                await self._wait_for(pending)
+                if not pending.done():
+                    words = self._interruption.result()
+                    self._writer.write(f"{len(words):x}\r\n".encode() + words + b"\r\n0\r\n\r\n")
+                    await self._writer.drain()
+                    return False
+                piece = pending.result()
+                pending = None
+                if piece is None:
+                    break
+                await self._flow()
+                if left is not None:
+                    piece = piece[:left]
+                    left -= len(piece)
+                self._writer.write(piece)
+                await self._writer.drain()
+                if left == 0:
+                    break
+        finally:
+            if pending is not None:
+                pending.cancel()
+        if left is not None:
+            assert injection is not None
+            if isinstance(fault, Stall):
+                await self._until(lambda: injection.is_over)
+            self.reset()
+            raise _Ended
+        await self._writer.drain()
+        return _keeps_open(head)
+
+    async def _wait_for(self, pending: asyncio.Future[bytes | None]) -> None:
+        """Wait for the next piece, for an interruption, or for the client to go away."""
+        waited: list[asyncio.Future[Any]] = [pending, self._interruption]
+        while not pending.done() and not self._interruption.done():
+            await asyncio.wait(
+                waited,
+                timeout=_IDLE_SECONDS,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if self._reader.at_eof() or self._writer.is_closing():
+                raise _Ended
+
+    async def _tunnel(self, head: _Head, fault: Fault | None) -> None:
+        """Carry an upgraded connection: bytes in both directions until one side ends it."""
+        assert self._above is not None
+        reader, writer = self._above
+        self._writer.write(head.raw)
+        left = fault.after_bytes if isinstance(fault, Cut | Stall) else None
+        both = [
+            asyncio.ensure_future(self._carry(self._reader, writer, None)),
+            asyncio.ensure_future(self._carry(reader, self._writer, left)),
+        ]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if isinstance(fault, Stall) and both[1].done():
+                await both[0]
+            elif both[0].done():
+                # What the API server still has to say is short: its goodbye.
+                await asyncio.wait(both, timeout=_GOODBYE_SECONDS)
+        finally:
+            for each in both:
+                each.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+        if left is not None:
+            self.reset()
+
+    async def _carry(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None
+    ) -> None:
+        while left is None or left > 0:
+            data = await reader.read(_PIECE)
+            if not data:
+                return
+            await self._flow()
+            if left is not None:
+                data = data[:left]
+                left -= len(data)
+            writer.write(data)
+            await writer.drain()
+
+    async def _flow(self) -> None:
+        await self._until(lambda: self._proxy.flows)
+
+    async def _until(self, is_over: Callable[[], bool]) -> None:
+        """Wait until something holds; a client that goes away ends the waiting."""
+        while not is_over():
+            await asyncio.sleep(_LOOK_SECONDS)
+            if self._reader.at_eof() or self._writer.is_closing():
+                raise _Ended
+
+
+async def _read_head(reader: asyncio.StreamReader) -> _Head | None:
+    """Read up to the empty line; nothing where the connection ends before it."""
+    try:
+        raw = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    first, *lines = raw.decode("latin-1").split("\r\n")
+    headers = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    return _Head(raw, first, headers)
+
+
+async def _body(
+    reader: asyncio.StreamReader, head: _Head, *, is_request: bool = False, method: str = ""
+) -> AsyncIterator[bytes]:
+    """Give a body as it was sent, frames of chunks included, in pieces as they come."""
+    if "chunked" in head.headers.get("transfer-encoding", ""):
+        while True:
+            line = await reader.readuntil(b"\r\n")
+            size = int(line.split(b";")[0], 16)
+            yield line + await reader.readexactly(size + 2)
+            if not size:
+                return
+    if "content-length" in head.headers:
+        left = 0 if method == "HEAD" else int(head.headers["content-length"])
+        while left:
+            data = await reader.read(min(left, _PIECE))
+            if not data:
+                raise _Ended
+            left -= len(data)
+            yield data
+        return
+    if is_request or method == "HEAD" or head.status in {204, 304}:
+        return
+    while data := await reader.read(_PIECE):
+        yield data
+
+
+async def _next(pieces: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(pieces, None)
+
+
+def _plain(head: _Head, body: bytes) -> bytes:
+    """Give the body of a request without the frames of its chunks."""
+    if "chunked" not in head.headers.get("transfer-encoding", ""):
+        return body
+    plain = b""
+    while body:
+        line, _, body = body.partition(b"\r\n")
+        size = int(line.split(b";")[0], 16)
+        plain, body = plain + body[:size], body[size + 2 :]
+    return plain
+
+
+def _keeps_open(head: _Head) -> bool:
+    has_end = "content-length" in head.headers or "transfer-encoding" in head.headers
+    return (has_end or head.status in {204, 304}) and head.headers.get("connection") != "close"
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    if not writer.is_closing():
+        writer.close()
+    try:
+        await asyncio.wait_for(writer.wait_closed(), _GOODBYE_SECONDS)
+    except (OSError, ssl.SSLError, TimeoutError):
+        writer.transport.abort()

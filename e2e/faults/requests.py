@@ -1,0 +1,67 @@
+"""What does somebody want of an API server? Read off the first line of a request."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
+
+_WRITES: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_STREAMED: Final = ("log", "exec", "attach", "portforward")
+
+
+class ApiRequest(NamedTuple):
+    """One request, in the words of RBAC."""
+
+    verb: str
+    """`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`."""
+    group: str
+    resource: str
+    """Empty for what is no resource, such as discovery."""
+    subresource: str
+    namespace: str
+    name: str
+    method: str
+    path: str
+    """With its query."""
+    user_agent: str
+    authorization: str
+    body: bytes
+
+    @property
+    def is_write(self) -> bool:
+        return self.method in _WRITES
+
+    @property
+    def is_stream(self) -> bool:
+        """Say whether the answer goes on for as long as both sides want."""
+        return self.verb == "watch" or self.subresource in _STREAMED
+
+
+def parse_request(method: str, path: str, headers: dict[str, str], body: bytes) -> ApiRequest:
+    """Say what a request asks for."""
+    asked = urlsplit(path)
+    parts = [unquote(part) for part in asked.path.strip("/").split("/")]
+    group = namespace = resource = name = subresource = ""
+    rest: list[str] = []
+    if parts[0] == "api" and len(parts) > 2:
+        rest = parts[2:]
+    elif parts[0] == "apis" and len(parts) > 3:
+        group, rest = parts[1], parts[3:]
+    if rest[:1] == ["namespaces"] and len(rest) > 2 and rest[2] not in {"status", "finalize"}:
+        namespace, rest = rest[1], rest[2:]
+    if rest:
+        resource, name, subresource = (*rest, "", "")[:3]
+    return ApiRequest(
+        _verb_of(method, resource, name, parse_qs(asked.query)),
+        *(group, resource, subresource, namespace, name),
+        *(method, path, headers.get("user-agent", ""), headers.get("authorization", "")),
+        body,
+    )
+
+
+def _verb_of(method: str, resource: str, name: str, query: dict[str, list[str]]) -> str:
+    if method in _WRITES:
+        return "deletecollection" if method == "DELETE" and not name else _WRITES[method]
+    if query.get("watch", ["0"])[-1].lower() in {"1", "true"}:
+        return "watch"
+    return "list" if resource and not name else "get"
