@@ -24,6 +24,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.registry.declared import catalogued_entries, disagreements, entries_of
 from kanister_py.core.registry.entries import (
     FunctionEntry,
+    FunctionRevision,
     Registry,
     RegistryBuilder,
     Source,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from kanister_py.core.blueprints.model import LocatedBlueprint
     from kanister_py.core.notices import Notice
     from kanister_py.core.objects.documents import Document
-    from kanister_py.core.registry.entries import FunctionRevision
+    from kanister_py.executor.caching import ResponseCache
     from kanister_py.executor.calling import PythonFunction
     from kanister_py.executor.plan_action import Plan
     from kanister_py.executor.run_actionset import Onlooker
@@ -654,13 +655,13 @@ def open_render_functions(
 
 
 def function_runner(entries: Registry[FunctionEntry], folder: Path | None = None) -> FunctionRunner:
-    """Make what calls functions wherever they are; without a folder of certificates, in the clear."""
+    """Make what calls functions wherever they are; without certificates, in the clear."""
     from kanister_py.adapters.runner_routing import RoutingRunner
     from kanister_py.core.compositions.endpoints import BUILTIN, EXEC, GRPC, PYTHON
 
     @lru_cache(maxsize=256)
     def loaded(endpoint: str) -> PythonFunction:
-        return _python_function(endpoint, entries)
+        return python_function(endpoint, entries)
 
     def in_process() -> FunctionRunner:
         from kanister_py.adapters.runner_memory import MemoryRunner
@@ -682,7 +683,7 @@ def function_runner(entries: Registry[FunctionEntry], folder: Path | None = None
     )
 
 
-def _python_function(endpoint: str, entries: Registry[FunctionEntry]) -> PythonFunction:
+def python_function(endpoint: str, entries: Registry[FunctionEntry]) -> PythonFunction:
     """Load the class behind an endpoint in this process."""
     from kanister_py.core.compositions.endpoints import PYTHON, scheme_of, target_of
     from kanister_py.executor.calling import PythonFunction
@@ -719,3 +720,31 @@ def with_defaults(xr: Mapping[str, Any], schema: Mapping[str, Any] | None) -> di
     if schema is not None:
         set_defaults(copied, schema)
     return copied
+
+
+def functions_at(addresses: Mapping[str, str]) -> RenderFunctions:
+    """Take functions that run at addresses already, in the clear; without any, what is built in."""
+    from kanister_py.core.compositions.installed import Installed, built_in
+
+    entries = read_functions().registry
+    given = [
+        FunctionRevision(name, f"{name}-1", 1, is_healthy=True, endpoint=address)
+        for name, address in addresses.items()
+        if address
+    ]
+    runner = function_runner(entries)
+    registry = (Installed(tuple(given)) if addresses else built_in(entries)).registry()
+    return RenderFunctions(registry, runner, (), runner.close)
+
+
+def response_cache(folder: Path | None = None) -> ResponseCache:
+    """Make a cache for the answers of functions: in memory, and in a folder if one is named."""
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.executor.caching import ResponseCache
+
+    disk = None
+    if folder is not None:
+        from kanister_py.adapters.responses_files import FileStore
+
+        disk = FileStore(folder)
+    return ResponseCache(SystemClock(), disk=disk)

@@ -61,10 +61,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--function-credentials", metavar="PATH", help="Secrets that steps name")
     what.add_argument(
-        "--context-files", action="append", default=[], metavar="KEY=PATH,…", help="context to start with"
+        "--context-files",
+        action="append",
+        default=[],
+        metavar="KEY=PATH,…",
+        help="context to start with",
     )
     what.add_argument(
-        "--context-values", action="append", default=[], metavar="KEY=JSON,…", help="the same, inline"
+        "--context-values",
+        action="append",
+        default=[],
+        metavar="KEY=JSON,…",
+        help="the same, inline",
     )
     what.add_argument("--xrd", metavar="FILE", help="defaults and layout of the XR come from here")
     how = parser.add_argument_group("how it runs")
@@ -76,16 +84,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an annotation for all functions",
     )
     how.add_argument("--timeout", default="1m", metavar="DURATION", help="default: %(default)s")
-    how.add_argument("--max-concurrency", type=int, default=8, metavar="N", help="default: %(default)s")
+    how.add_argument(
+        "--max-concurrency", type=int, default=8, metavar="N", help="default: %(default)s"
+    )
     how.add_argument("--watch", action="store_true", help="again whenever a file changes")
-    how.add_argument("--cache-dir", type=Path, metavar="DIR", help="keep answers that hold for a time")
+    how.add_argument(
+        "--cache-dir", type=Path, metavar="DIR", help="keep answers that hold for a time"
+    )
     out = parser.add_argument_group("what is printed")
-    out.add_argument("-r", "--include-function-results", action="store_true", help="Result documents")
+    out.add_argument(
+        "-r", "--include-function-results", action="store_true", help="Result documents"
+    )
     out.add_argument("-x", "--include-full-xr", action="store_true", help="all of the input XR")
     out.add_argument("-c", "--include-context", action="store_true", help="the Context document")
     out.add_argument("--output", choices=_FORMATS, default=None, help="default: yaml")
     out.add_argument("--trace", action="store_true", help="tell what each step got and gave")
-    out.add_argument("--show-secrets", action="store_true", help="print data of Secrets as they are")
+    out.add_argument(
+        "--show-secrets", action="store_true", help="print data of Secrets as they are"
+    )
     tests = parser.add_argument_group("tests")
     tests.add_argument(
         "--assert", dest="suites", action="append", default=[], metavar="FILE", help="suites to run"
@@ -117,7 +133,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _form_of(args: argparse.Namespace) -> str:
     """Say in which form to print: `-o` is the observed resources' in the original."""
-    words = [each for each in args.observed_resources if each in _FORMATS and not Path(each).exists()]
+    words = [
+        each for each in args.observed_resources if each in _FORMATS and not Path(each).exists()
+    ]
     args.observed_resources = [each for each in args.observed_resources if each not in words]
     return args.output or (words[-1] if words else "yaml")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,16 +35,24 @@ class Inputs(NamedTuple):
     cache_folder: Path | None = None
 
 
-def read_inputs(args: argparse.Namespace) -> Inputs:
-    """Read every file that the command line names."""
+def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = None) -> Inputs:
+    """Read every file that the command line names, but for objects that are handed in."""
     from kanister_py.core.compositions.model import parse_composition
+    from kanister_py.core.objects.documents import Document
     from kanister_py.core.objects.durations import parse_seconds
 
-    compositions = documents_at(args.composition)
+    handed_in = inline or {}
+
+    def documents_of(key: str, path: str) -> list[Document]:
+        if key in handed_in:
+            return [Document.of(handed_in[key], f"the {key} of the case")]
+        return documents_at(path)
+
+    compositions = documents_of("composition", args.composition)
     if len(compositions) != 1:
         said = f"Found {len(compositions)} documents; one Composition is wanted"
         raise InvalidDocument([Problem(args.composition, 0, 0, "", said)])
-    xrs = tuple(_object(each) for each in documents_at(args.xr))
+    xrs = tuple(_object(each) for each in documents_of("xr", args.xr))
     if not xrs:
         raise InvalidDocument([Problem(args.xr, 0, 0, "", "Found no XR in it")])
     xrd = None
@@ -126,7 +134,9 @@ def _schemas(folder: str) -> list[Data]:
         try:
             found.append(json.loads(read_input(Input(str(path), path, is_named=False))))
         except ValueError as error:
-            raise InvalidDocument([Problem(str(path), 0, 0, "", f"Not valid JSON: {error}")]) from None
+            raise InvalidDocument(
+                [Problem(str(path), 0, 0, "", f"Not valid JSON: {error}")]
+            ) from None
     return found
 
 
@@ -148,8 +158,7 @@ def _context(args: argparse.Namespace) -> dict[str, Any]:
                 raise InvalidDocument([Problem(path, 0, 0, "", "Must hold one value")])
             found[key] = documents[0].value
     for text in args.context_values:
-        for key, value in _inline_values(text):
-            found[key] = value
+        found.update(_inline_values(text))
     return found
 
 
@@ -165,7 +174,9 @@ def _inline_values(text: str) -> list[tuple[str, Any]]:
         try:
             parsed, end = decoder.raw_decode(value)
         except ValueError as error:
-            raise InvalidReference(text, f"the value of {key} is not JSON: {error}", "KEY=JSON") from None
+            raise InvalidReference(
+                text, f"the value of {key} is not JSON: {error}", "KEY=JSON"
+            ) from None
         found.append((key, parsed))
         rest = value[end:].lstrip()
         if rest and not rest.startswith(","):
@@ -189,10 +200,10 @@ def fingerprint(paths: Sequence[str]) -> tuple[tuple[str, int, int], ...]:
     for path in paths:
         folders = [path]
         if Path(path).is_dir():
-            folders += [os.path.join(where, name) for where, _, names in os.walk(path) for name in names]  # noqa: PTH118 - many times a second
+            folders += [f"{where}/{name}" for where, _, names in os.walk(path) for name in names]
         for each in folders:
             try:
-                status = os.stat(each)  # noqa: PTH116 - many times a second
+                status = os.stat(each)  # noqa: PTH116 - five times a second for every file
             except OSError:
                 seen.append((each, 0, 0))
             else:

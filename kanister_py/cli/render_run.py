@@ -101,16 +101,16 @@ def _input_of(inputs: Inputs, xr: Data) -> RenderInput:
     observed = inputs.observed
     if len(inputs.xrs) > 1:
         observed = tuple(each for each in observed if _belongs(each, xr))
-    return RenderInput(
-        xr, composition._replace(steps=steps), observed, inputs.xrd, inputs.context
-    )
+    return RenderInput(xr, composition._replace(steps=steps), observed, inputs.xrd, inputs.context)
 
 
 def _belongs(obj: Data, xr: Data) -> bool:
     """Say whether, of several XRs, an observed object is this one's."""
     owner = controller_of(obj)
     if owner is not None:
-        return bool(owner.get("uid") == ((xr.get("metadata") or {}).get("uid") or uid_of_rendered(xr)))
+        return bool(
+            owner.get("uid") == ((xr.get("metadata") or {}).get("uid") or uid_of_rendered(xr))
+        )
     labels = (obj.get("metadata") or {}).get("labels") or {}
     name = (xr.get("metadata") or {}).get("name")
     return bool(labels.get(COMPOSITE, name) == name)

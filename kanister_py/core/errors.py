@@ -1285,7 +1285,9 @@ class RequirementsUnsettled(UsageError):
     def __init__(self, rounds: int, asked: Sequence[str], said: Sequence[str] = ()) -> None:
         told = "; ".join(
             f"{when} it asked for {what}"
-            for when, what in zip(("in the round before the last", "in the last"), asked, strict=False)
+            for when, what in zip(
+                ("in the round before the last", "in the last"), asked, strict=False
+            )
         )
         message = (
             "requirements didn't stabilize after the maximum number of iterations "

@@ -204,16 +204,12 @@ class CachingRunner:
             self._keep(call, base, settled, seconds)
         return settled.response
 
-    def _keep(
-        self, call: FunctionCall, base: CacheKey, settled: Settled, seconds: float
-    ) -> None:
+    def _keep(self, call: FunctionCall, base: CacheKey, settled: Settled, seconds: float) -> None:
         # As the next equal call will be made: the context is the one before the first round.
         asked = settled.request._replace(context=call.request.context)
         tag = call.request.tag if asked == call.request else tag_of(asked, self._digests)
         is_public = may_be_written(asked, settled.response)
-        self._cache.write(
-            base._replace(tag=tag), settled.response, seconds, is_public=is_public
-        )
+        self._cache.write(base._replace(tag=tag), settled.response, seconds, is_public=is_public)
         self._cache.metrics.count_cache(call.revision.function, "writes")
 
     def close(self) -> None:

@@ -9,7 +9,8 @@ from kanister_py.core.compositions.caching import Digests, kept_seconds
 from kanister_py.core.compositions.composed import Composed, Rules, compose_state
 from kanister_py.core.compositions.conditional import why_not_due
 from kanister_py.core.compositions.messages import Data, FunctionResponse
-from kanister_py.core.compositions.model import Composition, Retry, Step
+from kanister_py.core.blueprints.model import Retry
+from kanister_py.core.compositions.model import Composition, Step
 from kanister_py.core.compositions.pipeline import (
     Observed,
     PipelineState,

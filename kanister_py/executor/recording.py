@@ -30,9 +30,7 @@ class Record(NamedTuple):
 class RecordingRunner:
     """Hands a record of each call to whoever wants it."""
 
-    def __init__(
-        self, inner: FunctionRunner, clock: Clock, note: Callable[[Record], None]
-    ) -> None:
+    def __init__(self, inner: FunctionRunner, clock: Clock, note: Callable[[Record], None]) -> None:
         self._inner = inner
         self._clock = clock
         self._note = note

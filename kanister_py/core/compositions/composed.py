@@ -35,6 +35,7 @@ from kanister_py.core.notices import Notice
 from kanister_py.core.objects.resources import group_version_of
 
 _EXACT = 2**53
+_NOTHING: Data = {}
 
 
 class ComposedResource(NamedTuple):
@@ -59,11 +60,11 @@ class Composed(NamedTuple):
     resources: tuple[ComposedResource, ...] = ()
     deleted: tuple[DeletedResource, ...] = ()
     refs: tuple[Data, ...] = ()
-    status: Data = {}
+    status: Data = _NOTHING
     """The XR's status, as functions desire it; conditions are not in it."""
     composite_ready: bool | None = None
     connection_details: Mapping[str, str] = {}
-    context: Data = {}
+    context: Data = _NOTHING
     events: tuple[Event, ...] = ()
     conditions: tuple[CustomCondition, ...] = ()
     outcomes: tuple[StepOutcome, ...] = ()
@@ -195,7 +196,9 @@ class _Making:
 
     def _refusal(self, message: str, resource: str, path: str) -> ComposedResourceRefused:
         place = origin_of(resource, self._state)
-        return ComposedResourceRefused(message, resource=resource, path=f"resource.{path}", place=place)
+        return ComposedResourceRefused(
+            message, resource=resource, path=f"resource.{path}", place=place
+        )
 
     def _resource(self, name: str, desired: Any) -> ComposedResource:
         given = desired.get("resource") if isinstance(desired, dict) else None

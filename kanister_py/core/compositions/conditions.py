@@ -7,9 +7,7 @@ from typing import Any
 
 from kanister_py.core.compositions.results import COMPOSE, SYSTEM_CONDITIONS, CustomCondition, Event
 
-FATAL_MESSAGE = (
-    "A fatal error occurred before the status of this condition could be determined."
-)
+FATAL_MESSAGE = "A fatal error occurred before the status of this condition could be determined."
 _SHOWN = 3
 
 
@@ -91,6 +89,12 @@ def several(names: Iterable[str]) -> str:
 def events_of_outcome(unsynced: Iterable[str], unready: Iterable[str]) -> list[Event]:
     """Tell of each resource that is not there yet."""
     return [
-        *(Event("Normal", COMPOSE, f'Composed resource "{each}" is not yet valid') for each in unsynced),
-        *(Event("Normal", COMPOSE, f'Composed resource "{each}" is not yet ready') for each in unready),
+        *(
+            Event("Normal", COMPOSE, f'Composed resource "{each}" is not yet valid')
+            for each in unsynced
+        ),
+        *(
+            Event("Normal", COMPOSE, f'Composed resource "{each}" is not yet ready')
+            for each in unready
+        ),
     ]

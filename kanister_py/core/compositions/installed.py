@@ -221,9 +221,7 @@ class _Reader(Reader):
         entry = family.default or family.candidates[0]
         return entry if entry.kind is FunctionKind.COMPOSITION else None
 
-    def _say_stand_in(
-        self, revision: FunctionRevision, entry: FunctionEntry, package: str
-    ) -> None:
+    def _say_stand_in(self, revision: FunctionRevision, entry: FunctionEntry, package: str) -> None:
         what = f"{package} ({revision.function})" if package else revision.function
         self.notices.append(
             Notice(

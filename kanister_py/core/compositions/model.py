@@ -50,7 +50,9 @@ class AllowedResource(NamedTuple):
         if self.match_name is not None:
             text += f" named {self.match_name}"
         if self.match_labels is not None:
-            pairs = ", ".join(f"{key}={self.match_labels[key]}" for key in sorted(self.match_labels))
+            pairs = ", ".join(
+                f"{key}={self.match_labels[key]}" for key in sorted(self.match_labels)
+            )
             text += f" with labels {pairs}"
         return text
 
@@ -119,7 +121,13 @@ def _unknown(document: Document, reader: _Reader) -> list[Notice]:
 
 _SPEC = (
     *("compositeTypeRef", "mode", "pipeline", "writeConnectionSecretsToNamespace"),
-    *("resources", "patchSets", "environment", "revision", "publishConnectionDetailsWithStoreConfigRef"),
+    *(
+        "resources",
+        "patchSets",
+        "environment",
+        "revision",
+        "publishConnectionDetailsWithStoreConfigRef",
+    ),
 )
 _STEP = (
     *("step", "functionRef", "functionRevisionRef", "functionRevisionSelector", "input"),
@@ -157,7 +165,9 @@ class _Reader(Reader):
         return text
 
     def steps(self, spec: Mapping[str, Any]) -> tuple[Step, ...]:
-        mode = self.text(spec, "mode", ("spec",)) or ("Pipeline" if "pipeline" in spec else "Resources")
+        mode = self.text(spec, "mode", ("spec",)) or (
+            "Pipeline" if "pipeline" in spec else "Resources"
+        )
         if mode == "Resources":
             return self.implicit_step(spec)
         if mode != "Pipeline":
@@ -262,8 +272,9 @@ class _Reader(Reader):
     def selectors(self, data: Mapping[str, Any], key: str, path: Path) -> Mapping[str, Data]:
         """Read what a function gets from the start, in the words of the protocol."""
         found: dict[str, Data] = {}
-        known = ("requirementName", "apiVersion", "kind", "namespace", "name", "matchLabels")
-        known = known if key == "requiredResources" else known[:3]
+        known: tuple[str, ...] = ("requirementName", "apiVersion", "kind")
+        if key == "requiredResources":
+            known = (*known, "namespace", "name", "matchLabels")
         for index, item in enumerate(self.items(data, key, path)):
             here: Path = (*path, key, index)
             given = self.mapping(item, here, known)
@@ -340,7 +351,9 @@ class _Reader(Reader):
             for text in (*([name] if name is not None else []), *(labels or {}).values()):
                 self.check_pattern(text, here)
             api_version = self.wanted(given, "apiVersion", here)
-            found.append(AllowedResource(api_version, self.wanted(given, "kind", here), name, labels))
+            found.append(
+                AllowedResource(api_version, self.wanted(given, "kind", here), name, labels)
+            )
         return tuple(found)
 
     def check_pattern(self, text: str, path: Path) -> None:

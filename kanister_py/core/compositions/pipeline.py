@@ -150,9 +150,7 @@ def accept(
         conditions=(*state.conditions, *said.conditions),
         outcomes=(
             *state.outcomes,
-            outcome._replace(
-                worst=said.worst, calls=response.calls, is_cached=response.calls == 0
-            ),
+            outcome._replace(worst=said.worst, calls=response.calls, is_cached=response.calls == 0),
         ),
         ttl_seconds=min(times, default=0.0),
         requirements=requirements,

@@ -29,6 +29,7 @@ from kanister_py.core.objects.resources import group_version_of
 
 ALWAYS = "2024-01-01T00:00:00Z"
 """The time at which everything rendered has happened, so that it is the same each time."""
+_NOTHING: Data = {}
 
 
 class Rendered(NamedTuple):
@@ -38,7 +39,7 @@ class Rendered(NamedTuple):
     resources: tuple[ComposedResource, ...] = ()
     deleted: tuple[DeletedResource, ...] = ()
     events: tuple[Event, ...] = ()
-    context: Data = {}
+    context: Data = _NOTHING
     outcomes: tuple[StepOutcome, ...] = ()
     notices: tuple[Notice, ...] = ()
     error: KanisterError | None = None
@@ -216,7 +217,13 @@ def documents_of(result: Rendered, shown: Shown) -> list[Data]:
     kind = {"apiVersion": "render.crossplane.io/v1beta1"}
     if shown.results:
         documents += [
-            {**kind, "kind": "Result", "severity": each.type, "reason": each.reason, "message": each.message}
+            {
+                **kind,
+                "kind": "Result",
+                "severity": each.type,
+                "reason": each.reason,
+                "message": each.message,
+            }
             for each in result.events
         ]
     if shown.context:

@@ -27,7 +27,9 @@ def requirements_of(response: FunctionResponse) -> Data | None:
     return found or None
 
 
-def with_fetched(request: FunctionRequest, boot: FunctionRequest, found: Fetched) -> FunctionRequest:
+def with_fetched(
+    request: FunctionRequest, boot: FunctionRequest, found: Fetched
+) -> FunctionRequest:
     """Put what was fetched into a request, beside what the step gives from the start.
 
     A map in which nothing stands is left out: some functions look whether it is there.

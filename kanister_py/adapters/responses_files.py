@@ -1,0 +1,85 @@
+"""Keeps answers of functions in a folder, a file for each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from kanister_py.core.compositions.caching import CacheKey
+from kanister_py.core.compositions.messages import FunctionResponse
+from kanister_py.ports.response_store import Kept
+
+DEFAULT_BYTES = 512 * 1024 * 1024
+_FORMAT = 1
+_SUFFIX = ".json"
+
+
+class FileStore:
+    """A folder that only its owner reads; when it is full, the oldest answers go.
+
+    A file takes its name when it is whole, so whoever is killed while writing leaves
+    nothing that is read. What cannot be read, for whatever reason, is not there.
+    """
+
+    def __init__(self, folder: Path, most_bytes: int = DEFAULT_BYTES) -> None:
+        self._folder = folder
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def _path_of(self, key: CacheKey) -> Path:
+        name = hashlib.sha256("\0".join(key).encode()).hexdigest()
+        return self._folder / f"{name}{_SUFFIX}"
+
+    def read(self, key: CacheKey) -> Kept | None:
+        try:
+            data = json.loads(self._path_of(key).read_bytes())
+            # Two keys of one hash are as good as impossible; another format is not.
+            if data["format"] != _FORMAT or data["key"] != list(key):
+                return None
+            return Kept(FunctionResponse.of_data(data["response"]), float(data["deadline"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def write(self, key: CacheKey, kept: Kept) -> None:
+        data = {
+            "format": _FORMAT,
+            "key": list(key),
+            "deadline": kept.deadline,
+            "response": kept.response.as_data(),
+        }
+        with suppress(OSError, TypeError, ValueError), self._lock:
+            self._write(self._path_of(key), json.dumps(data).encode())
+            self._make_room()
+
+    def _write(self, path: Path, text: bytes) -> None:
+        if len(text) > self._most_bytes:
+            return
+        # Made with mode 0600, which stays when it takes its name.
+        descriptor, name = tempfile.mkstemp(dir=self._folder, prefix=".part-")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text)
+            Path(name).replace(path)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def _make_room(self) -> None:
+        """Take away the oldest files, and what a killed process began to write."""
+        files = []
+        for path in self._folder.iterdir():
+            if path.name.startswith(".part-") or path.suffix == _SUFFIX:
+                status = path.stat()
+                files.append((status.st_mtime, status.st_size, path))
+        total = sum(size for _, size, _ in files)
+        for _, size, path in sorted(files):
+            if total <= self._most_bytes:
+                return
+            path.unlink(missing_ok=True)
+            total -= size

@@ -1,0 +1,130 @@
+"""Speak a protocol with another program, on stdin and stdout.
+
+kanister-py internal render < request > response
+
+`render` reads a crossplane.render.v1alpha1.RenderRequest and writes a RenderResponse, so
+that whatever runs Crossplane's own engine can run this one. Ends with 0; with 3 after a
+fatal result, when stdout holds what was gathered before it; with 1 otherwise, when it
+holds nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from kanister_py.cli.output import say
+from kanister_py.core.errors import InvalidDocument, Problem, UsageError
+
+if TYPE_CHECKING:
+    from kanister_py.adapters.requirements_manifests import ManifestSource
+    from kanister_py.core.compositions.messages import Data
+    from kanister_py.core.compositions.rendering import Rendered
+
+_PACKAGE = "crossplane.render.v1alpha1"
+_FINE, _FAILED, _FATAL = 0, 1, 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", choices=("render",), help="which protocol")
+    parser.add_argument("--timeout", default="2m", metavar="DURATION", help="default: %(default)s")
+
+
+def run(args: argparse.Namespace) -> int:
+    from kanister_py.proto.decoding import decode_message
+    from kanister_py.proto.encoding import NotEncodable, encode_message
+
+    try:
+        request = decode_message(f"{_PACKAGE}.RenderRequest", sys.stdin.buffer.read())
+    except ValueError as error:
+        raise _refusal("", f"Not a RenderRequest: {error}") from None
+    result, source = _rendered(request, args.timeout)
+    if result.error is not None and not result.is_fatal:
+        raise RenderFailed(_told(result))
+    try:
+        data = encode_message(f"{_PACKAGE}.RenderResponse", _response(result, source))
+    except NotEncodable as error:
+        raise RenderFailed(f"the response cannot be written: {error}") from None
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+    if result.error is not None:
+        say(f"error: {_told(result)}")
+        return _FATAL
+    return _FINE
+
+
+class RenderFailed(UsageError):
+    """A rendering that another program asked for did not come to its end."""
+
+    reason = "RenderFailed"
+
+
+def _told(result: Rendered) -> str:
+    assert result.error is not None  # or there is nothing to tell
+    prefix = "" if result.is_fatal else "reconcile failed: "
+    said = f"cannot compose resources: {result.error.message}"
+    return f"cannot render composite resource: {prefix}{said}"
+
+
+def _refusal(path: str, message: str) -> InvalidDocument:
+    return InvalidDocument([Problem("<stdin>", 0, 0, path, message)])
+
+
+def _rendered(request: Data, timeout: str) -> tuple[Rendered, ManifestSource]:
+    from kanister_py import wiring
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.adapters.requirements_manifests import ManifestSource
+    from kanister_py.core.compositions.model import parse_composition
+    from kanister_py.core.compositions.rendering import check_definition
+    from kanister_py.core.objects.documents import Document
+    from kanister_py.core.objects.durations import parse_seconds
+    from kanister_py.executor.compose import Engine
+    from kanister_py.executor.render import RenderInput, render
+
+    given = request.get("composite")
+    if given is None:
+        asked = ", ".join(sorted(key for key in request if key != "meta")) or "nothing"
+        raise _refusal("", f"Only composite resources are rendered; this asks for {asked}")
+    for key in ("compositeResource", "composition"):
+        if not given.get(key):
+            raise _refusal(f"composite.{key}", "Must be given")
+    xr, xrd = given["compositeResource"], given.get("compositeResourceDefinition") or None
+    if xrd is not None:
+        check_definition(xr, xrd)
+    composition = parse_composition(Document.of(given["composition"], "composition"))
+    seconds = parse_seconds(timeout)
+    steps = tuple(
+        each if each.timeout_seconds else each._replace(timeout_seconds=seconds)
+        for each in composition.steps
+    )
+    observed = given.get("observedResources") or []
+    source = ManifestSource(
+        [*(given.get("requiredResources") or []), *observed, xr],
+        given.get("requiredSchemas") or [],
+        given.get("credentials") or [],
+    )
+    functions = wiring.functions_at(
+        {each.get("name", ""): each.get("address", "") for each in given.get("functions") or []}
+    )
+    try:
+        engine = Engine(functions.runner, functions.revisions, source, SystemClock())
+        composition = composition._replace(steps=steps)
+        return render(RenderInput(xr, composition, observed, xrd), engine), source
+    finally:
+        functions.close()
+
+
+def _response(result: Rendered, source: ManifestSource) -> Data:
+    output: dict[str, Any] = {
+        "compositeResource": result.composite,
+        "composedResources": [each.object for each in result.resources],
+        "deletedResources": [each.object for each in result.deleted],
+        "events": [
+            {"type": each.type, "reason": each.reason, "message": each.message}
+            for each in result.events
+        ],
+        "requiredResources": source.asked_resources,
+        "requiredSchemas": source.asked_schemas,
+    }
+    return {"meta": {}, "composite": output}

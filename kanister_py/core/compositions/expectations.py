@@ -1,0 +1,196 @@
+"""Is what was composed what a test expects?
+
+    apiVersion: kanister-py.io/v1alpha1
+    kind: RenderSuite
+    composition: composition.yaml       # for all cases; each may name its own
+    functions: functions.yaml
+    cases:
+      - name: a bucket in Europe
+        xr: xr.yaml                     # a file, or the object itself
+        observed: observed.yaml
+        expect:
+          resources:
+            - name: bucket              # among the XR's resources
+              count: 1                  # or: absent: true
+              ready: true
+              object: {spec: {region: eu}}
+          composite: {status: {url: "https://…"}}
+          ready: false
+          events: [{severity: Warning, message: "a part of it"}]
+          golden: want.yaml             # all that is printed; --update rewrites it
+      - name: it refuses Mars
+        xr: {apiVersion: …}
+        expect: {error: no region}
+
+An object is as expected if it holds all that is written; lists must be equal in length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.naming import resource_name_of
+from kanister_py.core.compositions.rendering import Rendered
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.objects.documents import Document, Path, nearest
+from kanister_py.core.objects.reading import Reader
+
+API_VERSION = "kanister-py.io/v1alpha1"
+KIND = "RenderSuite"
+
+_FILES = ("observed", "required", "schemas", "credentials", "xrd")
+_SHARED = ("composition", "functions", *_FILES, "context")
+_CASE = ("name", "xr", *_SHARED, "expect")
+_EXPECT = ("resources", "composite", "ready", "events", "error", "golden", "resourceCount")
+_RESOURCE = ("name", "object", "ready", "absent")
+
+
+class Case(NamedTuple):
+    """One case of a suite: where its inputs are, and what is expected."""
+
+    name: str
+    inputs: Mapping[str, Any]
+    expect: Mapping[str, Any]
+
+
+class Suite(NamedTuple):
+    """The cases of a file."""
+
+    name: str
+    cases: tuple[Case, ...]
+
+
+def parse_suite(document: Document) -> Suite:
+    """Read a suite. It is our own: what nobody reads in it is refused."""
+    reader = Reader()
+    data = reader.mapping(document.value, (), ("apiVersion", "kind", "metadata", *_SHARED, "cases"))
+    if (data.get("apiVersion"), data.get("kind")) != (API_VERSION, KIND):
+        found = f"{data.get('kind')} of {data.get('apiVersion')}"
+        reader.problems.append((("kind",), f"Must be a {KIND} of {API_VERSION}, found {found}"))
+    shared = {key: data[key] for key in _SHARED if key in data}
+    cases = []
+    for index, item in enumerate(reader.items(data, "cases", ())):
+        path: Path = ("cases", index)
+        given = reader.mapping(item, path, _CASE)
+        inputs = {**shared, **{key: each for key, each in given.items() if key in _CASE[1:-1]}}
+        for key in ("xr", "composition"):
+            if key not in inputs:
+                reader.problems.append(((*path, key), "Must be given"))
+        expect = reader.mapping(given.get("expect"), (*path, "expect"), _EXPECT, keeps_nulls=True)
+        if not expect:
+            reader.problems.append(((*path, "expect"), "Must say what is expected"))
+        for number, each in enumerate(reader.items(expect, "resources", (*path, "expect"))):
+            reader.mapping(each, (*path, "expect", "resources", number), _RESOURCE)
+        cases.append(Case(reader.text(given, "name", path) or f"case {index + 1}", inputs, expect))
+    if not cases:
+        reader.problems.append((("cases",), "Must hold at least one case"))
+    problems = [document.problem(path, message) for path, message in reader.problems]
+    for unknown in reader.unknown:
+        near = nearest(str(unknown.path[-1]), unknown.known)
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        problems.append(document.problem(unknown.path, f"Unknown field{meant}"))
+    if problems:
+        raise InvalidDocument(problems)
+    metadata = data.get("metadata") or {}
+    return Suite(str(metadata.get("name") or document.file), tuple(cases))
+
+
+def failures(expect: Mapping[str, Any], result: Rendered) -> Iterator[str]:
+    """Say everything that is not as expected."""
+    wanted = expect.get("error")
+    if wanted is not None:
+        found = result.error.message if result.error is not None else ""
+        if not found:
+            yield f"error: expected one with {wanted!r}, but the pipeline came to its end"
+        elif str(wanted) not in found:
+            yield f"error: expected {wanted!r} in it, found {found!r}"
+        return
+    if result.error is not None:
+        yield f"error: expected none, found {result.error.message!r}"
+        return
+    by_name = {resource_name_of(each.object): each for each in result.resources}
+    count = expect.get("resourceCount")
+    if count is not None and count != len(by_name):
+        yield f"resourceCount: expected {count}, found {len(by_name)} ({', '.join(by_name)})"
+    for each in expect.get("resources") or ():
+        yield from _resource_failures(each, by_name)
+    if "composite" in expect:
+        yield from differences(expect["composite"], result.composite, "composite")
+    if "ready" in expect:
+        conditions = result.composite["status"]["conditions"]
+        is_ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+        if is_ready is not expect["ready"]:
+            yield f"ready: expected {_shown(expect['ready'])}, found {_shown(is_ready)}"
+    told = [
+        {"severity": each.type, "reason": each.reason, "message": each.message}
+        for each in result.events
+    ]
+    for each in expect.get("events") or ():
+        if not any(_is_event(each, found) for found in told):
+            yield f"events: expected {_shown(each)}, found {_shown(told)}"
+
+
+def _resource_failures(each: Mapping[str, Any], by_name: Mapping[str, Any]) -> Iterator[str]:
+    name = str(each.get("name"))
+    at = f"resources[{name}]"
+    found = by_name.get(name)
+    if each.get("absent"):
+        if found is not None:
+            yield f"{at}: expected none, found a {found.object['kind']}"
+        return
+    if found is None:
+        yield f"{at}: expected one; there are {', '.join(by_name) or 'none'}"
+        return
+    if "ready" in each and each["ready"] is not found.is_ready:
+        yield f"{at}.ready: expected {_shown(each['ready'])}, found {_shown(found.is_ready)}"
+    if "object" in each:
+        yield from differences(each["object"], found.object, f"{at}.object")
+
+
+def _is_event(wanted: Mapping[str, Any], found: Mapping[str, str]) -> bool:
+    return all(
+        str(value) in found["message"] if key == "message" else found.get(key) == value
+        for key, value in wanted.items()
+    )
+
+
+def differences(wanted: Any, found: Any, path: str) -> Iterator[str]:
+    """Say where something does not hold all that is wanted."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for key, each in wanted.items():
+            if key in found:
+                yield from differences(each, found[key], f"{path}.{key}")
+            else:
+                yield f"{path}.{key}: expected {_shown(each)}, found nothing"
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for index, (left, right) in enumerate(zip(wanted, found, strict=True)):
+            yield from differences(left, right, f"{path}[{index}]")
+    elif wanted != found or isinstance(wanted, bool) is not isinstance(found, bool):
+        yield f"{path}: expected {_shown(wanted)}, found {_shown(found)}"
+
+
+def golden_failures(wanted: list[Data], found: list[Data]) -> Iterator[str]:
+    """Compare all that is printed: in order, but for Results, which come in any."""
+    for of_results in (False, True):
+        left, right = (
+            [each for each in documents if (each.get("kind") == "Result") is of_results]
+            for documents in (wanted, found)
+        )
+        if of_results:
+            left, right = (sorted(each, key=repr) for each in (left, right))
+        if len(left) != len(right):
+            what = "results" if of_results else "documents"
+            yield f"golden: expected {len(left)} {what}, found {len(right)}"
+        for index, (one, other) in enumerate(zip(left, right, strict=False)):
+            if one != other:
+                told = [*differences(one, other, ""), *differences(other, one, "")]
+                yield f"golden: document {index + 1} differs at {told[0].lstrip('.')}"
+
+
+def _shown(value: Any) -> str:
+    from json import dumps
+
+    text = dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 300 else f"{text[:299]}…"
