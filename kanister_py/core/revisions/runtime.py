@@ -1,0 +1,217 @@
+"""Which objects run a revision of a function in a cluster, and is it well?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kanister_py.core.objects.merge_rules import NO_RULE, merge_rules_of
+from kanister_py.core.objects.patches import strategic_patched
+from kanister_py.core.revisions.identity import PACKAGE_LABEL
+from kanister_py.core.revisions.owners import controller_reference
+
+GRPC_PORT: Final = 9443
+METRICS_PORT: Final = 8080
+CONTAINER: Final = "package-runtime"
+
+_REVISION_LABEL: Final = "pkg.crossplane.io/revision"
+_FUNCTION_LABEL: Final = "pkg.crossplane.io/function"
+_CERTIFICATES: Final = "/tls/server"
+_USER: Final = 2000
+
+
+def service_names(name: str, namespace: str) -> list[str]:
+    """Say under which names the Service of a revision is reached."""
+    return [name, f"{name}.{namespace}", f"{name}.{namespace}.svc"]
+
+
+def service_endpoint(name: str, namespace: str) -> str:
+    """Say where people find a revision; the engine itself asks the EndpointSlices."""
+    return f"dns:///{name}.{namespace}:{GRPC_PORT}"
+
+
+def server_name(name: str, namespace: str) -> str:
+    """Say which name the certificate of a revision must bear."""
+    return f"{name}.{namespace}"
+
+
+def _metadata(revision: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    return {
+        "name": revision["metadata"]["name"],
+        "namespace": namespace,
+        "labels": selector_of(revision),
+        "ownerReferences": [controller_reference(revision)],
+    }
+
+
+def selector_of(revision: Mapping[str, Any]) -> dict[str, str]:
+    """Give the labels that the pods of one revision have, and no other's."""
+    metadata = revision["metadata"]
+    function = (metadata.get("labels") or {}).get(PACKAGE_LABEL) or ""
+    return {_REVISION_LABEL: metadata["name"], _FUNCTION_LABEL: function}
+
+
+def service_of(
+    revision: Mapping[str, Any], namespace: str, config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Make the Service under which one revision is found, and no other."""
+    metadata = _laid_over(_metadata(revision, namespace), config.get("serviceTemplate"))
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {
+            "clusterIP": "None",
+            "selector": selector_of(revision),
+            "ports": [
+                {
+                    "name": "grpc",
+                    "port": GRPC_PORT,
+                    "targetPort": "grpc",
+                    "protocol": "TCP",
+                    "appProtocol": "tls",
+                }
+            ],
+        },
+    }
+
+
+def service_account_of(
+    revision: Mapping[str, Any], namespace: str, config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Make the account that the pods of a revision act as: it may do nothing."""
+    metadata = _laid_over(_metadata(revision, namespace), config.get("serviceAccountTemplate"))
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata,
+        "automountServiceAccountToken": False,
+    }
+
+
+def deployment_of(
+    revision: Mapping[str, Any],
+    namespace: str,
+    config: Mapping[str, Any],
+    *,
+    certificate: str = "",
+) -> dict[str, Any]:
+    """Make the Deployment that runs a revision, with what its runtime config lays over it.
+
+    `certificate` is the fingerprint of what its pods show: most functions read theirs once,
+    so new pods come before the old ones' certificate ends.
+    """
+    metadata = revision["metadata"]
+    spec = revision.get("spec") or {}
+    selector = selector_of(revision)
+    annotations = {"kanister-py.io/certificate": certificate[:16]} if certificate else {}
+    pod: dict[str, Any] = {
+        "metadata": {"labels": dict(selector), "annotations": annotations},
+        "spec": {
+            "serviceAccountName": metadata["name"],
+            "automountServiceAccountToken": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": _USER,
+                "runAsGroup": _USER,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [_container(revision)],
+            "volumes": [
+                {"name": "tls-server", "secret": {"secretName": server_secret_of(revision)}}
+            ],
+        },
+    }
+    if spec.get("packagePullSecrets"):
+        pod["spec"]["imagePullSecrets"] = [dict(each) for each in spec["packagePullSecrets"]]
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(revision, namespace),
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": selector},
+            # Of one revision too: no moment without a pod that answers.
+            "strategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+            "template": pod,
+        },
+    }
+    over = _mapping(config.get("deploymentTemplate"))
+    if not over:
+        return deployment
+    merged: dict[str, Any] = strategic_patched(
+        deployment,
+        {key: over[key] for key in ("spec",) if key in over},
+        merge_rules_of("apps/v1", "Deployment") or NO_RULE,
+    )
+    merged["metadata"] = _laid_over(merged["metadata"], over)
+    # Whatever is laid over it, these pods are this revision's.
+    merged["spec"]["selector"] = {"matchLabels": selector}
+    merged["spec"]["template"]["metadata"]["labels"].update(selector)
+    return merged
+
+
+def server_secret_of(revision: Mapping[str, Any]) -> str:
+    said = (revision.get("spec") or {}).get("tlsServerSecretName")
+    return str(said or f"{revision['metadata']['name']}-tls-server")
+
+
+def _container(revision: Mapping[str, Any]) -> dict[str, Any]:
+    metadata, spec = revision["metadata"], revision.get("spec") or {}
+    environment = {
+        "FUNCTION_NAME": (metadata.get("labels") or {}).get(PACKAGE_LABEL) or "",
+        "REVISION_NAME": metadata["name"],
+        "REVISION_UID": metadata.get("uid") or "",
+        "TLS_SERVER_CERTS_DIR": _CERTIFICATES,
+    }
+    container: dict[str, Any] = {
+        "name": CONTAINER,
+        "image": spec.get("image"),
+        "ports": [
+            {"name": "grpc", "containerPort": GRPC_PORT},
+            {"name": "metrics", "containerPort": METRICS_PORT},
+        ],
+        "env": [{"name": key, "value": value} for key, value in environment.items()],
+        "volumeMounts": [{"name": "tls-server", "mountPath": _CERTIFICATES, "readOnly": True}],
+        "readinessProbe": {"tcpSocket": {"port": "grpc"}, "periodSeconds": 2},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "privileged": False,
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    if spec.get("packagePullPolicy"):
+        container["imagePullPolicy"] = spec["packagePullPolicy"]
+    return container
+
+
+def _laid_over(metadata: Mapping[str, Any], template: Any) -> dict[str, Any]:
+    """Add the labels and annotations of a template; names and owners stay ours."""
+    over = _mapping(_mapping(template).get("metadata"))
+    made = dict(metadata)
+    for key in ("labels", "annotations"):
+        if over.get(key):
+            made[key] = {**over[key], **(metadata.get(key) or {})}
+    return made
+
+
+def why_not_well(deployment: Mapping[str, Any] | None, ready_addresses: int) -> str:
+    """Say why a revision cannot take calls yet, or nothing if it can."""
+    if deployment is None:
+        return "its Deployment is not there yet"
+    status = _mapping(deployment.get("status"))
+    if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
+        return "its Deployment has not been looked at yet"
+    for each in status.get("conditions") or ():
+        if each.get("type") == "Available":
+            if each.get("status") != "True":
+                return f"its Deployment is not available: {each.get('message') or '?'}"
+            return "" if ready_addresses else "none of its addresses is ready"
+    return "its Deployment is not available yet"
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
