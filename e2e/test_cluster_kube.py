@@ -15,7 +15,7 @@ from e2e.cluster.client import ApiClient
 from e2e.cluster.local import LocalCluster
 from e2e.cluster.programs import Programs
 from e2e.cluster.standing import own_folder
-from e2e.faults.faults import Cut, Refuse, Stall
+from e2e.faults.faults import Cut, Fault, Refuse, Stall
 from e2e.faults.proxy import FaultProxy
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
@@ -49,10 +49,21 @@ def quiet_server(programs: Programs) -> Iterator[LocalCluster]:
 
 
 class TestTheRealCluster(ClusterContract):
+    promises_bookmarks = False
+
     @pytest.fixture
     def cluster(self, quiet_server: LocalCluster) -> Iterator[Cluster]:
         with KubeCluster(ClusterChoice(kubeconfig=str(quiet_server.kubeconfig))) as cluster:
             yield cluster
+
+    @pytest.fixture
+    def namespace(self, cluster: Cluster) -> str:
+        """A namespace of the test's own, furnished as the controllers would."""
+        name = f"contract-{uuid.uuid4().hex[:10]}"
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        account = {"name": "default", "namespace": name}
+        cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+        return name
 
 
 @pytest.fixture
@@ -396,7 +407,8 @@ class TestRepeating:
     def test_creating_is_repeated_only_when_it_was_surely_not_done(
         self, faulty: KubeCluster, faults: FaultProxy, admin: ApiClient, namespace: str
     ) -> None:
-        for number, fault in enumerate((Refuse(500, is_done=True), Cut(after_bytes=10))):
+        doubtful: tuple[Fault, ...] = (Refuse(500, is_done=True), Cut(after_bytes=10))
+        for number, fault in enumerate(doubtful):
             with faults.inject(fault, resource="configmaps", verb="create") as injected:
                 with pytest.raises((ClusterUnavailable, InternalError)):
                     faulty.create(config_map(namespace, f"doubtful-{number}"))
