@@ -248,8 +248,9 @@ class StatusWriter:
         status = self._late
         if status is None or self.is_gone:
             return
-        generation = int(self._metadata.get("generation") or 0)
-        data = status_as_dict(status, generation)
+        # Without a subresource every write of ours is a generation of its own.
+        generation = self._metadata.get("generation") if self._form.has_subresource else 0
+        data = status_as_dict(status, int(generation or 0))
         if self._wants_finalizer and not status.is_final and self._form.has_subresource:
             self._insist(lambda: self._write_finalizers(has_ours=True), None)
         self._insist(lambda: self._write_status(data, status), data)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py import Args, Func, OnRestart, PhaseContext
+from kanister_py import Args, Func, OnRestart, PhaseContext, VersionedFunc
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.controller.controller import Controller, ControllerSettings
@@ -17,11 +17,19 @@ from kanister_py.controller.status import read_status_data
 from kanister_py.core.errors import AlreadyExists, LeadershipLost, NotFound
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS
+from kanister_py.core.registry.declared import entries_of
+from kanister_py.core.registry.entries import (
+    FunctionEntry,
+    Registry,
+    RegistryBuilder,
+    Source,
+    default_of,
+)
+from kanister_py.core.versions.semver import Version
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run_actionset import FunctionSource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.wiring import registry_of
 
 PATIENCE_SECONDS = 30.0
 
@@ -124,7 +132,55 @@ class Counted(Func):
             self.calls.append(ctx.run.key())
 
 
-FUNCTIONS = (Echo, Fails, Once, Gate, Touchy, Counted)
+class AgeingV010(Func):
+    """The version that some still use."""
+
+    name = "Ageing"
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        ctx.log("done")
+
+
+class AgeingV100(AgeingV010):
+    """The version that everybody should use."""
+
+
+class Ageing(VersionedFunc):
+    """Has a version that is on its way out, and one that is gone."""
+
+    name = "Ageing"
+    stable_version = "v1.0.0"
+    versions = {"v0.1.0": AgeingV010, "v1.0.0": AgeingV100}  # noqa: RUF012 # as authors write it
+    lifecycle = {  # noqa: RUF012 # as above
+        "releases": [{"version": f"{number}.0.0"} for number in range(1, 10)],
+        "versions": {
+            "v0.0.1": {
+                "since": "1.0.0",
+                "deprecatedIn": "2.0.0",
+                "removedIn": "4.0.0",
+                "replacement": "v1.0.0",
+            },
+            "v0.1.0": {
+                "since": "1.0.0",
+                "deprecatedIn": "5.0.0",
+                "removedIn": "9.0.0",
+                "replacement": "v1.0.0",
+            },
+            "v1.0.0": {"since": "1.0.0"},
+        },
+    }
+
+
+FUNCTIONS = (Echo, Fails, Once, Gate, Touchy, Counted, Ageing)
+
+
+def registry() -> Registry[FunctionEntry]:
+    """Register all of them, as a distribution in its fifth release."""
+    builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
+    for function in FUNCTIONS:
+        entries = entries_of(function, Source("local", Version(5, 0, 0)))
+        builder.add(entries, default_of(entries))
+    return builder.build()
 
 
 def phase(func: str, name: str = "", **more: Any) -> dict[str, Any]:
@@ -229,7 +285,7 @@ class World:
         settings.setdefault("identity", f"replica-{self._names}")
         made = Controller(
             cluster or self.cluster,
-            FunctionSource(registry_of(*FUNCTIONS), load_function),
+            FunctionSource(registry(), load_function),
             clock=self.clock,
             settings=ControllerSettings(**settings),
         )

@@ -1,14 +1,512 @@
-"""What becomes of an ActionSet that somebody creates."""
+"""What becomes of ActionSets that somebody creates, steers, deletes, or writes badly."""
 
 from __future__ import annotations
 
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kanister_py.controller.controller import Controller
+from kanister_py.controller.projection import CONCURRENCY_KEY, PARENT
+from kanister_py.controller.status import FINALIZER
+from kanister_py.controller.watch import ObjectKey
+from kanister_py.core.errors import AnotherController
+from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS, EVENTS
+from kanister_py.ports.cluster import KubeObject
 from tests.controller.conftest import World, actionset, blueprint, phase
 
+BOTH_DEFINITIONS = pytest.mark.parametrize("world", ["ours", "kanisters"], indirect=True)
 
+
+def events_of(world: World, name: str = "one") -> list[tuple[str, str]]:
+    found = world.cluster.list(EVENTS).items
+    return [
+        (each["reason"], each["message"])
+        for each in sorted(found, key=lambda each: int(each["metadata"]["resourceVersion"]))
+        if each["involvedObject"]["name"] == name
+    ]
+
+
+def sample(controller: Controller, name: str, **labels: str) -> float:
+    return controller.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+# Runs
+
+
+@BOTH_DEFINITIONS
 def test_an_action_set_runs_to_its_end(world: World) -> None:
-    world.create(blueprint(phase("Echo", args={"say": "{{ .Options.word }}"})))
+    world.create(
+        blueprint(
+            phase("Echo", "say", args={"say": "{{ .Options.word }}"}),
+            phase("Echo", "again", args={"say": "{{ .Phases.say.Output.said }}"}),
+            outputArtifacts={"a": {"keyValue": {"k": "{{ .Phases.again.Output.said }}"}}},
+        )
+    )
     world.controller()
     world.create(actionset(action={"options": {"word": "hello"}}))
     status = world.until_state("complete")
-    assert status["actions"][0]["phases"][0]["output"] == {"said": "hello"}
+    assert status["actions"][0]["phases"][1]["output"] == {"said": "hello"}
+    assert status["actions"][0]["artifacts"]["a"]["keyValue"] == {"k": "hello"}
     assert status["progress"]["percentCompleted"] == "100"
+    assert [each["funcVersion"] for each in status["actions"][0]["phases"]] == ["v0.0.0"] * 2
+    assert status["conditions"][0]["type"] == "Complete"
+
+
+class Counting:
+    """A cluster that counts what is written to ActionSets."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self.writes: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._cluster, name)
+        if name not in ("replace", "replace_status", "patch"):
+            return found
+
+        def call(*args: Any, **options: Any) -> Any:
+            first = args[0]
+            kind = first["kind"] if isinstance(first, Mapping) else ""
+            if first == ACTION_SETS or kind == "ActionSet":
+                self.writes.append(name)
+            return found(*args, **options)
+
+        return call
+
+
+@pytest.mark.parametrize(
+    ("made", "most"),
+    [
+        pytest.param(blueprint(phase("Echo")), 2, id="one phase that leaves nothing behind"),
+        pytest.param(blueprint(phase("Once", args={"name": "x"})), 4, id="one that may"),
+        pytest.param(
+            blueprint(
+                phase("Once", args={"name": "x"}),
+                deferred=phase("Echo", "d"),
+                outputArtifacts={"a": {"keyValue": {"k": "v"}}},
+            ),
+            8,
+            id="with a deferred phase and artifacts",
+        ),
+        pytest.param(blueprint(*(phase("Echo", f"p{n}") for n in range(10))), 20, id="ten phases"),
+    ],
+)
+def test_a_run_takes_few_writes(world: World, made: dict[str, Any], most: int) -> None:
+    counting = Counting(world.cluster)
+    world.create(made)
+    world.controller(counting)
+    world.create(actionset())
+    world.until(
+        lambda obj: (
+            (obj.get("status") or {}).get("state") == "complete"
+            and not obj["metadata"].get("finalizers")
+        )
+    )
+    assert len(counting.writes) <= most
+
+
+def test_many_at_once_all_end_and_the_first_come_is_the_first_done(world: World) -> None:
+    world.create(blueprint(phase("Echo"), phase("Echo", "second")))
+    world.controller(workers=1, passes=1)
+    names = [f"many-{number:03}" for number in range(200)]
+    world.create(*map(actionset, names))
+    ended: list[str] = []
+    with world.cluster.watch(ACTION_SETS, namespace="default", timeout_seconds=30) as watch:
+        for event in watch:
+            name = event.object["metadata"]["name"]
+            state = (event.object.get("status") or {}).get("state")
+            if state == "complete" and name not in ended:
+                ended.append(name)
+                assert event.object["status"]["progress"]["percentCompleted"] == "100"
+            if len(ended) == len(names):
+                break
+    assert ended == names
+
+
+# What is wrong with what people write
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "told"),
+    [
+        pytest.param({"spec": None}, "InvalidDocument", "spec: Is required", id="no spec"),
+        pytest.param(
+            {"spec": {"actions": [{"name": "act", "blueprint": ""}]}},
+            "BlueprintNotFound",
+            "spec.actions[0].blueprint",
+            id="no blueprint",
+        ),
+        pytest.param(
+            {"spec": {"actions": [{"name": "act", "blueprint": "nope"}]}},
+            "BlueprintNotFound",
+            "Blueprint nope in namespace default: There is none",
+            id="a blueprint that is not there",
+        ),
+        pytest.param(
+            {"spec": {"actions": [{"name": "act", "blueprint": "other/made-up"}]}},
+            "BlueprintNotFound",
+            "--allow-cross-namespace-blueprints",
+            id="a blueprint of another namespace",
+        ),
+        pytest.param(
+            {"spec": {"actions": [{"name": "nope", "blueprint": "made-up"}]}},
+            "ActionNotFound",
+            "nope",
+            id="an action that is not there",
+        ),
+        pytest.param(
+            {"spec": {"actions": ["act"]}}, "InvalidDocument", "spec.actions[0]", id="a text"
+        ),
+        pytest.param(
+            {"spec": {"actions": [{"name": 5, "blueprint": "made-up"}]}},
+            "InvalidDocument",
+            "spec.actions[0].name",
+            id="a number for a name",
+        ),
+        pytest.param(
+            {"status": {"state": "running", "actions": [3]}},
+            "StatusUnreadable",
+            "status",
+            id="status",
+        ),
+    ],
+)
+@pytest.mark.parametrize("world", ["kanisters"], indirect=True)
+def test_what_cannot_be_understood_fails_and_names_the_field(
+    world: World, changes: dict[str, Any], reason: str, told: str
+) -> None:
+    world.create(blueprint(phase("Echo")))
+    made = {**actionset(), **changes}
+    world.create({key: value for key, value in made.items() if value is not None})
+    world.controller()
+    error = world.until_state("failed")["error"]
+    assert error["reason"] == reason
+    assert told in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("made", "reason", "told"),
+    [
+        pytest.param(
+            {"phases": [phase("Echo", timeout="soon")]},
+            "InvalidDocument",
+            "actions.act.phases[0].timeout",
+            id="a time",
+        ),
+        pytest.param(
+            {"phases": {"func": "Echo"}}, "InvalidDocument", "actions.act.phases", id="no list"
+        ),
+        pytest.param(
+            {"phases": [phase("Echo", args={"say": "{{ .Nope"})]}, "", "", id="a broken template"
+        ),
+        pytest.param({"phases": [phase("Nope")]}, "FunctionNotRegistered", "Nope", id="a function"),
+        pytest.param(
+            {"phases": [phase("Echo", args={"nope": "x"})]}, "InvalidArgs", "nope", id="an argument"
+        ),
+    ],
+)
+@pytest.mark.parametrize("world", ["kanisters"], indirect=True)
+def test_a_blueprint_that_is_wrong_fails_what_uses_it(
+    world: World, made: dict[str, Any], reason: str, told: str
+) -> None:
+    world.create({**blueprint(), "actions": {"act": made}}, actionset())
+    world.controller()
+    error = world.until_state("failed")["error"]
+    assert reason in error["reason"]
+    assert told in error["message"]
+
+
+def test_a_blueprint_of_another_namespace_is_read_where_that_is_allowed(world: World) -> None:
+    made = blueprint(phase("Echo"))
+    made["metadata"]["namespace"] = "shared"
+    world.create(made, actionset(blueprint="shared/made-up"))
+    world.controller(namespaces=("default",), allows_other_namespaces=True)
+    world.until_state("complete")
+
+
+# Steering a run
+
+
+@BOTH_DEFINITIONS
+def test_deleting_cancels_and_the_deferred_phase_still_runs(world: World) -> None:
+    world.create(
+        blueprint(phase("Gate"), deferred=phase("Once", "tidy", args={"name": "tidy"})),
+        actionset(),
+    )
+    world.controller()
+    world.until(
+        lambda obj: (
+            (obj.get("status") or {}).get("state") == "running"
+            and FINALIZER in obj["metadata"]["finalizers"]
+        )
+    )
+    world.cluster.delete(ACTION_SETS, "one", namespace="default")
+    world.until_gone("one")
+    assert len(world.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items) == 1
+
+
+def test_a_cancel_in_the_spec_ends_the_run_as_cancelled(world: World) -> None:
+    world.create(blueprint(phase("Gate"), deferred=phase("Echo", "tidy")), actionset())
+    world.controller()
+    world.until_state("running")
+    world.cluster.patch(ACTION_SETS, "one", {"spec": {"cancel": True}}, namespace="default")
+    status = world.until_state("failed")
+    assert status["error"]["reason"] == "Cancelled"
+    assert status["actions"][0]["deferPhase"]["state"] == "complete"
+
+
+def test_a_suspended_action_set_begins_when_it_is_resumed(world: World) -> None:
+    world.create(blueprint(phase("Echo")), actionset(suspend=True))
+    world.controller()
+
+    def is_suspended(obj: KubeObject) -> bool:
+        conditions = (obj.get("status") or {}).get("conditions") or ()
+        return any(each["type"] == "Suspended" and each["status"] == "True" for each in conditions)
+
+    world.until(is_suspended)
+    assert world.status()["state"] == "pending"
+    world.cluster.patch(ACTION_SETS, "one", {"spec": {"suspend": False}}, namespace="default")
+    world.until_state("complete")
+
+
+def test_no_finalizer_holds_what_leaves_nothing_behind(world: World) -> None:
+    world.create(blueprint(phase("Echo")), actionset())
+    world.controller()
+    world.until_state("complete")
+    assert not world.get()["metadata"].get("finalizers")
+
+
+# One at a time
+
+
+def keyed(name: str, **more: Any) -> dict[str, Any]:
+    return actionset(name, metadata={"annotations": {CONCURRENCY_KEY: "db"}}, **more)
+
+
+def waits_for(obj: KubeObject) -> str:
+    for each in (obj.get("status") or {}).get("conditions") or ():
+        if each["type"] == "Waiting" and each["status"] == "True":
+            return str(each["message"])
+    return ""
+
+
+def test_one_of_a_key_runs_at_a_time_and_the_others_say_for_whom_they_wait(world: World) -> None:
+    world.create(blueprint(phase("Gate")))
+    world.controller()
+    world.create(keyed("a"))
+    world.until_state("running", "a")
+    world.create(keyed("b"), keyed("c"))
+    assert "default/a" in waits_for(world.until(waits_for, "b"))
+    assert "default/b" in waits_for(world.until(waits_for, "c"))
+    assert world.status("b")["state"] == "pending"
+    world.open_gate()
+    for name in ("a", "b", "c"):
+        world.until_state("complete", name)
+    began = [world.status(name)["actions"][0]["startTime"] for name in ("a", "b", "c")]
+    ended = [world.status(name)["actions"][0]["completionTime"] for name in ("a", "b", "c")]
+    assert ended[0] <= began[1] < ended[1] <= began[2]
+    assert not waits_for(world.get("c"))
+
+
+def test_who_is_deleted_while_waiting_holds_nobody_up(world: World) -> None:
+    world.create(blueprint(phase("Gate")))
+    world.controller()
+    world.create(keyed("a"))
+    world.until_state("running", "a")
+    world.create(keyed("b"), keyed("c"))
+    world.until(waits_for, "c")
+    world.cluster.delete(ACTION_SETS, "b", namespace="default")
+    world.until(lambda obj: "default/a" in waits_for(obj), "c")
+
+
+def test_the_order_of_those_that_wait_outlives_a_restart(world: World) -> None:
+    world.create(blueprint(phase("Gate")))
+    first = world.controller(identity="one-pod")
+    world.create(keyed("z"))
+    world.until_state("running", "z")
+    world.create(keyed("a"))
+    world.until(waits_for, "a")
+    first.kill()
+    world.controller(identity="one-pod")
+    world.open_gate()
+    world.until_state("complete", "a")
+    ended = world.status("z")["actions"][0]["completionTime"]
+    assert ended <= world.status("a")["actions"][0]["startTime"]
+
+
+def test_a_namespace_has_no_more_phases_at_work_than_it_may(world: World) -> None:
+    world.create(blueprint(phase("Echo")))
+    controller = world.controller(workers=8, workers_per_namespace=1)
+    names = [f"n{number}" for number in range(20)]
+    world.create(*map(actionset, names))
+    for name in names:
+        world.until_state("complete", name)
+    assert controller.active_runs == 0 or controller.is_leader
+
+
+# What is kept
+
+
+def test_what_has_lived_long_enough_is_deleted(world: World) -> None:
+    world.create(blueprint(phase("Echo")), blueprint(phase("Fails"), name="bad"))
+    world.create(
+        actionset("good", ttlSecondsAfterFinished=0),
+        actionset("stays"),
+        actionset("failed", blueprint="bad", ttlSecondsAfterFinished=0, ttlSecondsAfterFailure=999),
+    )
+    world.controller()
+    world.until_gone("good")
+    world.until_state("complete", "stays")
+    world.until_state("failed", "failed")
+
+
+def test_what_a_living_one_was_made_from_stays(world: World) -> None:
+    world.create(blueprint(phase("Gate"), name="gated"), blueprint(phase("Echo")))
+    child = actionset("child", blueprint="gated", metadata={"annotations": {PARENT: "parent"}})
+    world.create(child)
+    controller = world.controller()
+    world.until_state("running", "child")
+    world.create(actionset("parent", ttlSecondsAfterFinished=0), actionset("other"))
+    world.until_state("complete", "parent")
+    world.until_state("complete", "other")
+    assert controller.is_leader
+    world.get("parent")
+
+
+# Who else is there
+
+
+def test_a_second_controller_is_refused(world: World) -> None:
+    world.controller(identity="one")
+    world.create(blueprint(phase("Echo")), actionset())
+    world.until_state("complete")
+    second = world.controller(identity="two", starts=False)
+    with pytest.raises(AnotherController, match="one"):
+        second.run()
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "is_refused"),
+    [
+        pytest.param((), True, id="all namespaces"),
+        pytest.param(("kanister",), True, id="its namespace"),
+        pytest.param(("default",), False, id="another one"),
+    ],
+)
+def test_kanister_beside_us_is_refused(
+    world: World, namespaces: tuple[str, ...], is_refused: bool
+) -> None:
+    world.create(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "kanister-operator", "namespace": "kanister"},
+            "spec": {
+                "selector": {"matchLabels": {"app": "k"}},
+                "template": {
+                    "metadata": {"labels": {"app": "k"}},
+                    "spec": {
+                        "containers": [
+                            {"name": "c", "image": "ghcr.io/kanisterio/controller:0.119.0"}
+                        ]
+                    },
+                },
+            },
+        },
+        blueprint(phase("Echo")),
+        actionset(),
+    )
+    controller = world.controller(namespaces=namespaces, starts=not is_refused)
+    if is_refused:
+        with pytest.raises(AnotherController, match="kanister/kanister-operator"):
+            controller.run()
+    else:
+        world.until_state("complete")
+
+
+# What is told
+
+
+def test_events_tell_what_happened_as_they_always_did(world: World) -> None:
+    world.create(blueprint(phase("Echo", "say"), deferred=phase("Echo", "tidy")), actionset())
+    world.controller()
+    world.until_state("complete")
+    with world.cluster.watch(EVENTS, namespace="default", timeout_seconds=20) as watch:
+        for event in watch:
+            if event.object["reason"] == "Update Complete":
+                break
+    assert events_of(world) == [
+        ("Started Action", "Executing action act"),
+        ("Started Phase", "Executing phase say"),
+        ("Ended Phase", "Completed phase say"),
+        ("Started deferPhase", "Executing deferPhase tidy"),
+        ("Ended deferPhase", "Completed deferPhase tidy"),
+        ("Update Complete", "Updated ActionSet 'one' Status->complete"),
+    ]
+
+
+def test_a_failure_is_told_on_the_action_set_and_on_its_blueprint(world: World) -> None:
+    world.create(blueprint(phase("Fails", "bad")), actionset())
+    controller = world.controller()
+    world.until_state("failed")
+    controller.stop()
+    told = ("ActionSetFailed Action: act", "Failed to execute phase: bad: ")
+    for name in ("one", "made-up"):
+        found = [each for each in events_of(world, name) if each[0] == told[0]]
+        assert len(found) == 1
+        assert found[0][1].startswith(told[1])
+
+
+def test_metrics_count_actions_phases_and_ends(world: World) -> None:
+    world.create(blueprint(phase("Echo")), blueprint(phase("Fails"), name="bad"))
+    controller = world.controller()
+    world.create(actionset("good"), actionset("bad", blueprint="bad"))
+    world.until_state("complete", "good")
+    world.until_state("failed", "bad")
+    controller.stop()
+    assert sample(controller, "kanister_action_set_resolutions_total", resolution="success") == 1
+    assert sample(controller, "kanister_action_set_resolutions_total", resolution="failure") == 1
+    labels = {"function": "Echo", "version": "v0.0.0", "outcome": "complete"}
+    assert sample(controller, "kanister_py_phases_total", **labels) == 1
+
+
+def test_the_lines_of_a_phase_are_kept_with_whose_they_are(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.create(blueprint(phase("Echo", "say", args={"say": "hello"})), actionset())
+    with caplog.at_level(logging.INFO, "kanister_py"):
+        controller = world.controller()
+        world.until_state("complete")
+    lines = [each.as_dict() for each in controller.lines.lines(ObjectKey("default", "one"))]
+    assert [each["line"] for each in lines] == ["echo hello"]
+    assert (lines[0]["phase"], lines[0]["function"], lines[0]["attempt"]) == ("say", "Echo", 1)
+    assert "echo hello" in caplog.text
+
+
+def test_a_deprecated_version_is_told_everywhere_and_a_removed_one_stops_before_anything_acts(
+    world: World,
+) -> None:
+    world.create(
+        blueprint(phase("Ageing", funcVersion="v0.1.0"), name="ageing"),
+        blueprint(
+            phase("Once", args={"name": "early"}),
+            phase("Ageing", funcVersion="v0.0.1"),
+            name="gone",
+        ),
+    )
+    controller = world.controller()
+    world.create(actionset("old", blueprint="ageing"), actionset("older", blueprint="gone"))
+    status = world.until_state("complete", "old")
+    warning = status["warnings"][0]
+    assert (warning["reason"], warning["function"]) == ("FunctionVersionDeprecated", "Ageing")
+    assert world.until_state("failed", "older")["error"]["reason"] == "FunctionVersionRemoved"
+    assert world.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items == []
+    controller.stop()
+    assert [each for each in events_of(world, "old") if each[0] == "FunctionVersionDeprecated"]
+    labels = {"function": "Ageing", "version": "v0.1.0", "removed_in": "9.0.0"}
+    assert sample(controller, "kanister_py_deprecated_function_uses_total", **labels) == 1
+    assert json.dumps(status).count("FunctionVersionDeprecated") == 1
