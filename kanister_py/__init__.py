@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kanister_py.core.compositions.authoring import Request, Response
     from kanister_py.core.errors import KanisterError
     from kanister_py.ports.composition_function import (
         CompositionFunction,
@@ -34,6 +35,8 @@ __all__ = [
     "OnRestart",
     "Outputs",
     "PhaseContext",
+    "Request",
+    "Response",
     "VersionedCompositionFunction",
     "VersionedFunc",
     "run",
@@ -42,6 +45,7 @@ __all__ = [
 _HOMES = {
     "KanisterError": "kanister_py.core.errors",
     "run": "kanister_py.wiring",
+    **dict.fromkeys(("Request", "Response"), "kanister_py.core.compositions.authoring"),
     **dict.fromkeys(
         ("AnyOutputs", "Args", "Func", "OnRestart", "Outputs", "PhaseContext", "VersionedFunc"),
         "kanister_py.ports.function",

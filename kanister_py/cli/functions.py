@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
+from kanister_py.cli.function_targets import DashParser
 from kanister_py.cli.output import DATA_FORMATS, paint, say, say_warning, table, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.core.registry.choose import choose_version
@@ -30,7 +32,9 @@ _COLOURS = {"stable": "green", "deprecated": "yellow", "removed": "red", "planne
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", prog=parser.prog)
+    verbs = parser.add_subparsers(
+        dest="verb", required=True, metavar="VERB", prog=parser.prog, parser_class=DashParser
+    )
     list_ = verbs.add_parser(
         "list",
         help="every function with its versions",
@@ -64,9 +68,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         each.add_argument(
             "-o", "--output", choices=DATA_FORMATS, default="table", help="default: %(default)s"
         )
+    for verb, (summary, module) in _OWN_MODULES.items():
+        loaded = import_module(module)
+        loaded.add_arguments(verbs.add_parser(verb, help=summary, description=loaded.__doc__ or ""))
+
+
+# What authors of composition functions do: a module for each.
+_OWN_MODULES = {
+    "serve": ("serve a composition function over gRPC", "kanister_py.cli.function_serve"),
+    "test": ("call a composition function, or run its cases", "kanister_py.cli.function_test"),
+    "init": ("begin a composition function of your own", "kanister_py.cli.function_init"),
+}
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.verb in _OWN_MODULES:
+        code: int = import_module(_OWN_MODULES[args.verb][1]).run(args)
+        return code
     functions = read_functions()
     for broken in functions.broken:
         say_warning(broken.message)

@@ -1693,12 +1693,6 @@ class InvalidTarget(UsageError):
         self.why = why
 
 
-class FunctionCasesFailed(UsageError):
-    """Cases of a function's tests did not come out as they should."""
-
-    reason = "FunctionCasesFailed"
-
-
 # Packages of functions
 
 
@@ -1778,3 +1772,40 @@ class CelLimitExceeded(CelError):
     """A CEL expression does more than anybody wants to wait for."""
 
     reason = "CelLimitExceeded"
+
+
+class FolderNotEmpty(UsageError):
+    """A new project should begin where something is already."""
+
+    reason = "FolderNotEmpty"
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(f"{folder} is there already, and not empty; choose another --directory")
+        self.folder = folder
+
+
+# Composite resources on a cluster
+
+
+class CompositionFailed(UsageError):
+    """The pipeline of a composite resource did not come to its end."""
+
+    reason = "CompositionFailed"
+
+    def __init__(self, cause: KanisterError) -> None:
+        super().__init__(f"cannot compose resources: {cause.message}")
+        self.cause = cause
+
+
+class DesiredStateEmpty(UsageError):
+    """A pipeline asks for nothing at all, while there are resources that it composed."""
+
+    reason = "DesiredStateEmpty"
+
+    def __init__(self, observed: int, annotation: str) -> None:
+        plural = "s" if observed != 1 else ""
+        super().__init__(
+            f"The pipeline desires no resource at all, which would delete {observed} resource"
+            f"{plural}; if that is meant, annotate the Composition with {annotation}=true"
+        )
+        self.observed = observed

@@ -248,7 +248,7 @@ def test_a_call_waits_for_a_function_that_is_about_to_start(cleanup: ExitStack) 
     port = free_port()
     running = connect(cleanup, port)
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(running, request_with())
+        answer = pool.submit(lambda: running(request_with()))
         server = FunctionServer(
             answering("function-echo"), ServerSettings(f"127.0.0.1:{port}", grace_seconds=0.1)
         )
@@ -282,7 +282,7 @@ def test_a_function_that_dies_in_the_middle_of_its_answer_is_unavailable(
     server.start()
     running = connect(cleanup, port)
     with ThreadPoolExecutor(1) as pool:
-        pending = pool.submit(running, request_with())
+        pending = pool.submit(lambda: running(request_with()))
         assert arrived.wait(10)
         server.stop(0).wait()
         with pytest.raises((FunctionUnavailable, FunctionCallFailed)) as caught:
@@ -323,7 +323,7 @@ def test_a_revision_that_moves_lets_the_calls_under_way_end(cleanup: ExitStack) 
     new = cleanup.enter_context(raw_server(lambda _data, _context: b"\x0a\x05\x0a\x03new"))
     running = connect(cleanup, old)
     with ThreadPoolExecutor(1) as pool:
-        pending = pool.submit(running, request_with())
+        pending = pool.submit(lambda: running(request_with()))
         assert arrived.wait(10)
         moved = running._replace(revision=revision_at(f"127.0.0.1:{new}"))
         assert moved(request_with()).tag == "new"

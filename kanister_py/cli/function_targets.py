@@ -1,0 +1,102 @@
+"""Which composition function is meant on a command line?"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from kanister_py.cli.parser import CommandLineError, Parser
+from kanister_py.core.compositions.endpoints import (
+    builtin_endpoint,
+    exec_endpoint,
+    python_endpoint,
+)
+from kanister_py.core.errors import InvalidTarget
+from kanister_py.core.registry.entries import FunctionRevision
+
+
+class DashParser(Parser):
+    """Keeps what comes after `--` apart: a program and its words, in `command`."""
+
+    def parse_known_args(  # type: ignore[override]  # argparse overloads on its namespace
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        words = list(args or ())
+        command: list[str] = []
+        if "--" in words:
+            at = words.index("--")
+            words, command = words[:at], words[at + 1 :]
+            if not command:
+                self.error("-- must be followed by a program and its words")
+        found, rest = super().parse_known_args(words, namespace)
+        found.command = command
+        return found, rest
+
+
+class Target(NamedTuple):
+    """A function somewhere, as a revision that a runner can call."""
+
+    title: str
+    revision: FunctionRevision
+    is_remote: bool = False
+
+
+def target_of(name: str, command: Sequence[str]) -> Target:
+    """Find what a name or a program stands for: it need not run yet, but must be there."""
+    if command:
+        if name:
+            raise CommandLineError(
+                f"Name one function: {name!r}, or the program after --, but not both"
+            )
+        if shutil.which(command[0]) is None:
+            raise InvalidTarget(command[0], "there is no such program")
+        return Target(command[0], _revision(command[0].rpartition("/")[2], exec_endpoint(command)))
+    head, colon, tail = name.partition(":")
+    if "//" in name or (colon and name.rpartition(":")[2].isdigit()):
+        return Target(name, _revision("function", name), is_remote=True)
+    if colon:
+        if not all(part.isidentifier() for part in [*head.split("."), *tail.split(".")]):
+            raise InvalidTarget(name, "it is no module:Class")
+        return Target(name, _revision(name, python_endpoint(name)))
+    return _registered(name)
+
+
+def _registered(name: str) -> Target:
+    from kanister_py.core.errors import FunctionNotRegistered
+    from kanister_py.core.registry.choose import choose_version
+    from kanister_py.core.registry.entries import FunctionKind
+    from kanister_py.wiring import read_functions
+
+    function, _, version = name.partition("@")
+    try:
+        entry = choose_version(
+            read_functions().registry,
+            function,
+            version or None,
+            strict=True,
+            kind=FunctionKind.COMPOSITION,
+        ).chosen
+    except FunctionNotRegistered as error:
+        near = f", only {' and '.join(error.near)}" if error.near else ""
+        raise InvalidTarget(name, f"the registry has no such function{near}") from None
+    title = f"{entry.function} {entry.version}"
+    endpoint = builtin_endpoint(entry.function, str(entry.version))
+    return Target(title, _revision(entry.function, endpoint))
+
+
+def _revision(function: str, endpoint: str) -> FunctionRevision:
+    return FunctionRevision(function, function, 1, is_healthy=True, endpoint=endpoint)
+
+
+def port(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, found {text!r}")
+
+
+def megabytes(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < int(text) <= 2047:
+        return int(text) * 1024 * 1024
+    raise argparse.ArgumentTypeError(f"must be from 1 to 2047 megabytes, found {text!r}")

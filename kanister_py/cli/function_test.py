@@ -1,0 +1,309 @@
+"""Call a composition function with requests, and say whether it answers as it should.
+
+kanister-py function test function-auto-ready request.json
+kanister-py function test acme.functions:Bucket tests/cases --junit report.xml
+kanister-py function test tests/cases/ --update -- ./bucket.sh
+kanister-py function test localhost:9443 request.json --insecure
+
+A file is a request, as JSON or YAML: the response is printed. A folder holds cases, each a
+folder with request.yaml, and response.yaml (the whole answer) or assert.yaml, a list:
+
+  - {path: desired.resources.bucket.resource.spec.region, equals: eu}
+  - {path: desired.resources.old, exists: false}
+  - {path: "results[0].message", contains: quota}
+
+--update writes down what is answered as what is expected. Ends with 1 if a case fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kanister_py.cli.function_targets import target_of
+from kanister_py.cli.output import paint, say
+from kanister_py.cli.parser import CommandLineError
+from kanister_py.core.errors import InvalidDocument, KanisterError, Problem
+
+_REQUEST, _RESPONSE, _ASSERT = "request", "response", "assert"
+_SUFFIXES = (".yaml", ".yml", ".json")
+_CHECKS = ("equals", "contains", "exists")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "words",
+        metavar="TARGET PATH",
+        nargs="+",
+        help="what is tested (a function of the registry, module:Class, or host:port; "
+        "a program comes after -- instead), and a request or a folder of cases",
+    )
+    parser.add_argument(
+        "-o", "--output", choices=("json", "yaml"), default="json", help="default: %(default)s"
+    )
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write a report of the cases")
+    parser.add_argument(
+        "--update", action="store_true", help="write what is answered into response.yaml"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=60.0, metavar="SECONDS", help="default: %(default)g"
+    )
+    parser.add_argument("--insecure", action="store_true", help="call an address in the clear")
+    parser.add_argument(
+        "--tls-certs-dir", type=Path, metavar="DIR", help="tls.crt, tls.key and ca.crt of a caller"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    call, path = _caller(args)
+    if path.is_dir():
+        return _run_cases(call, path, args)
+    if args.junit or args.update:
+        raise CommandLineError(
+            "kanister-py functions test: --junit and --update are for a folder of cases"
+        )
+    _write(call(_read_request(path)), args.output)
+    return 0
+
+
+class _Caller:
+    def __init__(self, runner: Any, revision: Any, timeout_seconds: float) -> None:
+        self._runner, self._revision, self._timeout = runner, revision, timeout_seconds
+
+    def __call__(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        from kanister_py.core.compositions.messages import FunctionRequest
+        from kanister_py.ports.function_runner import FunctionCall
+
+        message = FunctionRequest.of_data(request)
+        answer: dict[str, Any] = self._runner.run(
+            FunctionCall("", self._revision, message, self._timeout)
+        ).as_data()
+        return answer
+
+
+def _caller(args: argparse.Namespace) -> tuple[_Caller, Path]:
+    *names, last = args.words
+    if len(names) > 1 or (not names and not args.command):
+        raise CommandLineError(
+            "kanister-py functions test: Give a function and a path, such as "
+            "function-auto-ready request.json"
+        )
+    target = target_of(names[0] if names else "", args.command)
+    if target.is_remote and not args.insecure and args.tls_certs_dir is None:
+        raise CommandLineError(
+            f"kanister-py functions test: Say how {target.title} is called: "
+            "with --tls-certs-dir, or in the clear with --insecure"
+        )
+    from kanister_py.wiring import function_runner, read_functions
+
+    runner = function_runner(
+        read_functions().registry, None if args.insecure else args.tls_certs_dir
+    )
+    return _Caller(runner, target.revision, args.timeout), Path(last)
+
+
+def _read_request(path: Path) -> dict[str, Any]:
+    from kanister_py.executor.transcribing import REQUEST
+    from kanister_py.proto.checking import check_message
+    from kanister_py.proto.encoding import NotEncodable
+
+    try:
+        return check_message(REQUEST, _read(path))
+    except NotEncodable as error:
+        problem = Problem(str(path), 0, 0, error.path, error.why, "InvalidRequest")
+        raise InvalidDocument([problem]) from None
+
+
+def _read(path: Path) -> Any:
+    from kanister_py.core.objects.documents import parse_document
+
+    return parse_document(path.read_bytes(), str(path)).value
+
+
+def _write(data: Any, form: str) -> None:
+    if form == "yaml":
+        sys.stdout.write(_yaml(data))
+    else:
+        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+def _yaml(data: Any) -> str:
+    from kanister_py.core.objects.documents import dump_yaml
+
+    return dump_yaml(data)
+
+
+class Outcome(NamedTuple):
+    """How a case came out; without a complaint, well."""
+
+    name: str
+    seconds: float
+    complaint: str = ""
+    note: str = ""
+
+
+def _run_cases(call: _Caller, folder: Path, args: argparse.Namespace) -> int:
+    cases = sorted({each.parent for each in folder.rglob(f"{_REQUEST}.*") if _is_data(each)})
+    if not cases:
+        raise InvalidDocument(
+            [Problem(str(folder), 0, 0, "", "there are no cases below it: CASE/request.yaml")]
+        )
+    outcomes = []
+    for case in cases:
+        outcome = _outcome(call, case, str(case.relative_to(folder)), update=args.update)
+        outcomes.append(outcome)
+        _show(outcome)
+    failed = sum(bool(each.complaint) for each in outcomes)
+    say(f"{len(outcomes) - failed} of {len(outcomes)} cases are as they should be")
+    if args.junit:
+        args.junit.write_text(_junit(outcomes), encoding="utf-8")
+    return 1 if failed else 0
+
+
+def _is_data(path: Path) -> bool:
+    return path.suffix in _SUFFIXES
+
+
+def _file(case: Path, stem: str) -> Path | None:
+    return next(
+        (case / f"{stem}{each}" for each in _SUFFIXES if (case / f"{stem}{each}").is_file()), None
+    )
+
+
+def _show(outcome: Outcome) -> None:
+    mark = paint("FAIL", "red") if outcome.complaint else paint("ok  ", "green")
+    note = f" ({outcome.note})" if outcome.note else ""
+    sys.stdout.write(f"{mark} {outcome.name}{note}\n")
+    sys.stdout.writelines(f"       {line}\n" for line in outcome.complaint.splitlines())
+
+
+def _outcome(call: _Caller, case: Path, name: str, *, update: bool) -> Outcome:
+    began = time.perf_counter()
+
+    def ended(complaint: str = "", note: str = "") -> Outcome:
+        return Outcome(name, time.perf_counter() - began, complaint, note)
+
+    request, expected, asserted = (_file(case, each) for each in (_REQUEST, _RESPONSE, _ASSERT))
+    assert request is not None  # that is how the case was found
+    try:
+        answer = call(_read_request(request))
+        if asserted is not None:
+            complaints = list(_complaints(answer, _read(asserted), str(asserted)))
+            if complaints:
+                return ended("\n".join(complaints))
+        if update and (expected is not None or asserted is None):
+            return ended(note=_updated(expected or case / f"{_RESPONSE}.yaml", answer))
+        if expected is not None:
+            return ended(_difference(_expected(expected), answer))
+    except KanisterError as error:
+        return ended(error.message)
+    if asserted is None:
+        return ended(f"There is neither {_RESPONSE}.yaml nor {_ASSERT}.yaml; --update writes one")
+    return ended()
+
+
+def _updated(path: Path, answer: Mapping[str, Any]) -> str:
+    is_json = path.suffix == ".json"
+    text = json.dumps(answer, indent=2, ensure_ascii=False) + "\n" if is_json else _yaml(answer)
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return ""
+    path.write_text(text, encoding="utf-8")
+    return f"{path.name} written"
+
+
+def _expected(path: Path) -> dict[str, Any]:
+    """Read a response and bring it into the form in which ours are: defaults are left out."""
+    from kanister_py.core.compositions.messages import FunctionResponse
+    from kanister_py.executor.transcribing import RESPONSE
+    from kanister_py.proto.checking import check_message
+    from kanister_py.proto.encoding import NotEncodable
+
+    try:
+        return FunctionResponse.of_data(check_message(RESPONSE, _read(path))).as_data()
+    except NotEncodable as error:
+        problem = Problem(str(path), 0, 0, error.path, error.why, "InvalidResponse")
+        raise InvalidDocument([problem]) from None
+
+
+def _difference(expected: Any, found: Any) -> str:
+    if expected == found:
+        return ""
+    from difflib import unified_diff
+
+    want, have = (_sorted_yaml(each).splitlines() for each in (expected, found))
+    return "\n".join(unified_diff(want, have, "expected", "found", n=2, lineterm=""))
+
+
+def _sorted_yaml(value: Any) -> str:
+    def ordered(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: ordered(value[key]) for key in sorted(value)}
+        return [ordered(each) for each in value] if isinstance(value, list) else value
+
+    return _yaml(ordered(value))
+
+
+def _complaints(answer: Mapping[str, Any], checks: Any, file: str) -> Iterator[str]:
+    from kanister_py.core.objects.paths import find_path
+
+    missing = object()
+    if not isinstance(checks, list):
+        raise InvalidDocument([Problem(file, 0, 0, "", "must be a list of checks")])
+    for index, check in enumerate(checks):
+        kinds = [each for each in _CHECKS if isinstance(check, Mapping) and each in check]
+        if len(kinds) != 1 or len(check) != 2 or not isinstance(check.get("path"), str):
+            why = f"must have path, and one of {', '.join(_CHECKS)}; found {check!r}"
+            raise InvalidDocument([Problem(file, 0, 0, f"[{index}]", why)])
+        kind, path = kinds[0], check["path"]
+        found, wanted = find_path(answer, path, missing), check[kind]
+        if kind == "exists":
+            if (found is not missing) is not wanted:
+                yield f"{path}: is {'there' if found is not missing else 'not there'}"
+        elif found is missing:
+            yield f"{path}: is not there"
+        elif kind == "equals" and found != wanted:
+            yield f"{path}: expected {_short(wanted)}, found {_short(found)}"
+        elif kind == "contains" and not _contains(found, wanted):
+            yield f"{path}: {_short(found)} does not contain {_short(wanted)}"
+
+
+def _contains(found: Any, wanted: Any) -> bool:
+    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
+        return all(key in found and _contains(found[key], value) for key, value in wanted.items())
+    if isinstance(found, str | list):
+        return wanted in found if isinstance(found, list) else str(wanted) in found
+    return bool(found == wanted)
+
+
+def _short(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _junit(outcomes: Iterable[Outcome]) -> str:
+    from xml.sax.saxutils import escape, quoteattr
+
+    every = list(outcomes)
+    failed = sum(bool(each.complaint) for each in every)
+    seconds = sum(each.seconds for each in every)
+    counts = f'name="composition function" tests="{len(every)}" failures="{failed}"'
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<testsuite {counts} errors="0" skipped="0" time="{seconds:.3f}">',
+    ]
+    for each in every:
+        case = f'  <testcase name={quoteattr(each.name)} time="{each.seconds:.3f}"'
+        if each.complaint:
+            first = each.complaint.splitlines()[0]
+            lines += [
+                f"{case}>",
+                f"    <failure message={quoteattr(first)}>{escape(each.complaint)}</failure>",
+                "  </testcase>",
+            ]
+        else:
+            lines.append(f"{case}/>")
+    return "\n".join([*lines, "</testsuite>", ""])

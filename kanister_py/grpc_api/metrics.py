@@ -1,0 +1,46 @@
+"""What does a scrape of a function's server find? Names are those that gRPC servers in Go have."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client.exposition import start_http_server
+
+from kanister_py.proto.messages import SERVICE
+
+_LABELS = ("grpc_type", "grpc_service", "grpc_method")
+
+
+class ServerMetrics:
+    """Counts calls by how they ended, and measures how long they took."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._handled = Counter(
+            "grpc_server_handled",
+            "Calls that were answered",
+            (*_LABELS, "grpc_code"),
+            registry=self.registry,
+        )
+        self._seconds = Histogram(
+            "grpc_server_handling_seconds",
+            "Time from a call's arrival to its answer",
+            _LABELS,
+            registry=self.registry,
+        )
+        ProcessCollector(registry=self.registry)
+
+    def observe(self, version: str, ended: str, seconds: float) -> None:
+        service = f"apiextensions.fn.proto.{version}.{SERVICE}"
+        labels = ("unary", service, "RunFunction")
+        self._handled.labels(*labels, _spelled(ended)).inc()
+        self._seconds.labels(*labels).observe(seconds)
+
+    def serve(self, port: int, host: str) -> int:
+        """Answer scrapes on a thread of its own, and say on which port."""
+        server, _ = start_http_server(port, host, self.registry)
+        return int(server.server_port)
+
+
+def _spelled(code: str) -> str:
+    """Spell a code as Go does: `DeadlineExceeded`."""
+    return code if code == "OK" else "".join(part.capitalize() for part in code.split("_"))
