@@ -534,6 +534,18 @@ def _binary_of(text: str) -> str:
     return "".join("\ufffd" if "\udc80" <= each <= "\udcff" else each for each in decoded)
 
 
+def value_of_plain(text: str) -> Any:
+    """Say what a text without quotes stands for. ValueError: nothing that JSON can hold."""
+    value = _plain_value_of(text)
+    return _as_json(value, text) if isinstance(value, float | int) else value
+
+
+def key_of_plain(text: str) -> str | None:
+    """Say which key a text without quotes is; None where there is nothing."""
+    key = _as_key(_plain_value_of(text))
+    return None if key is None else str(key)
+
+
 def _plain_value_of(text: str) -> Any:
     first = text[:1]
     if first in _NUMBER_STARTS and first:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from kanister_py.core.errors import TemplateLimitExceeded
 from kanister_py.core.templates.go.effects import NO_EFFECTS, Effects
@@ -31,13 +32,25 @@ MAX_NESTING = 100
 class Context:
     """What one execution may still spend, and what it sees of the world."""
 
-    __slots__ = ("_counted", "_written", "depth", "effects", "size", "steps_left")
+    __slots__ = (
+        "_counted",
+        "_written",
+        "carry_out",
+        "depth",
+        "effects",
+        "included",
+        "size",
+        "steps_left",
+    )
 
     def __init__(self, effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT) -> None:
         self.effects = effects
         self.size = limits.size
         self.steps_left = limits.steps
         self.depth = limits.depth
+        # Carries out a definition of the template that is being carried out.
+        self.carry_out: Callable[[str, Any, list[str], Context, int], None] | None = None
+        self.included = 0
         self._counted = 0
         self._written = 0
 
@@ -46,6 +59,24 @@ class Context:
         self.steps_left -= steps
         if self.steps_left < 0:
             raise TemplateLimitExceeded("steps", "it takes too many steps")
+
+    def include(self, name: str, data: Any) -> str:
+        """Give what a definition of the same template says about `data`."""
+        assert self.carry_out is not None
+        if self.included >= self.depth:
+            raise TemplateLimitExceeded(
+                "depth", f"templates include each other more than {self.depth} deep"
+            )
+        out: list[str] = []
+        counted, self._counted = self._counted, 0
+        self.included += 1
+        try:
+            self.carry_out(name, data, out, self, self.included)
+            self.count_output(out)
+        finally:
+            self.included -= 1
+            self._counted = counted
+        return "".join(out)
 
     def count_output(self, out: list[str]) -> None:
         """Count what was written since the last time."""

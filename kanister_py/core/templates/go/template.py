@@ -9,10 +9,11 @@ from kanister_py.core.errors import TemplateLimitExceeded
 from kanister_py.core.templates.go.builtins import BUILTINS
 from kanister_py.core.templates.go.effects import NO_EFFECTS, Effects
 from kanister_py.core.templates.go.evaluator import Program
-from kanister_py.core.templates.go.functions import NO_FUNCTIONS, FunctionTable
+from kanister_py.core.templates.go.functions import NO_FUNCTIONS, FunctionTable, GoError
 from kanister_py.core.templates.go.limits import DEFAULT, Context, Limits
 from kanister_py.core.templates.go.nodes import Tree
 from kanister_py.core.templates.go.parser import parse
+from kanister_py.core.templates.go.quoting import quote
 from kanister_py.core.templates.go.values import Value
 
 MissingKey = Literal["error", "zero", "default", "invalid"]
@@ -54,6 +55,7 @@ class Template:
             return self._text
         out: list[str] = []
         context = Context(effects, limits)
+        context.carry_out = self._carry_out
         try:
             routine = self._program.routine(self._name)
             assert routine is not None
@@ -69,6 +71,17 @@ class Template:
             return text
         # Two halves of a character may have come together.
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+
+    def _carry_out(
+        self, name: str, data: Value, out: list[str], context: Context, depth: int
+    ) -> None:
+        routine = self._program.routine(name)
+        if routine is None:
+            raise GoError(
+                f"template: no template {quote(name)} associated with template {quote(self._name)}"
+            )
+        context.spend(routine.cost + 1)
+        routine.run(data, out, context, depth)
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ Whatever could grow is measured before it is made, and whatever repeats is count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from types import MethodType
 from typing import Any
 
@@ -21,7 +21,6 @@ from jinja2.utils import Namespace, missing
 from kanister_py.core.errors import TemplateLimitExceeded
 from kanister_py.core.objects.documents import nearest
 from kanister_py.core.templates.go.times import TIME, Time
-from kanister_py.core.templates.go.values import Struct
 from kanister_py.core.templates.jinja.metering import (
     MAX_BITS,
     Callee,
@@ -41,12 +40,13 @@ class BlueprintContext(JinjaContext):
     """The names of one execution: what the template sets itself, and the params behind that."""
 
     meter: Meter
-    root: Struct
+    root: Mapping[str, Any]
+    names: Container[str] = ROOT_NAMES
 
     def resolve_or_missing(self, key: str) -> Any:
         if key in self.vars:
             return self.vars[key]
-        if key in ROOT_NAMES:
+        if key in self.names:
             return view_of(self.root[key], key)
         return self.parent.get(key, missing)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from functools import cache, lru_cache
 from types import TracebackType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from jinja2 import Template, TemplateSyntaxError, UndefinedError
 from jinja2.exceptions import TemplateError as JinjaError
@@ -26,7 +27,7 @@ from kanister_py.core.templates.jinja.sandbox import (
     BlueprintEnvironment,
     Missing,
 )
-from kanister_py.core.templates.params import Params
+from kanister_py.core.templates.params import ROOT_NAMES, Params
 
 _MOST_KEPT = 2048
 _MOST_CHARACTERS = 1024 * 1024
@@ -72,10 +73,21 @@ class JinjaTemplate:
         self, params: Params, effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT
     ) -> str:
         """What does the template say about `params`?"""
+        return self._execute(params.root, ROOT_NAMES, effects, limits)
+
+    def execute_over(
+        self, data: Mapping[str, Any], effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT
+    ) -> str:
+        """What does the template say about plain data, whose keys are its names?"""
+        return self._execute(data, data, effects, limits)
+
+    def _execute(
+        self, root: Mapping[str, Any], names: Container[str], effects: Effects, limits: Limits
+    ) -> str:
         meter = Meter(effects, limits)
         context = self._template.new_context()
         assert isinstance(context, BlueprintContext)
-        context.meter, context.root = meter, params.root
+        context.meter, context.root, context.names = meter, root, names
         size = 0
         pieces = []
         try:

@@ -34,7 +34,8 @@ class _Malformed(Exception):
 
 
 def _part(obj: Data, key: str) -> Data:
-    return _typed(obj, key, dict, {})
+    found: Data = _typed(obj, key, dict, {})
+    return found
 
 
 def _number(obj: Data, key: str, default: int = 0) -> int:

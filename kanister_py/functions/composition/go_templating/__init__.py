@@ -1,0 +1,1 @@
+"""Composes resources with Go templates."""

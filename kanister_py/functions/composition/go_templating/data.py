@@ -1,0 +1,99 @@
+"""How does a template see the request, and its delimiters?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kanister_py.core.templates.go.values import Int64
+
+_LIMIT = 2**63
+
+
+def template_data(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy a request as JSON of the message would have it: what is empty is not there.
+
+    Whole numbers are int64. Resources that were fetched stand under both of their names.
+    """
+    data = {key: _value(each) for key, each in request.items() if each or key in _KEPT}
+    for old, new in (
+        ("extraResources", "requiredResources"),
+        ("requiredResources", "extraResources"),
+    ):
+        if new not in data and old in data:
+            data[new] = data[old]
+    return data
+
+
+_KEPT = frozenset({"meta", "observed", "desired", "input"})
+
+
+def _value(value: Any) -> Any:
+    kind = type(value)
+    if kind is dict:
+        copied = value.copy()
+        for key, inside in value.items():
+            if type(inside) not in _AS_THEY_ARE:
+                copied[key] = _value(inside)
+        return copied
+    if kind is list:
+        return [each if type(each) in _AS_THEY_ARE else _value(each) for each in value]
+    if kind in _AS_THEY_ARE:
+        return value
+    if kind is int or kind is float:
+        is_whole = -_LIMIT <= value < _LIMIT and (kind is int or value == int(value))
+        return Int64(value) if is_whole else float(value)
+    if isinstance(value, Mapping):
+        return {key: _value(each) for key, each in value.items()}
+    return [_value(each) for each in value]
+
+
+_AS_THEY_ARE = frozenset({str, bool, type(None)})
+
+
+def with_delimiters(text: str, left: str, right: str) -> str:
+    """Write a template in other delimiters in the usual ones.
+
+    Lines stay where they are; columns move where the delimiters differ in length, or
+    where the usual ones stand in the text itself.
+    """
+    pieces: list[str] = []
+    at = 0
+    while True:
+        start = text.find(left, at)
+        if start < 0:
+            pieces.append(_literal(text[at:]))
+            return "".join(pieces)
+        pieces.append(_literal(text[at:start]))
+        end = _end_of_action(text, start + len(left), right)
+        if end < 0:
+            pieces.append("{{" + text[start + len(left) :])
+            return "".join(pieces)
+        pieces.append("{{" + text[start + len(left) : end] + "}}")
+        at = end + len(right)
+
+
+def _literal(text: str) -> str:
+    return text.replace("{{", '{{"{{"}}') if "{{" in text else text
+
+
+def _end_of_action(text: str, at: int, right: str) -> int:
+    """Find where an action ends: not inside of what is quoted. -1: nowhere."""
+    comment = at + 2 if text.startswith("- ", at) else at
+    if text.startswith("/*", comment):
+        end = text.find("*/", comment)
+        return text.find(right, end) if end >= 0 else -1
+    quote = ""
+    while at < len(text):
+        char = text[at]
+        if quote:
+            if char == "\\" and quote != "`":
+                at += 1
+            elif char == quote:
+                quote = ""
+        elif text.startswith(right, at):
+            return at
+        elif char in "\"'`":
+            quote = char
+        at += 1
+    return -1

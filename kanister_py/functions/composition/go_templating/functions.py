@@ -1,0 +1,211 @@
+"""What may templates of compositions call, besides the functions of sprig?"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as NoBase64
+from typing import Any
+
+from kanister_py.core.errors import FieldPathError, TemplateExecError
+from kanister_py.core.objects.field_paths import parse_field_path
+from kanister_py.core.templates.go import Context, GoError, go_function
+from kanister_py.core.templates.go.sprig import GO_TEMPLATING_FUNCTIONS
+from kanister_py.core.templates.go.sprig.chance import random_below
+from kanister_py.core.templates.go.times import from_datetime
+from kanister_py.core.templates.go.values import (
+    ANY_MAP,
+    ANY_SLICE,
+    INT64,
+    STRING,
+    Field,
+    Int64,
+    Struct,
+    Value,
+    named_type,
+    struct_type,
+    wrap,
+    zero,
+)
+from kanister_py.core.templates.kube_types import KUBE_TIME, KubeTime
+from kanister_py.functions.composition.answering import EXTRA_RESOURCES_KEY
+from kanister_py.functions.composition.go_templating.yamls import from_yaml, to_yaml
+
+_MAP = "map[string]interface{}"
+
+CONDITION = struct_type(
+    "v1.Condition",
+    Field("Type", named_type("v1.ConditionType", STRING), "type"),
+    Field("Status", named_type("v1.ConditionStatus", STRING), "status"),
+    Field("LastTransitionTime", KUBE_TIME, "lastTransitionTime"),
+    Field("Reason", named_type("v1.ConditionReason", STRING), "reason"),
+    Field("Message", STRING, "message,omitempty"),
+    Field("ObservedGeneration", INT64, "observedGeneration,omitempty"),
+)
+
+
+@go_function("func(...string) string", context=True)
+def random_choice(context: Context, *choices: str) -> str:
+    if not choices:
+        raise GoError("invalid argument to Intn")
+    return choices[random_below(context, len(choices))]
+
+
+@go_function("func(interface{}) (string, error)", context=True)
+def to_yaml_text(context: Context, value: Value) -> str:
+    text = to_yaml(value, context.spend)
+    context.check_size(len(text))
+    return text
+
+
+@go_function("func(string) (interface{}, error)", context=True)
+def from_yaml_text(context: Context, text: str) -> Value:
+    context.spend(len(text) // 16)
+    return from_yaml(text)
+
+
+@go_function(f"func(string, {_MAP}) interface{{}}")
+def resource_condition(type_: str, resource: Any) -> Value:
+    """Find a condition of a resource, or of the message it came in; Unknown if it has none."""
+    conditions: Any = None
+    for path in ("resource.status", "status"):
+        try:
+            status = parse_field_path(path).get(resource)
+        except FieldPathError:
+            continue
+        if isinstance(status, dict):
+            conditions = status.get("conditions")
+            break
+    for each in conditions if isinstance(conditions, list) else ():
+        if isinstance(each, dict) and each.get("type") == type_:
+            return _condition(type_, each)
+    return _condition(type_, {"status": "Unknown"})
+
+
+def _condition(type_: str, given: dict[str, Any]) -> Struct:
+    fields = CONDITION.fields
+    made: dict[str, Value] = {"Type": wrap(fields["Type"].type, type_)}
+    for key in ("status", "reason", "message"):
+        if isinstance(given.get(key), str):
+            name = key.capitalize()
+            made[name] = wrap(fields[name].type, given[key])
+    moment = given.get("lastTransitionTime")
+    if isinstance(moment, str):
+        made["LastTransitionTime"] = _moment(moment)
+    generation = given.get("observedGeneration")
+    if isinstance(generation, int | float):
+        made["ObservedGeneration"] = Int64(generation)
+    return Struct(CONDITION, made)
+
+
+def _moment(text: str) -> KubeTime:
+    from datetime import datetime
+
+    try:
+        return KubeTime(from_datetime(datetime.fromisoformat(text)))
+    except (ValueError, TypeError):
+        return KubeTime()
+
+
+@go_function("func(string) string")
+def resource_name_annotation(name: str) -> str:
+    return f"gotemplating.fn.crossplane.io/composition-resource-name: {name}"
+
+
+def _as_json(value: Any) -> Any:
+    """Copy a value as the original does, by way of JSON: every number becomes a double."""
+    if isinstance(value, dict):
+        return {key: _as_json(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_as_json(each) for each in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _at(request: Any, path: str, kind: type) -> Any:
+    try:
+        found = parse_field_path(path).get(request)
+    except FieldPathError:
+        return None
+    return _as_json(found) if isinstance(found, kind) else None
+
+
+def _map_at(request: Any, path: str) -> Value:
+    found = _at(request, path, dict)
+    return zero(ANY_MAP) if found is None else found
+
+
+def _list_at(request: Any, path: str) -> Value:
+    found = _at(request, path, list)
+    return zero(ANY_SLICE) if found is None else found
+
+
+@go_function(f"func({_MAP}, string) {_MAP}")
+def composed_resource(request: Any, name: str) -> Value:
+    return _map_at(request, f"observed.resources[{name}]resource")
+
+
+@go_function(f"func({_MAP}) {_MAP}")
+def composite_resource(request: Any) -> Value:
+    return _map_at(request, "observed.composite.resource")
+
+
+@go_function(f"func({_MAP}, string) map[string][]uint8")
+def composed_connection_details(request: Any, name: str) -> Value:
+    try:
+        found = parse_field_path(f"observed.resources[{name}]connectionDetails").get(request)
+    except FieldPathError:
+        return None
+    return _decoded(found)
+
+
+@go_function(f"func({_MAP}, string) []interface{{}}")
+def extra_resources(request: Any, name: str) -> Value:
+    return _list_at(request, f"requiredResources[{name}].items")
+
+
+@go_function(f"func({_MAP}, string) []interface{{}}")
+def extra_resources_from_context(request: Any, name: str) -> Value:
+    return _list_at(request, f"context[{EXTRA_RESOURCES_KEY}][{name}].items")
+
+
+@go_function(f"func({_MAP}, string) map[string][]uint8")
+def credential_data(request: Any, name: str) -> Value:
+    credentials = request.get("credentials")
+    found = credentials.get(name) if isinstance(credentials, dict) else None
+    data = found.get("credentialData") if isinstance(found, dict) else None
+    return _decoded(data.get("data") if isinstance(data, dict) else None)
+
+
+def _decoded(data: Any) -> dict[str, bytes] | None:
+    if not isinstance(data, dict):
+        return None
+    try:
+        return {key: b64decode(each) for key, each in data.items()}
+    except (NoBase64, TypeError, ValueError):
+        return None
+
+
+@go_function("func(string, interface{}) (string, error)", context=True)
+def include(context: Context, name: str, data: Value) -> str:
+    """Carry out a definition of the same template, and give what it says as a text."""
+    try:
+        return context.include(name, data)
+    except TemplateExecError as error:
+        raise GoError(error.message) from error
+
+
+FUNCTIONS = GO_TEMPLATING_FUNCTIONS.extended(
+    {
+        "randomChoice": random_choice,
+        "toYaml": to_yaml_text,
+        "fromYaml": from_yaml_text,
+        "getResourceCondition": resource_condition,
+        "setResourceNameAnnotation": resource_name_annotation,
+        "getComposedResource": composed_resource,
+        "getCompositeResource": composite_resource,
+        "getComposedConnectionDetails": composed_connection_details,
+        "getExtraResources": extra_resources,
+        "getExtraResourcesFromContext": extra_resources_from_context,
+        "getCredentialData": credential_data,
+        "include": include,
+    }
+)

@@ -1,0 +1,214 @@
+"""YAML as the original's templates write and read it, which is not as manifests are read.
+
+Four blanks a level, lists inside maps set in, keys in natural order; and of bare words
+only `true` and `false` are anything but text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import yaml
+
+from kanister_py.core.templates.go import GoError
+from kanister_py.core.templates.go.numbers import format_float
+from kanister_py.core.templates.go.values import Struct
+
+_MOST_DEPTH = 100
+
+# What would not be read as the text that it is.
+_NOT_TEXT = re.compile(
+    r"""(?:
+    ~|null|Null|NULL|true|True|TRUE|false|False|FALSE|<<|=
+  | [-+]?(?:0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0[bB][01_]+|[0-9][0-9_]*)
+  | [-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?
+  | [-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)
+  | [-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?
+  | y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|NO|off|Off|OFF
+  | [0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?
+    )?""",
+    re.VERBOSE,
+)
+
+
+class _Writer(yaml.SafeDumper):
+    """Lays YAML out as Go's library does."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        self.indents.append(self.indent)
+        if self.indent is None:
+            self.indent = self.best_indent if flow else 0
+        elif self.states[-1] == self.expect_block_sequence_item:
+            # Inside a list only the dash and its blank count.
+            self.indent += 2
+        else:
+            self.indent = self.best_indent * ((self.indent + self.best_indent) // self.best_indent)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(writer: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = None
+    if "\n" in value:
+        style = "|"
+    elif _NOT_TEXT.fullmatch(value):
+        style = '"'
+    return writer.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+def _number(writer: yaml.SafeDumper, value: float) -> yaml.ScalarNode:
+    text = format_float(value, "g", -1)
+    shown = {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}.get(text, text)
+    return writer.represent_scalar("tag:yaml.org,2002:float", shown)
+
+
+_Writer.add_representer(str, _text)
+_Writer.add_representer(float, _number)
+# What a number, a word or nothing looks like is said by its node; nothing is guessed.
+_Writer.yaml_implicit_resolvers = {}
+
+
+class _Bare(_Writer):
+    def serialize_node(self, node: Any, parent: Any, index: Any) -> None:
+        if isinstance(node, yaml.ScalarNode):
+            self.emit(yaml.ScalarEvent(None, None, (True, True), node.value, style=node.style))
+            return
+        super().serialize_node(node, parent, index)
+
+
+def to_yaml(value: Any, spend: Callable[[int], None]) -> str:
+    """Write a value as YAML. `spend` counts the values before they are written."""
+    plain = _plain(value, spend, 0)
+    text: str = yaml.dump(
+        plain,
+        Dumper=_Bare,
+        indent=4,
+        width=float("inf"),
+        allow_unicode=True,
+        default_flow_style=False,
+        sort_keys=False,
+    )
+    # A bare scalar as a document of its own ends with a mark that Go leaves out.
+    return text.removesuffix("...\n")
+
+
+def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
+    if depth > _MOST_DEPTH:
+        raise GoError(f"yaml: nested deeper than {_MOST_DEPTH} levels")
+    spend(1)
+    if isinstance(value, Struct):
+        return {
+            name.lower(): _plain(value[name], spend, depth + 1)
+            for name, field in value.struct.fields.items()
+            if field.is_exported
+        }
+    if isinstance(value, Mapping):
+        return {
+            key: _plain(value[key], spend, depth + 1) for key in sorted(value, key=_natural_key)
+        }
+    if isinstance(value, list | tuple):
+        return [_plain(each, spend, depth + 1) for each in value]
+    if isinstance(value, bytes):
+        return [int(each) for each in value]
+    if isinstance(value, str):
+        spend(len(value) // 8)
+        return str(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    return str(value)
+
+
+def _natural_key(key: Any) -> tuple[Any, ...]:
+    """Order keys as people count: `a2` comes before `a10`, signs before letters."""
+    parts = re.split(r"([0-9]+)", str(key))
+    return tuple(
+        (1, int(part), part) if at % 2 else (2 if part[:1].isalpha() else 0, 0, part)
+        for at, part in enumerate(parts)
+        if part
+    )
+
+
+class _Reader(yaml.SafeLoader):
+    """Reads YAML with the few words that Go's library knows."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        self.flatten_mapping(node)
+        made: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, list | dict):
+                raise GoError("yaml: invalid map key")
+            text = key if isinstance(key, str) else str(key).lower()
+            if text in made:
+                line = key_node.start_mark.line + 1
+                raise GoError(f'yaml: line {line}: mapping key "{text}" already defined')
+            made[text] = self.construct_object(value_node, deep=True)
+        return made
+
+
+_Reader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _starts in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?(?:[0-9][0-9_]*|0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+)", "-+0123456789"),
+    (
+        "float",
+        (
+            r"[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
+            r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+        ),
+        "-+.0123456789",
+    ),
+    ("merge", r"<<", "<"),
+):
+    _Reader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), list(_starts)
+    )
+
+
+def _whole(_loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+    text = node.value.replace("_", "")
+    sign, digits = (text[0], text[1:]) if text[:1] in ("+", "-") else ("", text)
+    bases = {"0x": 16, "0o": 8, "0b": 2}
+    base = bases.get(digits[:2].lower(), 8 if digits[:1] == "0" and len(digits) > 1 else 10)
+    try:
+        number = int(sign + (digits[2:] if digits[:2].lower() in bases else digits), base)
+    except ValueError:
+        return float(text)
+    return number if -(2**63) <= number < 2**63 else float(number)
+
+
+_Reader.add_constructor("tag:yaml.org,2002:int", _whole)
+
+
+def from_yaml(text: str) -> Any:
+    """Read one document."""
+    try:
+        _check_depth(text)
+        return yaml.load(text, Loader=_Reader)  # noqa: S506 - a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        raise GoError(f"yaml: line {line}: {error.problem or error.context}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise GoError(f"yaml: {str(error).splitlines()[0] if str(error) else 'too deep'}") from None
+
+
+def _check_depth(text: str) -> None:
+    """Refuse what is nested too deep, and what grows by aliases, before anything is built."""
+    depth = 0
+    for event in yaml.parse(text, Loader=getattr(yaml, "CLoader", yaml.Loader)):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.AliasEvent):
+            raise GoError("yaml: aliases are not read here")
+        if depth > _MOST_DEPTH:
+            raise GoError(f"yaml: nested deeper than {_MOST_DEPTH} levels")

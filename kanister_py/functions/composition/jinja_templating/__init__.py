@@ -1,0 +1,1 @@
+"""Composes resources with Jinja2 templates."""

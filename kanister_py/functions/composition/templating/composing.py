@@ -1,0 +1,331 @@
+"""What do rendered manifests make of an answer?
+
+A manifest is a composed resource, a status of the composite resource, or one of the
+kinds that speak to the pipeline. Annotations that speak to us are taken off.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as NoBase64
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from kanister_py.core.objects.copies import copy_json
+from kanister_py.functions.composition.answering import (
+    DEFAULT_TTL,
+    EXTRA_RESOURCES_KEY,
+    Data,
+    Refused,
+    composite_of,
+    set_context,
+    ttl_of,
+)
+
+
+class Vocabulary(NamedTuple):
+    """The names that a function gives to what manifests may say."""
+
+    group: str
+
+    @property
+    def resource_name(self) -> str:
+        return f"{self.group}/composition-resource-name"
+
+    @property
+    def ready(self) -> str:
+        return f"{self.group}/ready"
+
+    @property
+    def ttl(self) -> str:
+        return f"{self.group}/ttl"
+
+    @property
+    def meta_version(self) -> str:
+        return f"meta.{self.group}/v1alpha1"
+
+
+_READY = {"True": "READY_TRUE", "False": "READY_FALSE", "Unspecified": "READY_UNSPECIFIED"}
+_SYSTEM_CONDITIONS = frozenset({"Ready", "Synced", "Healthy"})
+
+
+def wanted_ttl(given: Data, request: Mapping[str, Any], words: Vocabulary) -> str:
+    """Say how long the answer holds: the composite resource's word comes before the input's."""
+    metadata = composite_of(request).get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    said = annotations.get(words.ttl) if isinstance(annotations, dict) else None
+    own = ttl_of(said) if isinstance(said, str) else None
+    return own or ttl_of(given.get("ttl")) or DEFAULT_TTL
+
+
+def compose(
+    request: Mapping[str, Any], answer: Data, manifests: Iterable[Data], words: Vocabulary
+) -> None:
+    """Put what the manifests want into the answer. Refused: nothing of it is desired."""
+    every = list(manifests)
+    for manifest in every:
+        _check_annotations(manifest, words)
+    observed = composite_of(request)
+    own_kind = (observed.get("apiVersion"), observed.get("kind"))
+    desired = answer["desired"]
+    composite = dict(desired.get("composite") or {})
+    composite["resource"] = dict(composite.get("resource") or {})
+    resources: dict[str, Data] = {}
+    requirements: Data = {}
+    for manifest in every:
+        annotations = (manifest.get("metadata") or {}).get("annotations") or {}
+        name = annotations.get(words.resource_name)
+        kind = (manifest.get("apiVersion"), manifest["kind"])
+        if name is None and kind == own_kind:
+            _take_status(composite, manifest, annotations, words)
+        elif kind[0] == words.meta_version:
+            _take_meta(request, answer, composite, requirements, manifest, words)
+        else:
+            wanted: Data = {"resource": _bare(manifest, annotations, words)}
+            ready = _ready_of(annotations, words)
+            if ready != "READY_UNSPECIFIED":
+                wanted["ready"] = ready
+            if name is None:
+                raise Refused(
+                    f'"{kind[1]}" template is missing required "{words.resource_name}" annotation'
+                )
+            resources[name] = wanted
+    answer["desired"] = {**desired, "composite": composite}
+    if resources:
+        answer["desired"]["resources"] = {**(desired.get("resources") or {}), **resources}
+    if requirements:
+        answer["requirements"] = requirements
+    _hand_on_received(request, answer)
+
+
+def _check_annotations(manifest: Data, words: Vocabulary) -> None:
+    metadata = manifest.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        why = f".metadata.annotations accessor error: {_shown(metadata)}, expected map[string]any"
+        raise Refused(f"invalid annotations in resource '{_kind_of(manifest)}': {why}")
+    annotations = (metadata or {}).get("annotations")
+    if annotations is None:
+        return
+    head = f"invalid annotations in resource '{_kind_of(manifest)} resource-name="
+    if not isinstance(annotations, dict):
+        why = f".metadata.annotations accessor error: {_shown(annotations)}"
+        raise Refused(f"{head}<nil>': {why}, expected map[string]interface{{}}")
+    for key in sorted(annotations):
+        if not isinstance(annotations[key], str):
+            name = annotations.get(words.resource_name, "<nil>")
+            raise Refused(
+                f"{head}{name}': .metadata.annotations accessor error: contains non-string value "
+                f'in the map under key "{key}": {_shown(annotations[key])}, expected string'
+            )
+
+
+def _kind_of(manifest: Data) -> str:
+    """Write a kind as Go does: `apps/v1, Kind=Deployment`, `/v1, Kind=Pod`."""
+    group, _, version = str(manifest.get("apiVersion", "")).rpartition("/")
+    return f"{group}/{version}, Kind={manifest['kind']}"
+
+
+def _shown(value: Any) -> str:
+    kinds = {bool: "bool", int: "int64", float: "float64", str: "string", list: "[]interface {}"}
+    kind = kinds.get(type(value), "<nil>" if value is None else "map[string]interface {}")
+    shown = (
+        {True: "true", False: "false", None: "<nil>"}.get(value, value)
+        if kind
+        in (
+            "bool",
+            "<nil>",
+        )
+        else value
+    )
+    return f"{shown} is of the type {kind}"
+
+
+def _bare(manifest: Data, annotations: Data, words: Vocabulary) -> Data:
+    if not annotations:
+        return manifest
+    kept = {
+        key: value
+        for key, value in annotations.items()
+        if key not in (words.resource_name, words.ready)
+    }
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": kept}}
+
+
+def _ready_of(annotations: Data, words: Vocabulary) -> str:
+    said = annotations.get(words.ready)
+    if said is None:
+        return "READY_UNSPECIFIED"
+    if said not in _READY:
+        raise Refused(
+            f'invalid function input: invalid "{words.ready}" annotation value "{said}": '
+            "must be True, False, or Unspecified"
+        )
+    return _READY[said]
+
+
+def _take_status(composite: Data, manifest: Data, annotations: Data, words: Vocabulary) -> None:
+    """Lay a status over the one that is desired; nothing else of the manifest is heeded."""
+    resource = composite["resource"]
+    there, status = resource.get("status"), manifest.get("status")
+    for what, value in (("desired", there), ("templated", status)):
+        if value is not None and not isinstance(value, dict):
+            raise Refused(f"cannot get {what} composite status: status: not an object")
+    if status is not None:
+        resource["status"] = _laid_over(there or {}, status)
+    ready = _ready_of(annotations, words)
+    if words.ready in annotations:
+        composite.pop("ready", None)
+        if ready != "READY_UNSPECIFIED":
+            composite["ready"] = ready
+
+
+def _laid_over(one: Data, other: Data) -> Data:
+    """Lay one map over another, and maps inside them over each other; neither is changed."""
+    laid = dict(one)
+    for key, value in other.items():
+        there = laid.get(key)
+        if isinstance(value, dict) and isinstance(there, dict) and there:
+            laid[key] = _laid_over(there, value)
+        else:
+            laid[key] = value
+    return laid
+
+
+# What speaks to the pipeline
+
+
+def _take_meta(
+    request: Mapping[str, Any],
+    answer: Data,
+    composite: Data,
+    requirements: Data,
+    manifest: Data,
+    words: Vocabulary,
+) -> None:
+    kind = manifest["kind"]
+    if kind == "CompositeConnectionDetails":
+        _take_details(composite, manifest.get("data"))
+    elif kind == "ClaimConditions":
+        _take_conditions(answer, manifest.get("conditions"))
+    elif kind == "Context":
+        _take_context(request, answer, manifest)
+    elif kind == "ExtraResources":
+        _take_requirements(requirements, manifest)
+    else:
+        raise Refused(
+            f'invalid kind "{kind}" for apiVersion "{words.meta_version}" - '
+            "must be one of CompositeConnectionDetails, Context or ExtraResources"
+        )
+
+
+def _take_details(composite: Data, data: Any) -> None:
+    # As the original: what is no map of texts counts as none at all.
+    if not isinstance(data, dict) or not all(isinstance(each, str) for each in data.values()):
+        return
+    details = {key: _decodable(value) for key, value in data.items()}
+    composite["connectionDetails"] = {**(composite.get("connectionDetails") or {}), **details}
+
+
+def _decodable(text: str) -> str:
+    """Give base64 up to where it cannot be decoded any more."""
+    bare = text.replace("\n", "").replace("\r", "")
+    for end in range(len(bare) // 4 * 4, -1, -4):
+        try:
+            b64decode(bare[:end], validate=True)
+        except NoBase64:
+            continue
+        return bare[:end]
+    return ""
+
+
+_STATUSES = {"True": "STATUS_CONDITION_TRUE", "False": "STATUS_CONDITION_FALSE"}
+
+
+def _take_conditions(answer: Data, conditions: Any) -> None:
+    if conditions is None:
+        raise Refused("cannot get Conditions from input: conditions: no such field")
+    if not isinstance(conditions, list) or not all(isinstance(e, dict) for e in conditions):
+        raise Refused("cannot get Conditions from input: conditions: not a list of objects")
+    for each in conditions:
+        type_ = str(each.get("type", ""))
+        if type_ in _SYSTEM_CONDITIONS:
+            raise Refused(
+                f"cannot set ClaimCondition type: {type_} is a reserved Crossplane Condition"
+            )
+        to_claim = each.get("target") == "CompositeAndClaim"
+        condition = {
+            "type": type_,
+            "status": _STATUSES.get(str(each.get("status")), "STATUS_CONDITION_UNKNOWN"),
+            "reason": str(each.get("reason", "")),
+            "target": "TARGET_COMPOSITE_AND_CLAIM" if to_claim else "TARGET_COMPOSITE",
+        }
+        if each.get("message"):
+            condition["message"] = str(each["message"])
+        answer.setdefault("conditions", []).append(condition)
+
+
+def _take_context(request: Mapping[str, Any], answer: Data, manifest: Data) -> None:
+    data = manifest.get("data")
+    if not isinstance(data, dict):
+        why = "no such field" if "data" not in manifest else "not an object"
+        raise Refused(f"cannot get Contexts from input: data: {why}")
+    # Over what came in, not over what an earlier manifest has set; so does the original.
+    for key, value in _laid_over(request.get("context") or {}, data).items():
+        set_context(answer, key, value)
+
+
+def _take_requirements(requirements: Data, manifest: Data) -> None:
+    wanted = manifest.get("requirements")
+    head = "cannot get extra resources requirements: "
+    if not isinstance(wanted, dict):
+        why = "no such field" if "requirements" not in manifest else "not an object"
+        raise Refused(f"{head}requirements: {why}")
+    for name in sorted(wanted):
+        asked = wanted[name]
+        selector, namespace = _selector_of(asked, f"{head}cannot unmarshal value from JSON: ")
+        resources = requirements.setdefault("resources", {})
+        if name in resources:
+            raise Refused(f'duplicate extra resource key "{name}"')
+        resources[name] = selector
+        if not namespace:
+            requirements.setdefault("extraResources", {})[name] = selector
+
+
+def _selector_of(asked: Any, head: str) -> tuple[Data, str]:
+    if not isinstance(asked, dict):
+        raise Refused(f"{head}json: cannot unmarshal into ExtraResourcesRequirement: no object")
+    texts: dict[str, str] = {}
+    for key in ("apiVersion", "kind", "matchName", "namespace"):
+        value = asked.get(key)
+        if value is not None and not isinstance(value, str):
+            raise Refused(
+                f"{head}json: cannot unmarshal {_json_kind(value)} into Go struct field "
+                f"ExtraResourcesRequirement.{key} of type string"
+            )
+        texts[key] = value or ""
+    labels = asked.get("matchLabels") or {}
+    if not isinstance(labels, dict) or not all(isinstance(e, str) for e in labels.values()):
+        raise Refused(f"{head}json: cannot unmarshal matchLabels: it must be a map of strings")
+    selector: Data = {"apiVersion": texts["apiVersion"], "kind": texts["kind"]}
+    if texts["matchName"]:
+        selector["matchName"] = texts["matchName"]
+        if texts["namespace"]:
+            selector["namespace"] = texts["namespace"]
+    else:
+        selector["matchLabels"] = {"labels": labels} if labels else {}
+    return selector, texts["namespace"]
+
+
+def _json_kind(value: Any) -> str:
+    return {bool: "bool", list: "array", dict: "object"}.get(type(value), "number")
+
+
+def _hand_on_received(request: Mapping[str, Any], answer: Data) -> None:
+    """Put resources that were fetched into the context, for the steps after this one."""
+    for key in ("extraResources", "requiredResources"):
+        received = request.get(key)
+        if not received:
+            continue
+        known = (request.get("context") or {}).get(EXTRA_RESOURCES_KEY)
+        before = known if isinstance(known, dict) else {}
+        set_context(answer, EXTRA_RESOURCES_KEY, {**before, **copy_json(received)})

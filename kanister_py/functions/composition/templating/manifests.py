@@ -1,0 +1,180 @@
+"""Which objects does a rendered text hold?
+
+Most of what templates render is a plain tree of keys and short values, one to a line.
+That is read here line by line, several times as fast as YAML in full; a document with
+anything else in it goes the long way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.objects.documents import key_of_plain, parse_documents, value_of_plain
+from kanister_py.functions.composition.answering import Data, Refused
+
+
+def read_manifests(text: str) -> list[Data]:
+    """Read every object of a text; documents that hold nothing are left out."""
+    found: list[Data] = []
+    seen: dict[str, _Line | None] = {}
+    for part in _parts(text):
+        plain = read_plain(part, seen)
+        for value in _in_full(part) if plain is None else (plain,):
+            _check(value)
+            found.append(value)
+    return found
+
+
+def _parts(text: str) -> list[str]:
+    """Cut a text at the lines that part documents, where that is all they do."""
+    if text.startswith("%") or "\n%" in text:
+        return [text]  # a directive belongs to the document after the line
+    return [part for part in _PARTING.split(text) if part and not part.isspace()]
+
+
+_PARTING = re.compile(r"^---[ ]*(?:\n|\Z)", re.MULTILINE)
+
+
+def _in_full(text: str) -> list[Any]:
+    try:
+        return [each.root.value for each in parse_documents(text, repeated_keys_win=True)]
+    except InvalidDocument as error:
+        first = error.problems[0]
+        raise Refused(
+            "cannot decode manifest: error converting YAML to JSON: "
+            f"yaml: line {first.line}: {first.message}"
+        ) from None
+
+
+def _check(value: Any) -> None:
+    if not isinstance(value, dict):
+        kind = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
+        raise Refused(
+            "cannot decode manifest: error unmarshaling JSON: while decoding JSON: json: "
+            f"cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+        )
+    if not isinstance(value.get("kind"), str) or not value["kind"]:
+        shown = json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+        raise Refused(
+            "cannot decode manifest: error unmarshaling JSON: while decoding JSON: "
+            f"Object 'Kind' is missing in '{shown[:1000]}'"
+        )
+
+
+# A key, a colon and perhaps a value; before them perhaps the dash of a list's element.
+# What stands in quotes has nothing to unquote; what does not could be read as nothing
+# but itself: no quotes, brackets, signs of YAML's or runs of blanks, no colon or number
+# sign that could end it.
+_WORD = r"[A-Za-z0-9_./](?:[A-Za-z0-9_./@+=,()*%;<>$^~-]|:(?=[A-Za-z0-9_./@+=,()*-]))*"
+_SCALAR = (
+    r'"([^"\\\x00-\x1f\x7f-\U0010ffff]*)"'
+    r"|'([^'\x00-\x1f\x7f-\U0010ffff]*)'"
+    rf"|(-{{0,2}}{_WORD}(?: {_WORD})*)"
+    r"|(\{\}|\[\])"
+)
+_LINE = re.compile(
+    r"( *)(- )?"
+    rf"(?:([A-Za-z_][A-Za-z0-9_./-]*):(?: +(?:{_SCALAR}))?|(-{{0,2}}{_WORD}))[ ]*"
+)
+_NOTHING = re.compile(r"[ ]*(?:#[^\x00-\x1f\x7f-\U0010ffff]*)?")
+
+
+class _Line(NamedTuple):
+    """One line: how far in it stands, and what it says."""
+
+    indent: int
+    is_element: bool
+    key: str | None
+    value: Any
+    has_value: bool
+
+
+_SKIPPED = _Line(-1, False, None, None, False)
+
+
+def _line(text: str) -> _Line | None:
+    """Read a line; None: it is more than a plain tree has."""
+    found = _LINE.fullmatch(text)
+    if found is None:
+        return _SKIPPED if _NOTHING.fullmatch(text) else None
+    spaces, dash, key, double, single, plain, empty, item = found.groups()
+    name = None
+    if key is not None:
+        name = key_of_plain(key)
+        if name is None:
+            return None
+    elif dash is None:
+        return None
+    bare = item if key is None else plain
+    try:
+        value = double if double is not None else single
+        if bare is not None:
+            value = value_of_plain(bare)
+    except ValueError:
+        return None
+    has_value = bare is not None or value is not None or empty is not None
+    return _Line(len(spaces), dash is not None, name, _EMPTY.get(empty, value), has_value)
+
+
+_EMPTY: Mapping[str | None, Any] = {"{}": dict, "[]": list}
+
+
+def read_plain(text: str, seen: dict[str, _Line | None] | None = None) -> Data | None:  # noqa: C901, PLR0912 - one turn for each line, and turns are hot
+    """Read a document that is a plain tree; None: it is more than that.
+
+    `seen` remembers lines: documents of one template share most of theirs.
+    """
+    seen = {} if seen is None else seen
+    root: Data = {}
+    stack: list[tuple[int, Any]] = [(0, root)]
+    waiting: tuple[Data, str, int] | None = None
+    for each in text.split("\n"):
+        try:
+            line = seen[each]
+        except KeyError:
+            line = seen[each] = _line(each)
+        if line is None:
+            return None
+        indent, is_element, name, value, has_value = line
+        if indent < 0:
+            continue
+        if waiting is not None:
+            parent, key, level = waiting
+            waiting = None
+            if is_element:
+                if indent >= level:
+                    elements: list[Any] = []
+                    parent[key] = elements
+                    stack.append((indent, elements))
+            elif indent > level:
+                inner: Data = {}
+                parent[key] = inner
+                stack.append((indent, inner))
+        at, target = stack[-1]
+        while at > indent or (at == indent and not is_element and type(target) is list):
+            stack.pop()
+            if not stack:
+                return None
+            at, target = stack[-1]
+        if at != indent or (type(target) is list) is not is_element:
+            return None
+        if value is dict or value is list:
+            value = value()
+        if is_element:
+            if name is None:
+                target.append(value)
+                continue
+            element: Data = {}
+            target.append(element)
+            target = element
+            indent += 2
+            stack.append((indent, target))
+        target[name] = value
+        if not has_value:
+            waiting = (target, name, indent)  # type: ignore[assignment]  # a line has a key or is an element
+    # Nothing at all is for the long way to tell from an empty map.
+    return root or None

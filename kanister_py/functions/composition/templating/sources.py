@@ -1,0 +1,103 @@
+"""Where does a step's template come from?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kanister_py.functions.composition.answering import ENVIRONMENT_KEY, Data, Refused
+
+TEMPLATE_ROOT = "KANISTER_PY_TEMPLATE_ROOT"
+"""The variable that names the folder below which templates may be read from files."""
+
+_MOST_BYTES = 4 * 1024 * 1024
+
+
+def template_of(given: Data, context: Mapping[str, Any]) -> str:
+    """Give the text of the template that an input names."""
+    source = given.get("source", "")
+    read = _SOURCES.get(source)
+    if read is None:
+        why = f"invalid source: {source}" if source else "source is required"
+        raise Refused(f"invalid function input: {why}")
+    try:
+        return read(given, context)
+    except Refused as refused:
+        raise Refused(f"invalid function input: {refused}") from None
+
+
+def _inline(given: Data, _context: Mapping[str, Any]) -> str:
+    inline = given.get("inline", {})
+    several = inline.get("templates", [])
+    template: str = inline.get("template", "") or "\n---\n".join(several)
+    if not inline.get("template") and not several:
+        raise Refused("inline.template or inline.templates should be provided")
+    return template
+
+
+def _environment(given: Data, context: Mapping[str, Any]) -> str:
+    key = given.get("environment", {}).get("key", "")
+    if not key:
+        raise Refused("environment.key should be provided")
+    head = "cannot read tmpl from the environment:"
+    environment = context.get(ENVIRONMENT_KEY)
+    if not isinstance(environment, dict):
+        raise Refused(f"{head} {ENVIRONMENT_KEY} key does not exist in context")
+    if key not in environment:
+        raise Refused(f"{head} key: {key} does not exist")
+    found = environment[key]
+    if not isinstance(found, str):
+        raise Refused(f"{head} key: {key} value is not a string")
+    return found
+
+
+def _file_system(given: Data, _context: Mapping[str, Any]) -> str:
+    path = given.get("fileSystem", {}).get("dirPath", "")
+    if not path:
+        raise Refused("fileSystem.dirPath should be provided")
+    head = f"cannot read tmpl from the folder {{{path}}}:"
+    allowed = os.environ.get(TEMPLATE_ROOT, "")
+    if not allowed:
+        # In a container of its own a function sees nothing but its templates. Here it
+        # would see all that the caller may read, on the word of a composition.
+        raise Refused(
+            f"{head} files are not read unless {TEMPLATE_ROOT} names the folder they may be in"
+        )
+    root = Path(allowed).resolve()
+    try:
+        folder = (root / path.lstrip("/")).resolve()
+        if not folder.is_relative_to(root):
+            raise Refused(f"{head} it lies outside {TEMPLATE_ROOT}")
+        return "".join(_read(folder, root, head))
+    except OSError as error:
+        raise Refused(f"{head} {error.strerror}") from None
+    except ValueError as error:  # a path with a NUL, or a file that is no UTF-8
+        raise Refused(f"{head} {error}") from None
+
+
+def _read(folder: Path, root: Path, head: str) -> Iterator[str]:
+    left = _MOST_BYTES
+    for path in _files_below(folder):
+        if not path.resolve().is_relative_to(root):
+            raise Refused(f"{head} {path.name} leads outside {TEMPLATE_ROOT}")
+        left -= path.stat().st_size
+        if left < 0:
+            raise Refused(f"{head} it holds more than {_MOST_BYTES // (1024 * 1024)} MiB")
+        yield path.read_text(encoding="utf-8")
+        yield "\n---\n"
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Go through the files of a folder in the order of their names; hidden ones are passed over."""
+    for each in sorted(folder.iterdir(), key=lambda path: path.name):
+        if each.name.startswith("."):
+            continue
+        if each.is_dir() and not each.is_symlink():
+            yield from _files_below(each)
+        elif each.is_file():  # nothing that one could wait for
+            yield each
+
+
+_SOURCES = {"Inline": _inline, "FileSystem": _file_system, "Environment": _environment}
