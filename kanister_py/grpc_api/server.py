@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import grpc
 
@@ -35,10 +35,8 @@ DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024
 _LOG = logging.getLogger(__name__)
 
 
-class Served(Protocol):
-    """What answers a request, on whichever thread asks; errors are those of the core."""
-
-    def __call__(self, request: FunctionRequest) -> FunctionResponse: ...
+Served: TypeAlias = Callable[[FunctionRequest], FunctionResponse]
+"""What answers a request, on whichever thread asks; errors are those of the core."""
 
 
 class ServerSettings(NamedTuple):

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import grpc
 import pytest
@@ -254,7 +254,7 @@ def test_a_report_holds_every_case(
     case(folder, "right", response={"meta": {"tag": "t"}, "context": {"greeting": "hello"}})
     case(folder, "w<&>rong", response={})
     run_cases(kanister, folder, program, "--junit", str(report))
-    suite = ElementTree.parse(report).getroot()
+    suite = ET.parse(report).getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     assert [each.get("name") for each in suite] == ["right", "w<&>rong"]
     assert suite[1].find("failure") is not None
@@ -348,18 +348,19 @@ def test_certificates_come_from_the_folder_that_the_environment_names(tmp_path: 
 
     certificates = X509Certificates(SystemClock())
     authority = certificates.new_authority("test", timedelta(days=1))
-    pair = certificates.issue(authority, ["localhost"], timedelta(days=1))
-    for name, text in (
-        ("tls.crt", pair.certificate),
-        ("tls.key", pair.key),
-        ("ca.crt", authority.certificate),
-    ):
-        (tmp_path / name).write_text(text)
-    env = {"TLS_SERVER_CERTS_DIR": str(tmp_path)}
+    for side in ("server", "client"):
+        pair = certificates.issue(
+            authority, ["localhost"], timedelta(days=1), is_client=side == "client"
+        )
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "tls.crt").write_text(pair.certificate)
+        (tmp_path / side / "tls.key").write_text(pair.key)
+        (tmp_path / side / "ca.crt").write_text(authority.certificate)
+    env = {"TLS_SERVER_CERTS_DIR": str(tmp_path / "server")}
     words = ("function-auto-ready", "--port", "0", "--host", "127.0.0.1")
     with serving(*words, env=env) as (_, lines):
         assert lines[-1].endswith("with TLS\n")
-        assert call(port_in(lines), ClientSecurity(tmp_path)).tag == "t"
+        assert call(port_in(lines), ClientSecurity(tmp_path / "client")).tag == "t"
 
 
 def test_health_reflection_and_metrics_are_there() -> None:

@@ -1,0 +1,79 @@
+"""Which failed calls are made again, how often, and after which waits?"""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
+from kanister_py.core.errors import (
+    FunctionAnswerInvalid,
+    FunctionAnswerTooLarge,
+    FunctionCallError,
+    FunctionCallFailed,
+    FunctionCertificateRefused,
+    FunctionOverloaded,
+    FunctionTimedOut,
+    FunctionUnavailable,
+)
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.executor.retrying import Backoff, RetryingRunner
+from kanister_py.ports.function_runner import FunctionCall
+
+CALL = FunctionCall("s", FunctionRevision("f", "f-1", 1), FunctionRequest(Part({})))
+
+
+class Failing:
+    """Fails with one error so many times, then answers."""
+
+    def __init__(self, kind: type[FunctionCallError], times: int) -> None:
+        self.kind, self.times, self.calls, self.is_closed = kind, times, 0, False
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        self.calls += 1
+        if self.calls <= self.times:
+            raise self.kind("s", "f", "f-1", "no")
+        return FunctionResponse(tag="answered")
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize("kind", [FunctionUnavailable, FunctionOverloaded])
+def test_what_may_go_well_the_next_time_is_called_again(kind: type[FunctionCallError]) -> None:
+    clock, inner = FakeClock(jumps=True), Failing(kind, 3)
+    assert RetryingRunner(inner, clock).run(CALL).tag == "answered"
+    assert inner.calls == 4
+    assert clock.monotonic() == pytest.approx(0.1 + 0.2 + 0.4)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        FunctionTimedOut,
+        FunctionCallFailed,
+        FunctionAnswerInvalid,
+        FunctionAnswerTooLarge,
+        FunctionCertificateRefused,
+    ],
+)
+def test_nothing_else_is(kind: type[FunctionCallError]) -> None:
+    clock, inner = FakeClock(jumps=True), Failing(kind, 1)
+    with pytest.raises(kind):
+        RetryingRunner(inner, clock).run(CALL)
+    assert (inner.calls, clock.monotonic()) == (1, 0.0)
+
+
+def test_the_last_failure_is_told() -> None:
+    inner = Failing(FunctionUnavailable, 99)
+    backoff = Backoff(attempts=3, first_seconds=4, longest_seconds=5)
+    clock = FakeClock(jumps=True)
+    with pytest.raises(FunctionUnavailable):
+        RetryingRunner(inner, clock, backoff).run(CALL)
+    assert (inner.calls, clock.monotonic()) == (3, 9.0)
+
+
+def test_closing_closes_what_is_inside() -> None:
+    inner = Failing(FunctionUnavailable, 0)
+    RetryingRunner(inner, FakeClock()).close()
+    assert inner.is_closed
