@@ -14,13 +14,17 @@ import pytest
 from e2e.cluster.client import ApiClient, ApiFailed
 from e2e.cluster.local import LocalCluster
 from e2e.cluster.network import pod_network
-from e2e.cluster.programs import GoMissing, Programs, find_programs
+from e2e.cluster.programs import GoMissing, Programs, find_helm, find_programs
 from e2e.cluster.standing import own_folder
 from e2e.faults.proxy import FaultProxy
-from e2e.node.interim import interim
 from e2e.node.node import E2ENode
+from tests.conftest import kanister, plugin_folder, pytest_configure, pytest_sessionfinish
 
 VERSION_VARIABLE = "KANISTER_PY_E2E_VERSION"
+LONG_VARIABLE = "KANISTER_PY_E2E_ALL"
+
+# The command line as tests know it, and the rule that a skipped gate is not a passed one.
+__all__ = ["kanister", "plugin_folder", "pytest_configure", "pytest_sessionfinish"]
 
 
 class Kubectl:
@@ -53,6 +57,21 @@ def programs() -> Programs:
         return find_programs(os.environ.get(VERSION_VARIABLE, ""))
     except GoMissing as error:
         pytest.skip(f"NO END-TO-END TEST RUNS: {error}")
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    """The program that installs charts."""
+    try:
+        return find_helm()
+    except GoMissing as error:
+        pytest.skip(f"NO CHART IS TESTED: {error}")
+
+
+@pytest.fixture(scope="session")
+def is_long() -> bool:
+    """Whether the long matrices are wanted."""
+    return bool(os.environ.get(LONG_VARIABLE))
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +108,7 @@ def admin(api_server: LocalCluster) -> ApiClient:
 @pytest.fixture(scope="session")
 def node(api_server: LocalCluster) -> Iterator[E2ENode]:
     """A node of the shared cluster: pods really run."""
-    with E2ENode(api_server, interim(api_server.client), pod_network=pod_network()) as started:
+    with E2ENode(api_server, pod_network=pod_network()) as started:
         yield started
 
 

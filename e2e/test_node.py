@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+import time
+import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from e2e.cluster.client import ApiClient
+from e2e.cluster.local import LocalCluster
+from e2e.cluster.network import pod_network
 from e2e.conftest import Kubectl
+from e2e.node.node import E2ENode
 
 pytestmark = pytest.mark.usefixtures("node")
 
@@ -52,3 +60,250 @@ def test_a_command_takes_stdin_to_its_end_and_answers(kubectl: Kubectl, namespac
     said = kubectl("-n", namespace, "exec", "-i", "worker", "--", "cat", stdin=data)
     assert said.returncode == 0, said.stderr
     assert said.stdout == data
+
+
+def test_a_log_is_cut_as_asked(kubectl: Kubectl, namespace: str) -> None:
+    run_pod(kubectl, namespace, "seq 1 1000; exec sleep 60")
+    logs = ("-n", namespace, "logs", "worker")
+    kubectl(*logs, "-f", "--limit-bytes=3893")
+    assert kubectl(*logs, "--tail=2").stdout == b"999\n1000\n"
+    assert kubectl(*logs, "--limit-bytes=5").stdout == b"1\n2\n3"
+    assert kubectl(*logs, "--since-time=2030-01-01T00:00:00Z").stdout == b""
+    assert kubectl(*logs, "--since=1h", "--tail=1").stdout == b"1000\n"
+    stamped = kubectl(*logs, "--timestamps", "--tail=1").stdout.decode()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z 1000\n", stamped)
+
+
+def test_a_followed_log_ends_when_nobody_follows_any_more(
+    kubectl: Kubectl, namespace: str, node: E2ENode
+) -> None:
+    run_pod(kubectl, namespace, "echo first; sleep 60")
+    followed = kubectl.start("-n", namespace, "logs", "-f", "worker")
+    with followed:
+        assert followed.stdout is not None
+        assert followed.stdout.readline() == b"first\n"
+        assert node.readers == 1
+        followed.kill()
+    deadline = time.monotonic() + 10
+    while node.readers and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert node.readers == 0
+
+
+def test_the_log_before_the_restart_is_the_previous_one(kubectl: Kubectl, namespace: str) -> None:
+    script = (
+        "test -f /state/was || { touch /state/was; echo before; exit 1; }; echo after; sleep 60"
+    )
+    spec = {
+        "restartPolicy": "OnFailure",
+        "volumes": [{"name": "state", "emptyDir": {}}],
+        "containers": [
+            {
+                "name": "main",
+                "image": "ignored",
+                "command": ["sh", "-c", script],
+                "volumeMounts": [{"name": "state", "mountPath": "/state"}],
+            }
+        ],
+    }
+    kubectl("-n", namespace, "create", "-f", "-", stdin=pod("worker", "", **spec))
+    waited = kubectl(
+        *("-n", namespace, "wait", "pod/worker", "--timeout=30s"),
+        "--for=jsonpath={.status.containerStatuses[0].restartCount}=1",
+    )
+    assert waited.returncode == 0, waited.stderr
+    assert kubectl("-n", namespace, "logs", "worker", "--previous").stdout == b"before\n"
+    assert kubectl("-n", namespace, "logs", "worker", "--tail=1").stdout == b"after\n"
+
+
+@pytest.mark.parametrize("code", [0, 1, 42, 137])
+def test_a_command_ends_with_its_exit_code(kubectl: Kubectl, namespace: str, code: int) -> None:
+    run_pod(kubectl, namespace, "exec sleep 60")
+    script = f"echo out; echo err >&2; exit {code}"
+    said = kubectl("-n", namespace, "exec", "worker", "--", "sh", "-c", script)
+    assert said.returncode == code
+    assert said.stdout == b"out\n"
+    assert said.stderr.startswith(b"err\n")
+
+
+def test_a_program_that_is_not_there_says_so(kubectl: Kubectl, namespace: str) -> None:
+    run_pod(kubectl, namespace, "exec sleep 60")
+    said = kubectl("-n", namespace, "exec", "worker", "--", "no-such-program")
+    assert said.returncode == 127
+    assert b"no-such-program" in said.stderr
+
+
+def test_a_command_in_a_pod_that_has_ended_is_refused(kubectl: Kubectl, namespace: str) -> None:
+    run_pod(kubectl, namespace, "exit 0")
+    wait_for_phase(kubectl, namespace, "Succeeded")
+    said = kubectl("-n", namespace, "exec", "worker", "--", "true")
+    assert said.returncode == 1
+    assert b"completed pod" in said.stderr
+
+
+def test_a_command_outlives_a_client_that_goes_away(kubectl: Kubectl, namespace: str) -> None:
+    """As on any node: what was started in a container cannot be called back."""
+    run_pod(kubectl, namespace, "exec sleep 60")
+    script = "echo started; cat; sleep 0.3; touch /tmp/finished; exec sleep 5"
+    asked = kubectl.start("-n", namespace, "exec", "-i", "worker", "--", "sh", "-c", script)
+    with asked:
+        assert asked.stdout is not None
+        assert asked.stdout.readline() == b"started\n"
+        asked.kill()
+    wait = "while ! test -f /tmp/finished; do sleep 0.05; done"
+    said = kubectl("-n", namespace, "exec", "worker", "--", "sh", "-c", wait, timeout=20)
+    assert said.returncode == 0, said.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "phase", "code"),
+    [
+        pytest.param("exit 0", "Succeeded", 0, id="a success"),
+        pytest.param("exit 3", "Failed", 3, id="a failure"),
+    ],
+)
+def test_a_pod_says_how_it_ended(
+    kubectl: Kubectl, namespace: str, admin: ApiClient, script: str, phase: str, code: int
+) -> None:
+    run_pod(kubectl, namespace, script)
+    wait_for_phase(kubectl, namespace, phase)
+    status = admin.get(f"/api/v1/namespaces/{namespace}/pods/worker")["status"]
+    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == code
+
+
+def test_a_pod_that_is_deleted_has_its_grace(
+    kubectl: Kubectl, namespace: str, admin: ApiClient
+) -> None:
+    run_pod(
+        kubectl, namespace, "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+    )
+    followed = kubectl.start("-n", namespace, "logs", "-f", "worker")
+    with followed:
+        assert followed.stdout is not None
+        assert followed.stdout.readline() == b"up\n"
+        deleted = kubectl("-n", namespace, "delete", "pod", "worker", "--grace-period=30")
+        assert deleted.returncode == 0
+        assert followed.stdout.read() == b"bye\n"
+    assert admin.get(f"/api/v1/namespaces/{namespace}/pods")["items"] == []
+
+
+def test_a_pod_speaks_to_the_api_server_as_its_account(
+    kubectl: Kubectl, namespace: str, admin: ApiClient
+) -> None:
+    folder = "/var/run/secrets/kubernetes.io/serviceaccount"
+    script = (
+        f"cat {folder}/namespace; echo; cat {folder}/ca.crt | head -1; "
+        f"cat {folder}/token; echo; echo https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT"
+    )
+    run_pod(kubectl, namespace, script)
+    wait_for_phase(kubectl, namespace, "Succeeded")
+    at, authority, token, url = (
+        kubectl("-n", namespace, "logs", "worker").stdout.decode().split("\n")[:4]
+    )
+    review = admin.post(
+        "/apis/authentication.k8s.io/v1/tokenreviews",
+        {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token},
+        },
+    )
+    assert at == namespace
+    assert authority == "-----BEGIN CERTIFICATE-----"
+    assert url == admin.url
+    assert review["status"]["user"]["username"] == f"system:serviceaccount:{namespace}:default"
+
+
+def test_workloads_have_their_pods(kubectl: Kubectl, namespace: str, admin: ApiClient) -> None:
+    made = kubectl("-n", namespace, "create", "deployment", "web", "--image=x", "--replicas=3")
+    assert made.returncode == 0, made.stderr
+    assert kubectl("-n", namespace, "rollout", "status", "deployment/web").returncode == 0
+    kubectl("-n", namespace, "scale", "deployment/web", "--replicas=0")
+    gone = kubectl("-n", namespace, "wait", "--for=delete", "pod", "-l", "app=web", "--timeout=40s")
+    assert gone.returncode == 0, gone.stderr
+    assert admin.get(f"/api/v1/namespaces/{namespace}/pods")["items"] == []
+
+
+def test_a_job_is_complete_when_its_pod_is(kubectl: Kubectl, namespace: str) -> None:
+    kubectl("-n", namespace, "create", "job", "once", "--image=x", "--", "true")
+    done = kubectl("-n", namespace, "wait", "--for=condition=Complete", "job/once", "--timeout=40s")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_service_of_real_processes_can_be_dialled(
+    kubectl: Kubectl, namespace: str, admin: ApiClient
+) -> None:
+    if pod_network() is None:
+        pytest.skip("pods have addresses in a network of our own only: e2e/run makes one")
+    script = (
+        "exec python3 -c 'import http.server, os; http.server.test("
+        'http.server.SimpleHTTPRequestHandler, port=8080, bind=os.environ["IP"])\''
+    )
+    container = {
+        "name": "main",
+        "image": "ignored",
+        "command": ["sh", "-c", script],
+        "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1},
+    }
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"terminationGracePeriodSeconds": 0, "containers": [container]},
+    }
+    admin.post(
+        f"/apis/apps/v1/namespaces/{namespace}/deployments",
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web"},
+            "spec": {
+                "replicas": 2,
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": template,
+            },
+        },
+    )
+    admin.post(
+        f"/api/v1/namespaces/{namespace}/services",
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "web"},
+            "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]},
+        },
+    )
+    rolled = kubectl("-n", namespace, "rollout", "status", "deployment/web", "--timeout=40s")
+    assert rolled.returncode == 0, rolled.stderr
+    addresses = set()
+    for event in admin.watch(
+        f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices", timeoutSeconds="20"
+    ):
+        ready = [e for e in event["object"]["endpoints"] or () if e["conditions"]["ready"]]
+        addresses = {address for each in ready for address in each["addresses"]}
+        if len(addresses) == 2:
+            break
+    assert len(addresses) == 2
+    for address in addresses:
+        with urllib.request.urlopen(f"http://{address}:8080/", timeout=10) as answer:
+            assert answer.status == 200
+
+
+def test_a_node_that_vanishes_is_missed(new_api_server: Callable[..., LocalCluster]) -> None:
+    cluster = new_api_server()
+    with E2ENode(cluster) as node:
+        node.vanish()
+        for event in cluster.client.watch("/api/v1/nodes", timeoutSeconds="60"):
+            conditions = {
+                one["type"]: one["status"] for one in event["object"]["status"]["conditions"]
+            }
+            if conditions["Ready"] == "Unknown":
+                break
+        assert conditions["Ready"] == "Unknown"
+
+
+def wait_for_phase(kubectl: Kubectl, namespace: str, phase: str, name: str = "worker") -> None:
+    waited = kubectl(
+        *("-n", namespace, "wait", f"pod/{name}", "--timeout=30s"),
+        f"--for=jsonpath={{.status.phase}}={phase}",
+    )
+    assert waited.returncode == 0, waited.stderr

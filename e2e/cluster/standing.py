@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from e2e.cluster.local import LocalCluster
+from e2e.cluster.network import pod_network
 from e2e.cluster.programs import Programs
-from e2e.node.interim import interim
 from e2e.node.node import E2ENode
 from kanister_py.adapters.pods_processes.node_setup import sweep
 
@@ -28,7 +28,7 @@ def standing_cluster(
             folder = stack.enter_context(own_folder())
         cluster = stack.enter_context(LocalCluster(programs, folder.absolute()))
         if has_node:
-            stack.enter_context(E2ENode(cluster, interim(cluster.client)))
+            stack.enter_context(E2ENode(cluster, pod_network=pod_network()))
         yield cluster
 
 

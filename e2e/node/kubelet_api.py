@@ -63,6 +63,11 @@ class KubeletServer:
     def port(self) -> int:
         return int(self._server.server_address[1])
 
+    @property
+    def connections(self) -> int:
+        """How many are open?"""
+        return self._server.connections
+
     def start(self) -> Self:
         self._thread.start()
         return self
@@ -107,6 +112,10 @@ class _Server(ThreadingHTTPServer):
             finally:
                 with self._lock:
                     self._open.discard(connection)
+
+    @property
+    def connections(self) -> int:
+        return len(self._open)
 
     def cut_everybody(self) -> None:
         with self._lock:

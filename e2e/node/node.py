@@ -12,8 +12,11 @@ from typing import Any, Final, Self
 
 from e2e.cluster.client import ApiClient, ApiFailed, ApiUnreachable
 from e2e.cluster.local import LocalCluster
+from e2e.node.addresses import AddressedPods
 from e2e.node.kubelet_api import KubeletServer
 from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.cluster_kube.cluster import KubeCluster
+from kanister_py.adapters.cluster_kube.connection import ClusterChoice
 from kanister_py.adapters.pods_processes.node import ClusterSources, ProcessNode, bind_by_request
 from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
 from kanister_py.ports.cluster import Cluster
@@ -56,21 +59,24 @@ class E2ENode:
     def __init__(
         self,
         cluster: LocalCluster,
-        adapter: Cluster,
         *,
         name: str = NODE_NAME,
         pod_network: IPv4Network | None = None,
         state: Path | None = None,
         takes_all: bool = True,
     ) -> None:
-        del pod_network
         self.name = name
         self._client = cluster.client
-        self._adapter = adapter
+        self._adapter = KubeCluster(
+            ClusterChoice(kubeconfig=str(cluster.kubeconfig)), field_manager="e2e-node"
+        )
         clock = SystemClock()
         self.runner = ProcessPodRunner(clock, state=state, host_paths=(str(cluster.folder),))
         self._pods = ProcessNode(
-            self.runner, clock, name=name, bind=bind_by_request if takes_all else None
+            AddressedPods(self.runner, pod_network) if pod_network else self.runner,
+            clock,
+            name=name,
+            bind=bind_by_request if takes_all else None,
         )
         serving = cluster.ca.sign_server(f"node-{name}", ["127.0.0.1", "localhost", name])
         self._server = KubeletServer(self._pods, serving, cluster.ca.certificate)
@@ -99,12 +105,18 @@ class E2ENode:
             self._heart.join()
             self._server.close()
             self._pods.close()
+            self._adapter.close()
 
     def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    @property
+    def readers(self) -> int:
+        """How many connections of the API server are open?"""
+        return self._server.connections
 
     def _describe(self) -> None:
         """Say what the node can do, and where its API listens."""

@@ -15,11 +15,20 @@ from kanister_py.ports.pods import PodSources
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NODE_IP: Final = "127.0.0.1"
-"""The address of every pod and Service: nothing here has a network of its own."""
+"""The address of every Service, and of every pod that was not given one of its own."""
 
+_API_SERVER: Final = ("default", "kubernetes")
 _REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _ENVIRONMENT_NAME: Final = re.compile(r"^[-._a-zA-Z][-._a-zA-Z0-9]*$")
 _SUBSCRIPT: Final = re.compile(r"^metadata\.(labels|annotations)\['([^']+)'\]$")
+
+
+def address_of(pod: Mapping[str, Any]) -> str:
+    """Say under which address a pod's processes are reached.
+
+    Whoever has addresses to give writes one into the pod's status before it starts.
+    """
+    return str((pod.get("status") or {}).get("podIP") or NODE_IP)
 
 
 def expand(text: str, known: Mapping[str, str]) -> str:
@@ -48,8 +57,9 @@ def environment_of(
     """
     spec, metadata = pod["spec"], pod["metadata"]
     env = {"PATH": DEFAULT_PATH, "HOME": _home(), "HOSTNAME": hostname_of(pod), **given}
-    if spec.get("enableServiceLinks", True) is not False:
-        env |= service_environment(metadata["namespace"], sources.services())
+    # The API server is told to all, the others to whoever wants to know them.
+    linked = "" if spec.get("enableServiceLinks") is False else metadata["namespace"]
+    env |= service_environment(linked, sources.services())
     for source in container.get("envFrom") or ():
         env |= _env_from(metadata["namespace"], source, sources)
     for entry in container.get("env") or ():
@@ -66,16 +76,16 @@ def hostname_of(pod: Mapping[str, Any]) -> str:
 
 
 def service_environment(namespace: str, services: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Say how the Services of a namespace are told to its pods.
+    """Say how the Services of a namespace, and the API server's, are told to its pods.
 
     No proxy stands before a Service here: the port is that on which its
     process listens.
     """
     env: dict[str, str] = {}
     for service in services:
-        spec = service.get("spec") or {}
-        ports = spec.get("ports") or ()
-        if service["metadata"].get("namespace") != namespace or not ports:
+        metadata, ports = service["metadata"], (service.get("spec") or {}).get("ports") or ()
+        at = metadata.get("namespace")
+        if not ports or (at != namespace and (at, metadata["name"]) != _API_SERVER):
             continue
         name = re.sub(r"[^A-Z0-9_]", "_", service["metadata"]["name"].upper())
         env[f"{name}_SERVICE_HOST"] = NODE_IP
@@ -116,8 +126,8 @@ def field_of(pod: Mapping[str, Any], path: str) -> str:
         "metadata.uid": metadata.get("uid", ""),
         "spec.nodeName": spec.get("nodeName", ""),
         "spec.serviceAccountName": spec.get("serviceAccountName", ""),
-        "status.podIP": NODE_IP,
-        "status.podIPs": NODE_IP,
+        "status.podIP": address_of(pod),
+        "status.podIPs": address_of(pod),
         "status.hostIP": NODE_IP,
         "status.hostIPs": NODE_IP,
     }

@@ -276,12 +276,12 @@ class ProcessNode:
         }
         with contextlib.suppress(ApiError):
             cluster.create(node)
-        node = cluster.get(NODES, self._name)
-        node["status"] = {
+        status = {
             "conditions": [condition],
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         }
-        cluster.replace_status(node)
+        # Over whatever version is there: others write to nodes as well.
+        cluster.patch(NODES, self._name, {"status": status}, subresource="status")
 
 
 def _lost(status: Mapping[str, Any]) -> PodStatus:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from kanister_py.adapters.pods_processes.environment import (
     NODE_IP,
+    address_of,
     environment_of,
     expand,
     hostname_of,
@@ -30,7 +31,7 @@ from kanister_py.adapters.pods_processes.launcher import (
 )
 from kanister_py.adapters.pods_processes.logs import ContainerLog
 from kanister_py.adapters.pods_processes.node_setup import NodeSetup
-from kanister_py.adapters.pods_processes.probes import Prober
+from kanister_py.adapters.pods_processes.probes import Prober, RunCommand
 from kanister_py.adapters.pods_processes.sessions import ProcessSession
 from kanister_py.adapters.pods_processes.volumes import Volume, Volumes, mounts_of
 from kanister_py.core.errors import (
@@ -368,6 +369,10 @@ class PodRun:
             text = f"failed to create containerd task: {error}"
             self._record_end(container, Exit(error.exit_code), "StartError", text)
             return
+        except OSError:
+            os.close(output)
+            log.finish()
+            raise
         finally:
             os.close(output_write)
             os.close(null)
@@ -429,7 +434,7 @@ class PodRun:
                 self._kill(container, signal.SIGTERM)
 
         if startup := container.spec.get("startupProbe"):
-            container.probers.append(Prober(startup, container.spec, run, tell_start, self._clock))
+            container.probers.append(self._prober(container, startup, run, tell_start))
         else:
             self._start_probers(container, run, process)
 
@@ -451,7 +456,16 @@ class PodRun:
 
         for name, tell in (("readinessProbe", tell_ready), ("livenessProbe", tell_alive)):
             if probe := container.spec.get(name):
-                container.probers.append(Prober(probe, container.spec, run, tell, self._clock))
+                container.probers.append(self._prober(container, probe, run, tell))
+
+    def _prober(
+        self,
+        container: Container,
+        probe: Mapping[str, Any],
+        run: RunCommand,
+        tell: Callable[[bool], None],
+    ) -> Prober:
+        return Prober(probe, container.spec, run, tell, self._clock, address_of(self._pod))
 
     def _take_exits(self) -> None:
         with self._changed:
@@ -695,8 +709,8 @@ class PodRun:
             "phase": phase,
             "conditions": [dict(one) for one in self._conditions.values()],
             "hostIP": NODE_IP,
-            "podIP": NODE_IP,
-            "podIPs": [{"ip": NODE_IP}],
+            "podIP": address_of(self._pod),
+            "podIPs": [{"ip": address_of(self._pod)}],
             "startTime": self._start_time,
             # What an API server has said of a pod, nobody may change.
             "qosClass": (self._pod.get("status") or {}).get("qosClass") or "BestEffort",
@@ -741,7 +755,7 @@ class PodRun:
         """Write which names mean this machine: there is no DNS that could tell."""
         path = self._folder / "hosts"
         lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
-        lines.append(f"{NODE_IP} {hostname_of(self._pod)}")
+        lines.append(f"{address_of(self._pod)} {hostname_of(self._pod)}")
         namespace = self._pod["metadata"]["namespace"]
         for service in self._sources.services():
             name, at = service["metadata"]["name"], service["metadata"].get("namespace", "")

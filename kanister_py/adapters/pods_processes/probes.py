@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kanister_py.adapters.pods_processes.environment import NODE_IP
 from kanister_py.ports.clock import Clock
 
 RunCommand = Callable[[Sequence[str], float], bool]
@@ -26,7 +25,9 @@ class Prober:
         run: RunCommand,
         tell: Callable[[bool], None],
         clock: Clock,
+        address: str,
     ) -> None:
+        self._address = address
         self._probe = probe
         self._container = container
         self._run = run
@@ -68,11 +69,11 @@ class Prober:
         if command := self._probe.get("exec"):
             return self._run(command["command"], seconds)
         if request := self._probe.get("httpGet"):
-            return _get(request, self._port(request["port"]), seconds)
+            host = request.get("host") or self._address
+            return _get(request, host, self._port(request["port"]), seconds)
         if connection := self._probe.get("tcpSocket"):
-            return _connects(
-                connection.get("host") or NODE_IP, self._port(connection["port"]), seconds
-            )
+            host = connection.get("host") or self._address
+            return _connects(host, self._port(connection["port"]), seconds)
         # A kind of probe that is not known here says nothing against the container.
         return True
 
@@ -83,12 +84,11 @@ class Prober:
         return int(port) if str(port).isdigit() else 0
 
 
-def _get(request: Mapping[str, Any], port: int, seconds: float) -> bool:
+def _get(request: Mapping[str, Any], host: str, port: int, seconds: float) -> bool:
     # Here, since few pods are asked by HTTP, and every run would wait for it.
     import http.client
     import ssl
 
-    host = request.get("host") or NODE_IP
     connection: http.client.HTTPConnection
     if str(request.get("scheme", "")).upper() == "HTTPS":
         # As a kubelet does: a probe asks whether something answers, not who it is.
