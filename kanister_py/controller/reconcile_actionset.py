@@ -192,7 +192,7 @@ class ActionSetReconciler:
 
     def _attend(self, key: ObjectKey, active: _Active, kept: Kept | None) -> None:
         run = active.run
-        if not run.is_done:
+        if not run.is_done and self._has_news(active, kept):
             with run.at_rest(_PATIENCE_SECONDS) as is_ours:
                 if not is_ours:
                     # It writes, or cannot: nobody else should have to wait for that.
@@ -206,25 +206,26 @@ class ActionSetReconciler:
         if run.is_done:
             self._retire(key, active)
 
+    def _has_news(self, active: _Active, kept: Kept | None) -> bool:
+        """Say whether there is anything to tell the run; most of what is seen it did itself."""
+        wishes = _wishes_of(active, kept)
+        return (
+            active.host.has_rung
+            or active.writer.is_late
+            or wishes.is_suspended != active.is_suspended
+            or (wishes.is_cancelled and not active.is_cancelled)
+        )
+
     def _steer(self, active: _Active, kept: Kept | None) -> None:
         """Hand on what the object wants by now."""
-        run = active.run
-        is_gone = kept is None or kept.uid != active.uid
-        spec: dict[str, Any] = {}
-        if isinstance(kept, Live) and not is_gone:
-            spec = kept.obj.get("spec") or {}
+        run, wishes = active.run, _wishes_of(active, kept)
         try:
-            if not active.is_cancelled:
-                if is_gone or (kept is not None and kept.is_deleted):
-                    active.is_cancelled = True
-                    run.cancel(message="The ActionSet was deleted")
-                elif spec.get("cancel") is True:
-                    active.is_cancelled = True
-                    run.cancel()
-            is_suspended = spec.get("suspend") is True
-            if isinstance(kept, Live) and not is_gone and is_suspended != active.is_suspended:
-                active.is_suspended = is_suspended
-                if is_suspended:
+            if wishes.is_cancelled and not active.is_cancelled:
+                active.is_cancelled = True
+                run.cancel(message="The ActionSet was deleted" if wishes.is_deleted else "")
+            if wishes.is_suspended != active.is_suspended:
+                active.is_suspended = wishes.is_suspended
+                if wishes.is_suspended:
                     run.suspend()
                 else:
                     run.resume()
@@ -595,6 +596,23 @@ class ActionSetReconciler:
 
     def _now(self) -> datetime:
         return self._equipment.clock.now()
+
+
+class _Wishes(NamedTuple):
+    """What an object wants of its run."""
+
+    is_cancelled: bool
+    is_suspended: bool
+    is_deleted: bool = False
+
+
+def _wishes_of(active: _Active, kept: Kept | None) -> _Wishes:
+    if kept is None or kept.uid != active.uid or kept.is_deleted:
+        return _Wishes(True, active.is_suspended, is_deleted=True)
+    if not isinstance(kept, Live):
+        return _Wishes(active.is_cancelled, active.is_suspended)
+    spec = kept.obj.get("spec") or {}
+    return _Wishes(spec.get("cancel") is True, spec.get("suspend") is True)
 
 
 def _owner_of(obj: KubeObject) -> dict[str, Any]:

@@ -196,6 +196,7 @@ class StatusWriter:
         self._status = _status_in(obj)
         self._late: Status | None = None
         self._wrote_at = float("-inf")
+        self._has_written = False
         self._wants_finalizer = False
         self.is_gone = False
         self.writes = 0
@@ -207,6 +208,12 @@ class StatusWriter:
     @property
     def has_finalizer(self) -> bool:
         return FINALIZER in (self._metadata.get("finalizers") or ())
+
+    @property
+    def is_late(self) -> bool:
+        """Whether there is something that has not been written yet, and whose time has come."""
+        is_due = self._clock.monotonic() - self._wrote_at >= PROGRESS_SECONDS
+        return self._late is not None and self._has_written and is_due
 
     def write(self, outcome: Outcome, status: Status, *, must_last: bool) -> None:  # noqa: ARG002 - all that is written lasts
         """Write how things stand after an outcome, or keep that for the next write."""
@@ -233,8 +240,7 @@ class StatusWriter:
     def flush(self) -> None:
         """Write what was kept for later, if its time has come."""
         with self._lock:
-            is_due = self._clock.monotonic() - self._wrote_at >= PROGRESS_SECONDS
-            if self._late is not None and is_due and self._status is not None:
+            if self.is_late:
                 self._put_late()
 
     def remove_finalizer(self) -> None:
@@ -256,6 +262,7 @@ class StatusWriter:
         self._insist(lambda: self._write_status(data, status), data)
         self._late = None
         self._wrote_at = self._clock.monotonic()
+        self._has_written = True
 
     # One write, until it is done or cannot be
 

@@ -342,10 +342,9 @@ class World:
 
     def put_status(self, status: dict[str, Any], name: str = "one") -> None:
         """Write a status as somebody else would."""
-        write = self.cluster.replace
-        if self.cluster.describe(ACTION_SETS).has_status:
-            write = self.cluster.replace_status
-        write({**self.get(name), "status": status})
+        has_status = self.cluster.describe(ACTION_SETS).has_status
+        subresource = "status" if has_status else ""
+        self.cluster.replace({**self.get(name), "status": status}, subresource=subresource)
 
     def open_gate(self, name: str = "gate") -> None:
         self.create(

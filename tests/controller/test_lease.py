@@ -42,7 +42,7 @@ class Replica:
         self.leads = Event()
         self.refused: list[str] = []
         self.leadership = Leadership(
-            self.cluster,  # type: ignore[arg-type] # it stands for one
+            self.cluster,
             self.clock,
             name,
             namespace="default",
