@@ -194,7 +194,8 @@ def test_what_was_written_twice_is_not_one_thing(run: Run) -> None:
         ({"fromFieldPath": "spec.region.deep"}, "spec.region: not an object"),
         ({"fromFieldPath": "spec.names[x]"}, "spec.names: not an object"),
         ({"fromFieldPath": "spec[0]"}, "spec: not an array"),
-        ({"fromFieldPath": "spec..x"}, "cannot parse path \"spec..x\": unexpected '.' at position 5"),
+        ({"fromFieldPath": "spec..x"},
+         "cannot parse path \"spec..x\": unexpected '.' at position 5"),
         ({"fromFieldPath": "spec.region", "toFieldPath": "kind.x"},
          "cannot patch to object: kind is not an object"),
         ({"fromFieldPath": "spec.region", "toFieldPath": "null.x"},
@@ -274,8 +275,8 @@ def test_a_resource_that_is_there_stays_without_what_it_requires(run: Run) -> No
     answer = run([{"name": "r", "base": BASE, "patches": patches}], observed={"r": SEEN})
     assert _messages(answer) == [
         (
-            'WARNING cannot render composed resource "r" "FromCompositeFieldPath" patch at index 0: '
-            "ignoring 'policy.fromFieldPath: Required' because 'to' resource already exists: "
+            'WARNING cannot render composed resource "r" "FromCompositeFieldPath" patch at index '
+            "0: ignoring 'policy.fromFieldPath: Required' because 'to' resource already exists: "
             "spec.missing: no such field"
         )
     ]
@@ -724,15 +725,15 @@ def test_a_secret_that_cannot_be_named_is_fatal(patch: dict[str, Any], why: str,
         (
             {"patchSets": [{"name": "s", "patches": [{"type": "PatchSet"}]}]},
             (
-                'patches[0].type: Invalid value: "PatchSet": patch type *v1beta1.PatchSetPatch does '
-                "not support patch of type PatchSet"
+                'patches[0].type: Invalid value: "PatchSet": patch type *v1beta1.PatchSetPatch '
+                "does not support patch of type PatchSet"
             ),
         ),
         (
             {"resources": [{"name": "r", "patches": [{"type": "PatchSet"}]}]},
             (
-                "resources[0].patches[0].patchSetName: Required value: patchSetName must be set for "
-                "patch type PatchSet"
+                "resources[0].patches[0].patchSetName: Required value: patchSetName must be set "
+                "for patch type PatchSet"
             ),
         ),
         (
@@ -742,8 +743,8 @@ def test_a_secret_that_cannot_be_named_is_fatal(patch: dict[str, Any], why: str,
         (
             {"resources": [{"name": "r", "patches": [{}]}]},
             (
-                "resources[0].patches[0].fromFieldPath: Required value: fromFieldPath must be set for "
-                "patch type FromCompositeFieldPath"
+                "resources[0].patches[0].fromFieldPath: Required value: fromFieldPath must be set "
+                "for patch type FromCompositeFieldPath"
             ),
         ),
         (
@@ -756,15 +757,15 @@ def test_a_secret_that_cannot_be_named_is_fatal(patch: dict[str, Any], why: str,
                 ]
             },
             (
-                'resources[0].patches[0].policy.fromFieldPathPolicy: Invalid value: "Maybe": unknown '
-                "fromFieldPathPolicy"
+                'resources[0].patches[0].policy.fromFieldPathPolicy: Invalid value: "Maybe": '
+                "unknown fromFieldPathPolicy"
             ),
         ),
         (
             {"resources": [{"name": "r", "patches": [{"type": "CombineToComposite"}]}]},
             (
-                "resources[0].patches[0].combine: Required value: combine must be set for patch type "
-                "CombineToComposite"
+                "resources[0].patches[0].combine: Required value: combine must be set for patch "
+                "type CombineToComposite"
             ),
         ),
         (
