@@ -91,8 +91,8 @@ def to_yaml(value: Any, spend: Callable[[int], None]) -> str:
         default_flow_style=False,
         sort_keys=False,
     )
-    # A bare scalar as a document of its own ends with a mark that Go leaves out.
-    return text.removesuffix("...\n")
+    # A bare scalar as a document of its own has marks around it that Go leaves out.
+    return text.removesuffix("...\n").removeprefix("--- ")
 
 
 def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kanister_py.functions.composition.go_templating.yamls import from_yaml, to_yaml
+
+
+def spend(_work: int) -> None:
+    """Count nothing."""
+
+
+# What Go's library writes.
+WRITTEN: list[tuple[Any, str]] = [
+    (None, "null\n"),
+    (True, "true\n"),
+    (3, "3\n"),
+    (1.0, "1\n"),
+    (1e21, "1e+21\n"),
+    ("text", "text\n"),
+    ("", '""\n'),
+    ("true", '"true"\n'),
+    ("yes", '"yes"\n'),
+    ("12", '"12"\n'),
+    ("1.5", '"1.5"\n'),
+    ("null", '"null"\n'),
+    ("2024-01-01", '"2024-01-01"\n'),
+    ("a: b", "'a: b'\n"),
+    ("# a", "'# a'\n"),
+    ("it's", "it's\n"),
+    ("é", "é\n"),
+    ({}, "{}\n"),
+    ([], "[]\n"),
+    ({"a": {}}, "a: {}\n"),
+    ({"b": 1, "a10": 2, "a2": 3}, "a2: 3\na10: 2\nb: 1\n"),
+    ({"a": {"b": {"c": 1}}}, "a:\n    b:\n        c: 1\n"),
+    ({"a": [1, {"b": 1, "c": [2]}]}, "a:\n    - 1\n    - b: 1\n      c:\n        - 2\n"),
+    ([[1, 2], [3]], "- - 1\n  - 2\n- - 3\n"),
+    ({"a": "x\ny\n"}, "a: |\n    x\n    y\n"),
+    ({"a": "x\ny"}, "a: |-\n    x\n    y\n"),
+]
+
+
+@pytest.mark.parametrize(("value", "want"), WRITTEN, ids=[repr(each) for each, _ in WRITTEN])
+def test_values_are_written_as_the_original_writes_them(value: Any, want: str) -> None:
+    assert to_yaml(value, spend) == want
+
+
+READ: list[tuple[str, Any]] = [
+    ("", None),
+    ("yes", "yes"),
+    ("on: off", {"on": "off"}),
+    ("true", True),
+    ("0x1F", 31),
+    ("0o17", 15),
+    ("1e3", 1000.0),
+    ("~", None),
+    ("1: a", {"1": "a"}),
+    ("a: [1, 1.5, 'x']", {"a": [1, 1.5, "x"]}),
+    ("9223372036854775808", 9223372036854775808.0),
+]
+
+
+@pytest.mark.parametrize(("text", "want"), READ, ids=[each for each, _ in READ])
+def test_only_true_and_false_are_words_with_a_meaning(text: str, want: Any) -> None:
+    read = from_yaml(text)
+    assert (read, type(read)) == (want, type(want))
+
+
+@pytest.mark.parametrize("value", [each for each, _ in WRITTEN if not isinstance(each, float)])
+def test_what_is_written_can_be_read_again(value: Any) -> None:
+    assert from_yaml(to_yaml(value, spend)) == value
