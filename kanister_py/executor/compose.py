@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from kanister_py.core.blueprints.model import Retry
 from kanister_py.core.compositions.caching import Digests, kept_seconds
 from kanister_py.core.compositions.composed import Composed, Rules, compose_state
 from kanister_py.core.compositions.conditional import why_not_due
 from kanister_py.core.compositions.messages import Data, FunctionResponse
-from kanister_py.core.blueprints.model import Retry
 from kanister_py.core.compositions.model import Composition, Step
 from kanister_py.core.compositions.pipeline import (
     Observed,

@@ -9,7 +9,8 @@ from kanister_py.core.errors import CelError
 def why_not_due(when: str, state: PipelineState) -> str:
     """Say why a step is left out, by what CEL makes of its `when`; empty if its turn has come.
 
-    The expression sees `observed`, `desired` and `context` as a function would.
+    The expression sees `observed`, `desired` and `context` as a function would; maps of
+    resources in which there is nothing are there for it, and empty.
     """
     if not when or when == "true":
         return ""
@@ -19,8 +20,8 @@ def why_not_due(when: str, state: PipelineState) -> str:
 
     said = compile_cel(when).evaluate(
         {
-            "observed": state.observed.data,
-            "desired": state.desired.data,
+            "observed": {"resources": {}, **state.observed.data},
+            "desired": {"composite": {}, "resources": {}, **state.desired.data},
             "context": state.context.data,
         }
     )

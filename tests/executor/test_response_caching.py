@@ -1,0 +1,211 @@
+"""Answers that are kept: for whom, for how long, and what they are never mistaken for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.core.compositions.caching import CacheKey
+from kanister_py.core.compositions.messages import Data, FunctionResponse, Part
+from kanister_py.core.compositions.model import Step
+from kanister_py.core.compositions.pipeline import Observed
+from kanister_py.core.errors import FunctionUnavailable, KanisterError
+from kanister_py.core.registry.entries import FunctionRevision, RegistryBuilder
+from kanister_py.executor.caching import MemoryStore, ResponseCache
+from kanister_py.ports.function_metrics import NoMetrics
+from kanister_py.ports.response_store import Kept
+from tests.executor.composing import Stage, config_map, passes, xr
+
+
+class Counted(NoMetrics):
+    def __init__(self) -> None:
+        self.cache: dict[str, float] = {}
+
+    def count_cache(self, function: str, what: str, amount: float = 1) -> None:
+        self.cache[what] = self.cache.get(what, 0) + amount
+
+
+def lives(seconds: int, **more: Any) -> Any:
+    return lambda request: passes(request, meta={"ttl": f"{seconds}s"}, **more)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(jumps=True)
+
+
+def stage(clock: FakeClock, functions: Mapping[str, Any], **more: Any) -> Stage:
+    made = Stage(functions, cache=ResponseCache(clock, metrics=more.pop("metrics", None)), **more)
+    made.engine = made.engine._replace(clock=clock)
+    return made
+
+
+def test_an_equal_call_is_answered_from_what_is_kept(clock: FakeClock) -> None:
+    metrics = Counted()
+    at = stage(clock, {"a": lives(60)}, metrics=metrics)
+    first = at.compose(*at.steps("a"))
+    second = at.compose(*at.steps("a"))
+    assert len(at.runner.calls) == 1
+    assert [first.outcomes[0].is_cached, second.outcomes[0].is_cached] == [False, True]
+    assert metrics.cache == {"misses": 1, "writes": 1, "hits": 1}
+
+
+def test_an_answer_is_kept_until_its_time_is_over_and_says_what_is_left_of_it(
+    clock: FakeClock,
+) -> None:
+    at = stage(clock, {"a": lives(60)})
+    at.compose(*at.steps("a"))
+    clock.advance(45)
+    assert at.compose(*at.steps("a")).ttl_seconds == pytest.approx(15)
+    clock.advance(15)
+    at.compose(*at.steps("a"))
+    assert len(at.runner.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("ttl", "says", "calls"),
+    [
+        pytest.param(None, 0, 2, id="neither says anything"),
+        pytest.param(60.0, 0, 1, id="the step says it may be kept"),
+        pytest.param(0.0, 60, 2, id="the step says it may not"),
+    ],
+)
+def test_a_step_overrides_how_long_its_answers_hold(
+    clock: FakeClock, ttl: float | None, says: int, calls: int
+) -> None:
+    at = stage(clock, {"a": lives(says)})
+    for _ in range(2):
+        at.compose(Step("a", "a", ttl_seconds=ttl))
+    assert len(at.runner.calls) == calls
+
+
+def test_what_the_cluster_notes_for_itself_makes_no_other_request(clock: FakeClock) -> None:
+    at = stage(clock, {"a": lives(60)})
+    for version in ("1", "2"):
+        own = {"resourceVersion": version, "managedFields": [{"time": version}]}
+        seen = config_map(name="c", **own)
+        metadata = {"name": "shop", "uid": "u", **own}
+        at.compose(*at.steps("a"), observed=Observed(xr(metadata=metadata), {"c": seen}))
+    assert len(at.runner.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"spec": {"region": "us"}}, id="another spec"),
+        pytest.param({"metadata": {"name": "other", "uid": "u"}}, id="another name"),
+    ],
+)
+def test_whatever_else_is_another_makes_another_request(clock: FakeClock, change: Data) -> None:
+    at = stage(clock, {"a": lives(60)})
+    base = {"metadata": {"name": "shop", "uid": "u"}}
+    at.compose(*at.steps("a"), observed=Observed(xr(**base)))
+    at.compose(*at.steps("a"), observed=Observed(xr(**{**base, **change})))
+    assert len(at.runner.calls) == 2
+
+
+def test_a_new_revision_gets_no_answer_of_the_old_one(clock: FakeClock) -> None:
+    at = stage(clock, {"f": lives(60)})
+    for digest in ("sha256:1", "sha256:2"):
+        builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
+        revision = FunctionRevision("f", "f-1", 1, is_healthy=True, endpoint="x", digest=digest)
+        builder.add([revision])
+        at.engine = at.engine._replace(revisions=builder.build())
+        at.compose(*at.steps("f"))
+    assert len(at.runner.calls) == 2
+
+
+def test_a_fatal_answer_is_never_kept(clock: FakeClock) -> None:
+    fatal = [{"severity": "SEVERITY_FATAL", "message": "no"}]
+    at = stage(clock, {"a": lives(60, results=fatal)})
+    for _ in range(2):
+        at.compose(Step("a", "a", ttl_seconds=60))
+    assert len(at.runner.calls) == 2
+
+
+def test_an_unsettled_answer_is_never_kept(clock: FakeClock) -> None:
+    def restless(request: Data) -> Data:
+        selector = {"apiVersion": "v1", "kind": "X", "matchName": str(len(at.runner.calls))}
+        return passes(request, meta={"ttl": "60s"}, requirements={"resources": {"r": selector}})
+
+    at = stage(clock, {"a": restless})
+    for _ in range(2):
+        assert at.compose(*at.steps("a")).error is not None
+    assert len(at.runner.calls) == 12
+
+
+SELECTOR = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": "c", "namespace": "n"}
+
+
+def test_an_answer_holds_only_for_what_its_function_saw(clock: FakeClock) -> None:
+    asks = lives(60, requirements={"resources": {"c": SELECTOR}})
+    seen = config_map(name="c", namespace="n")
+    at = stage(clock, {"a": asks}, objects=[seen])
+    at.compose(*at.steps("a"))
+    assert len(at.runner.calls) == 2
+    at.compose(*at.steps("a"))
+    assert len(at.runner.calls) == 2, "nothing has changed"
+    seen["data"] = {"a": "something else"}
+    at.compose(*at.steps("a"))
+    assert len(at.runner.calls) == 3, "what it asked for last was there from its first call on"
+    at.compose(*at.steps("a"))
+    assert len(at.runner.calls) == 3
+
+
+def test_two_hundred_equal_calls_at_once_are_one() -> None:
+    began = threading.Event()
+    go_on = threading.Event()
+    clock = FakeClock()
+
+    def slow(request: Data) -> Data:
+        began.set()
+        assert go_on.wait(30)
+        return passes(request, meta={"ttl": "60s"})
+
+    at = stage(clock, {"a": slow})
+    with ThreadPoolExecutor(50) as pool:
+        running = [pool.submit(at.compose, *at.steps("a")) for _ in range(200)]
+        assert began.wait(30)
+        go_on.set()
+        assert all(each.result().error is None for each in running)
+    assert len(at.runner.calls) == 1
+
+
+def test_whoever_waits_for_a_call_that_fails_calls_itself(clock: FakeClock) -> None:
+    errors: list[KanisterError] = [FunctionUnavailable("a", "a", "a-1", "gone")]
+
+    def first_fails(request: Data) -> Data:
+        if len(at.runner.calls) <= 4:
+            raise errors[0]
+        return passes(request, meta={"ttl": "60s"})
+
+    at = stage(clock, {"a": first_fails})
+    assert at.compose(*at.steps("a")).error is not None
+    assert at.compose(*at.steps("a")).error is None
+
+
+class TestMemory:
+    def kept(self, size: int) -> Kept:
+        return Kept(FunctionResponse(desired=Part({"x": "y" * size})), 0.0)
+
+    def test_when_there_is_no_room_what_was_unused_for_longest_goes(self) -> None:
+        store = MemoryStore(most_bytes=1000)
+        keys = [CacheKey("f", str(each)) for each in range(3)]
+        for key in keys[:2]:
+            store.write(key, self.kept(400))
+        store.read(keys[0])
+        store.write(keys[2], self.kept(400))
+        assert [store.read(key) is not None for key in keys] == [True, False, True]
+
+    def test_an_answer_that_is_larger_than_all_the_room_is_not_kept(self) -> None:
+        store = MemoryStore(most_bytes=100)
+        key = CacheKey("f", "1")
+        store.write(key, self.kept(10))
+        store.write(key, self.kept(400))
+        assert store.read(key) is None
+        assert len(store) == 0

@@ -1,0 +1,207 @@
+"""Functions that ask for more: what they get, when, and when it is enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.model import AllowedResource, Step
+from kanister_py.core.errors import PipelineStepRefused, RequirementsUnsettled
+from tests.executor.composing import Stage, config_map, passes
+
+HERE = config_map(name="here", namespace="n", labels={"env": "dev"})
+THERE = config_map(name="there", namespace="m", labels={"env": "dev"})
+
+
+def asks(**maps: Any) -> Any:
+    return lambda request: passes(request, requirements=maps)
+
+
+def by_name(name: str, **more: Any) -> Data:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "matchName": name, **more}
+
+
+def by_labels(**labels: str) -> Data:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "matchLabels": {"labels": labels}}
+
+
+def got(stage: Stage, key: str = "requiredResources") -> Any:
+    return stage.runner.calls[-1].request.as_data().get(key)
+
+
+def names(resources: Data) -> list[str]:
+    return [each["resource"]["metadata"]["name"] for each in resources.get("items", [])]
+
+
+@pytest.mark.parametrize(
+    ("selector", "found"),
+    [
+        pytest.param(by_name("here", namespace="n"), ["here"], id="by name"),
+        pytest.param(by_name("here", namespace="m"), [], id="in another namespace"),
+        pytest.param(by_name("here"), [], id="by name without a namespace"),
+        pytest.param(by_labels(env="dev"), ["there", "here"], id="by labels, in order of place"),
+        pytest.param(
+            {**by_labels(env="dev"), "namespace": "n"}, ["here"], id="labels, one namespace"
+        ),
+        pytest.param(by_labels(env="prod"), [], id="no such label"),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "ConfigMap"}, ["there", "here"], id="all of a kind"
+        ),
+        pytest.param({"apiVersion": "v2", "kind": "ConfigMap"}, [], id="another version"),
+    ],
+)
+def test_a_function_gets_what_it_asks_for(selector: Data, found: list[str]) -> None:
+    stage = Stage({"a": asks(resources={"r": selector})}, objects=[HERE, THERE])
+    assert stage.compose(*stage.steps("a")).error is None
+    assert names(got(stage)["r"]) == found
+    assert len(stage.runner.calls) == 2
+
+
+def test_what_is_not_there_stands_as_an_empty_message_under_its_name() -> None:
+    stage = Stage({"a": asks(resources={"r": by_name("x")})})
+    stage.compose(*stage.steps("a"))
+    assert got(stage) == {"r": {}}
+
+
+def test_who_asks_for_nothing_sees_no_map_at_all() -> None:
+    stage = Stage({"a": asks(resources={}), "b": passes})
+    stage.compose(*stage.steps("a", "b"))
+    assert len(stage.runner.calls) == 2
+    for call in stage.runner.calls:
+        data = call.request.as_data()
+        assert not {"requiredResources", "extraResources", "requiredSchemas"} & set(data)
+
+
+def test_the_old_field_is_answered_in_the_old_field() -> None:
+    stage = Stage({"a": asks(extraResources={"r": by_name("here", namespace="n")})}, objects=[HERE])
+    stage.compose(*stage.steps("a"))
+    assert names(got(stage, "extraResources")["r"]) == ["here"]
+    assert got(stage) is None
+
+
+def test_schemas_are_asked_for_alike() -> None:
+    stage = Stage({"a": asks(schemas={"s": {"apiVersion": "v1", "kind": "Nobody"}})})
+    stage.compose(*stage.steps("a"))
+    assert got(stage, "requiredSchemas") == {"s": {}}
+
+
+def test_only_the_step_that_asks_gets_it() -> None:
+    stage = Stage({"a": asks(resources={"r": by_name("x")}), "b": passes})
+    stage.compose(*stage.steps("a", "b"))
+    assert got(stage) is None
+
+
+def test_what_a_composition_gives_from_the_start_stays_beside_what_is_asked_for() -> None:
+    stage = Stage({"a": asks(resources={"r": by_name("x")})}, objects=[HERE])
+    boot = {"boot": by_name("here", namespace="n")}
+    stage.compose(Step("a", "a", required_resources=boot))
+    first, second = (each.request.required_resources for each in stage.runner.calls)
+    assert first is not None
+    assert second is not None
+    assert list(first) == ["boot"]
+    assert sorted(second) == ["boot", "r"]
+
+
+def test_asking_for_what_is_there_already_takes_no_second_call() -> None:
+    selector = by_name("here", namespace="n")
+    stage = Stage({"a": asks(resources={"boot": selector})}, objects=[HERE])
+    stage.compose(Step("a", "a", required_resources={"boot": selector}))
+    assert len(stage.runner.calls) == 1
+
+
+def test_context_flows_from_round_to_round_and_nothing_else_does() -> None:
+    def counts(request: Data) -> Data:
+        seen = request["context"].get("n", 0)
+        wanted = (
+            {"resources": {"r": by_name("x")}} if seen < 2 else {"resources": {"q": by_name("x")}}
+        )
+        desired = {"resources": {f"r{seen}": {"resource": config_map()}}}
+        assert request["desired"] == {}
+        results = [{"severity": "SEVERITY_NORMAL", "message": str(seen)}]
+        return {
+            "context": {"n": seen + 1},
+            "requirements": wanted,
+            "desired": desired,
+            "results": results,
+        }
+
+    stage = Stage({"a": counts})
+    composed = stage.compose(*stage.steps("a"))
+    assert composed.context == {"n": 2}
+    assert [each.name for each in composed.resources] == ["r1"]
+    assert len(composed.events) == 1
+
+
+def test_a_fatal_answer_ends_the_rounds() -> None:
+    def fails(request: Data) -> Data:
+        fatal = [{"severity": "SEVERITY_FATAL", "message": "no"}]
+        return passes(request, requirements={"resources": {"r": by_name("x")}}, results=fatal)
+
+    stage = Stage({"a": fails})
+    stage.compose(*stage.steps("a"))
+    assert len(stage.runner.calls) == 1
+
+
+@pytest.mark.parametrize(("most", "calls"), [(0, 1), (1, 2), (5, 6), (9, 10)])
+def test_a_step_says_how_many_rounds_there_may_be(most: int, calls: int) -> None:
+    def restless(request: Data) -> Data:
+        wanted = by_name(str(len(stage.runner.calls)))
+        return passes(request, requirements={"resources": {"r": wanted}})
+
+    stage = Stage({"a": restless})
+    error = stage.compose(Step("a", "a", max_iterations=most)).error
+    assert isinstance(error, PipelineStepRefused)
+    assert isinstance(error.cause, RequirementsUnsettled)
+    assert error.cause.rounds == most
+    assert len(stage.runner.calls) == calls
+
+
+class TestWhatIsAllowed:
+    @pytest.mark.parametrize(
+        ("rule", "selector", "is_allowed"),
+        [
+            pytest.param(AllowedResource("v1", "ConfigMap"), by_name("x"), True, id="all of it"),
+            pytest.param(AllowedResource("v1", "Pod"), by_name("x"), False, id="another kind"),
+            pytest.param(
+                AllowedResource("v1", "ConfigMap", "app-.*"), by_name("app-1"), True, id="a name"
+            ),
+            pytest.param(
+                AllowedResource("v1", "ConfigMap", "app"),
+                by_name("app-1"),
+                False,
+                id="the whole name must match",
+            ),
+            pytest.param(
+                AllowedResource("v1", "ConfigMap", "app-.*"), by_labels(a="b"), False, id="no name"
+            ),
+            pytest.param(
+                AllowedResource("v1", "ConfigMap", None, {"env": "dev|qa"}),
+                by_labels(env="qa", more="x"),
+                True,
+                id="a label",
+            ),
+            pytest.param(
+                AllowedResource("v1", "ConfigMap", None, {"env": "dev|qa"}),
+                by_labels(env="prod"),
+                False,
+                id="another value",
+            ),
+            pytest.param(
+                AllowedResource("v1", "ConfigMap", None, {"env": ".*"}),
+                by_name("x"),
+                False,
+                id="no label",
+            ),
+        ],
+    )
+    def test_a_list_lets_through_what_it_names(
+        self, rule: AllowedResource, selector: Data, is_allowed: bool
+    ) -> None:
+        stage = Stage({"a": asks(resources={"r": selector})})
+        error = stage.compose(Step("a", "a", allowed=(rule,))).error
+        assert (error is None) is is_allowed
+        if error is not None:
+            assert "it may not ask for ConfigMap of v1" in error.message
+            assert "(function a, revision a-1)" in error.message
