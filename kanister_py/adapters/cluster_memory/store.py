@@ -244,7 +244,7 @@ class MemoryWatch:
         return {
             "apiVersion": self._api_version,
             "kind": self._kind,
-            "metadata": {"resourceVersion": self._seen, "creationTimestamp": None},
+            "metadata": {"resourceVersion": self._seen},
         }
 
     def close(self) -> None:

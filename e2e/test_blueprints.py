@@ -1,0 +1,236 @@
+"""Blueprints take the same course on a real API server as on the embedded cluster."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kanister_py.adapters.cluster_kube.cluster import KubeCluster
+from kanister_py.adapters.cluster_kube.connection import ClusterChoice
+from kanister_py.core.actionsets.outcomes import Outcome, outcome_as_dict
+from kanister_py.core.actionsets.status import Status
+from kanister_py.core.errors import AlreadyExists, KanisterError, NotFound
+from kanister_py.core.objects.documents import dump_yaml
+from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from kanister_py.wiring import RunSettings, run_blueprint
+from tests.blueprints.servers import free_port, program
+
+REPOSITORY = Path(__file__).parents[1]
+BLUEPRINTS = REPOSITORY / "blueprints"
+DEFINITIONS = REPOSITORY / "kanister_py/crds"
+PROFILE = {"name": "backups", "namespace": "shop"}
+
+_TIME = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"')
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ")
+_KEY = re.compile(r"\b[0-9a-f]{20}\b|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is run of a blueprint, action by action."""
+
+    actions: Mapping[str, Mapping[str, Any]]
+    port: str = ""
+    """Where an application of the manifests listens, if it must truly run."""
+
+
+COURSES = {
+    "clone-config": Course(
+        {
+            "clone": {
+                "object": "Namespace/shop",
+                "options": {"to": "shop-test"},
+                "config_maps": {"settings": {"name": "settings", "namespace": "shop"}},
+            }
+        }
+    ),
+    "hello": Course({"hello": {"object": "Namespace/default", "options": {"name": "you"}}}),
+    "http-hook": Course({"export": {"object": "Deployment/shop/orders"}}, port="8080"),
+    "pvc-files": Course(
+        {
+            "backup": {"object": "PersistentVolumeClaim/shop/pictures", "profile": PROFILE},
+            "restore": {"object": "PersistentVolumeClaim/shop/pictures", "profile": PROFILE},
+            "delete": {"object": "Namespace/shop", "profile": PROFILE},
+        },
+    ),
+}
+
+
+@dataclass
+class Journal:
+    """Everything a run says of itself, as it says it."""
+
+    outcomes: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def on_outcome(self, outcome: Outcome, status: Status) -> None:  # noqa: ARG002 # the last one is read at the end
+        told = dict(outcome_as_dict(outcome))
+        # Remembered for a restart alone, with everything a cluster says of an object.
+        told.pop("facts", None)
+        self.outcomes.append(told)
+
+    def on_log(self, action: str, phase: str, line: str) -> None:
+        """What is logged stands in no journal."""
+
+
+def course_taken(name: str, options: Mapping[str, str], settings: RunSettings) -> dict[str, Any]:
+    """Run the actions of a blueprint one after the other; give all that stands in the journals."""
+    found: dict[str, Any] = {}
+    artifacts: Mapping[str, Any] = {}
+    for action, words in COURSES[name].actions.items():
+        journal = Journal()
+        more = {"options": options, **words}
+        if artifacts:
+            more["artifacts"] = artifacts
+        ran = run_blueprint(
+            BLUEPRINTS / name / "blueprint.yaml",
+            action,
+            settings=settings._replace(name=action, onlooker=journal),
+            **more,
+        )
+        ran.wait(120)
+        assert ran.is_over
+        assert ran.status["state"] == "complete", ran.error
+        said = ran.status["actions"][0].get("artifacts") or {}
+        artifacts = said or artifacts
+        found[action] = {"journal": journal.outcomes, "status": ran.status}
+    text = _KEY.sub("KEY", _STAMP.sub("STAMP", _TIME.sub('"TIME"', json.dumps(found))))
+    whole: dict[str, Any] = json.loads(text)
+    return whole
+
+
+def manifests(name: str, port: str) -> list[dict[str, Any]]:
+    text = (BLUEPRINTS / name / "objects.yaml").read_text()
+    if port:
+        text = text.replace(COURSES[name].port, port)
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+@pytest.fixture
+def cluster(kubeconfig: Path) -> Iterator[KubeCluster]:
+    with KubeCluster(ClusterChoice(kubeconfig=str(kubeconfig))) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def on_cluster(cluster: KubeCluster) -> Iterator[Callable[[list[dict[str, Any]]], None]]:
+    """Put objects on the real cluster, and take them off again."""
+    made: list[Mapping[str, Any]] = []
+
+    def put(objects: list[dict[str, Any]]) -> None:
+        for each in objects:
+            try:
+                made.append(cluster.create(each))
+            except AlreadyExists:
+                continue
+        for each in objects:
+            if each["kind"] in {"Deployment", "StatefulSet"}:
+                _wait_until_it_stands(cluster, each)
+
+    yield put
+    for each in reversed(made):
+        resource = cluster.resource_for(each["apiVersion"], each["kind"]).gvr
+        metadata = each["metadata"]
+        with_place = {"namespace": metadata.get("namespace", "")}
+        try:
+            cluster.delete(resource, metadata["name"], **with_place)
+        except NotFound:
+            continue
+    for each in made:
+        if each["kind"] == "Namespace":
+            _wait_until_gone(cluster, each)
+
+
+def _wait_until_it_stands(cluster: KubeCluster, workload: Mapping[str, Any]) -> None:
+    metadata = workload["metadata"]
+    with cluster.watch(
+        cluster.resource_for(workload["apiVersion"], workload["kind"]).gvr,
+        namespace=metadata["namespace"],
+        field_selector=f"metadata.name={metadata['name']}",
+        timeout_seconds=60,
+    ) as watch:
+        for event in watch:
+            ready = (event.object.get("status") or {}).get("readyReplicas", 0)
+            if ready == event.object["spec"]["replicas"]:
+                return
+    raise AssertionError(f"{workload['kind']} {metadata['name']} does not stand")
+
+
+def _wait_until_gone(cluster: KubeCluster, namespace: Mapping[str, Any]) -> None:
+    resource = cluster.resource_for("v1", "Namespace").gvr
+    name = namespace["metadata"]["name"]
+    with cluster.watch(
+        resource, field_selector=f"metadata.name={name}", timeout_seconds=60
+    ) as watch:
+        for event in watch:
+            try:
+                cluster.get(resource, name)
+            except NotFound:
+                return
+            if event.type == "DELETED":
+                return
+
+
+@pytest.fixture
+def definitions(cluster: KubeCluster) -> None:
+    """The kinds that blueprints speak of, served."""
+    for file in sorted(DEFINITIONS.glob("*.yaml")):
+        definition = yaml.safe_load(file.read_text())
+        if definition["spec"]["group"] != "cr.kanister.io":
+            continue
+        try:
+            cluster.create(definition)
+        except AlreadyExists:
+            continue
+        with cluster.watch(
+            CUSTOM_RESOURCE_DEFINITIONS,
+            field_selector=f"metadata.name={definition['metadata']['name']}",
+            timeout_seconds=30,
+        ) as watch:
+            for event in watch:
+                rows = (event.object.get("status") or {}).get("conditions") or []
+                if any(row["type"] == "Established" and row["status"] == "True" for row in rows):
+                    break
+
+
+@pytest.mark.usefixtures("node", "definitions")
+@pytest.mark.parametrize("name", sorted(COURSES))
+def test_a_blueprint_has_the_same_journal_on_both_clusters(
+    cluster: KubeCluster,
+    on_cluster: Callable[[list[dict[str, Any]]], None],
+    tmp_path: Path,
+    name: str,
+) -> None:
+    options: dict[str, str] = {}
+    ports = ("", "")
+    if COURSES[name].port:
+        program("python3", "python3")
+        ports = (str(free_port()), str(free_port()))
+    given = [{"url": f"http://127.0.0.1:{port}"} if port else options for port in ports]
+    embedded = course_taken(
+        name,
+        given[0],
+        RunSettings(objects=manifests(name, ports[0]), pods="processes", state=tmp_path / "state"),
+    )
+    on_cluster(manifests(name, ports[1]))
+    real = course_taken(name, given[1], RunSettings(cluster=cluster))
+    told = dump_yaml(real).replace(ports[1], ports[0]) if ports[1] else dump_yaml(real)
+    difference = difflib.unified_diff(
+        dump_yaml(embedded).splitlines(), told.splitlines(), "embedded", "real", lineterm=""
+    )
+    found = "\n".join(difference)
+    if found:
+        pytest.fail(f"The courses differ:\n{found}")
+
+
+def test_a_kind_that_the_cluster_does_not_know_is_named(cluster: KubeCluster) -> None:
+    with pytest.raises(KanisterError) as caught:
+        cluster.create({"apiVersion": "no.example.org/v1", "kind": "No", "metadata": {"name": "n"}})
+    assert 'kind "No"' in str(caught.value)
