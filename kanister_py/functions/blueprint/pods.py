@@ -193,18 +193,14 @@ def running(
 ) -> Iterator[RunningPod]:
     """Have a pod for as long as the block lasts: made, or found as an earlier process left it.
 
-    Whatever ends the block ends the pod. One that has ended by itself stays until the
-    outcome is written down: until then only the pod knows how it ended.
+    Whatever ends the block ends the pod, as soon as the outcome is written down: until
+    then only the pod tells that its command was begun, and maybe how it ended.
     """
     found = _create_or_adopt(ctx, function, pod)
-    followed = RunningPod(ctx, found, timeout)
     try:
-        yield followed
+        yield RunningPod(ctx, found, timeout)
     finally:
-        if followed.has_ended:
-            ctx.afterwards(lambda: _delete(ctx, found))
-        else:
-            _delete(ctx, found)
+        ctx.afterwards(lambda: _delete(ctx, found))
 
 
 def _create_or_adopt(ctx: PhaseContext, function: str, pod: KubeObject) -> KubeObject:
@@ -216,7 +212,7 @@ def _create_or_adopt(ctx: PhaseContext, function: str, pod: KubeObject) -> KubeO
         return ctx.cluster.create(pod)
     except TransientApiError:
         # It may have been made all the same, only the answer was lost.
-        _delete(ctx, pod)
+        ctx.afterwards(lambda: _delete(ctx, pod))
         raise
     except AlreadyExists as error:
         already = error
@@ -261,7 +257,6 @@ class RunningPod:
         self._name: str = pod["metadata"]["name"]
         self._namespace: str = pod["metadata"]["namespace"]
         self._limit = TimeLimit(ctx, timeout, _created_at(pod, ctx))
-        self.has_ended = False
 
     @property
     def main_container(self) -> str:
@@ -439,8 +434,7 @@ class RunningPod:
 
     def _end(self) -> Mapping[str, Any] | None:
         status: Mapping[str, Any] = self._read().get("status") or {}
-        self.has_ended = status.get("phase") in _ENDED
-        return status if self.has_ended else None
+        return status if status.get("phase") in _ENDED else None
 
     def _read(self) -> KubeObject:
         try:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from kanister_py.core.actionsets.outcomes import Outcome
+from kanister_py.core.actionsets.status import Status
 from kanister_py.core.objects.resources import PODS
 from kanister_py.executor.run_handle import Run
-from kanister_py.ports.cluster import EventType
+from kanister_py.ports.cluster import Cluster, EventType
 from kanister_py.wiring import RunSettings, resume_run, run_actionset
 from tests.functions.blueprint.conftest import World, is_running
 
@@ -115,6 +117,34 @@ def test_a_cancelled_run_leaves_no_pod_and_runs_its_deferred_phase(world: World)
     status = going.wait(60).status
     assert (status["state"], status["error"]["reason"]) == ("failed", "Cancelled")
     assert status["actions"][0]["deferPhase"]["output"] == {"tidied": "yes"}
+    assert world.cluster.list(PODS).items == []
+
+
+class _AtEveryOutcome:
+    """Notes which pods there were whenever something was written down."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.seen: dict[str, int] = {}
+
+    def on_outcome(self, outcome: Outcome, status: Status) -> None:
+        del status
+        self.seen[type(outcome).__name__] = len(self._cluster.list(PODS).items)
+
+    def on_log(self, action: str, phase: str, line: str) -> None:
+        pass
+
+
+def test_a_pod_is_there_until_it_is_written_down_how_its_phase_ended(world: World) -> None:
+    eye = _AtEveryOutcome(world.cluster)
+    going = started(
+        task("long", "sleep 600"), settings=RunSettings(cluster=world.cluster, onlooker=eye)
+    )
+    world.seen_pod(is_running)
+    going.cancel()
+    going.wait(60)
+    # Had the process died before that, the next one would have found the pod, and made no other.
+    assert eye.seen["PhaseFailed"] == 1
     assert world.cluster.list(PODS).items == []
 
 
