@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from kanister_py.core.errors import WorkloadNotKnown, WorkloadNotSupported
 from kanister_py.core.objects.access import Access
@@ -48,8 +47,7 @@ class WorkloadNames(Protocol):
     def namespace(self) -> str | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """The workload that is scaled."""
 
     resource: GroupVersionResource
@@ -150,9 +148,7 @@ def why_not_at_rest(cluster: Cluster, target: Target) -> str:
     workload = target.read(cluster)
     if target.resource == STATEFUL_SETS:
         return _stateful_set(workload, pods)
-    if target.resource == DEPLOYMENTS:
-        return _deployment(cluster, target, workload, pods)
-    return _deployment_config(cluster, target, workload, pods)
+    return _rolled_out(cluster, target, workload, pods)
 
 
 def _stateful_set(workload: KubeObject, pods: Iterable[KubeObject]) -> str:
@@ -166,47 +162,49 @@ def _stateful_set(workload: KubeObject, pods: Iterable[KubeObject]) -> str:
     return ""
 
 
-def _deployment(
+class _Rollout(NamedTuple):
+    """What stands between a workload and its pods: one object for each revision."""
+
+    kind: str
+    owners: GroupVersionResource
+    owner_kind: str
+    mark: str
+    """The annotation in which an owner says of which revision it is."""
+
+
+_ROLLOUTS: Final[Mapping[GroupVersionResource, _Rollout]] = {
+    DEPLOYMENTS: _Rollout("Deployment", REPLICA_SETS, "ReplicaSet", _REVISION),
+    DEPLOYMENT_CONFIGS: _Rollout(
+        "DeploymentConfig", REPLICATION_CONTROLLERS, "ReplicationController", _LATEST_VERSION
+    ),
+}
+
+
+def _rolled_out(
     cluster: Cluster, target: Target, workload: KubeObject, pods: Iterable[KubeObject]
 ) -> str:
     why = _why_not_rolled_out(workload)
     if why:
         return why
+    is_deployment = target.resource == DEPLOYMENTS
+    rollout = _ROLLOUTS[target.resource]
     owner = _owned(
-        cluster.list(REPLICA_SETS, namespace=target.namespace).items,
+        cluster.list(rollout.owners, namespace=target.namespace).items,
         workload,
-        _REVISION,
-        _annotation(workload, _REVISION),
+        rollout.mark,
+        _annotation(workload, _REVISION)
+        if is_deployment
+        else str(_count(workload, "latestVersion")),
     )
     if owner is None:
-        return "Could not find a ReplicaSet for Deployment"
+        return f"Could not find a {rollout.owner_kind} for {rollout.kind}"
     running, others = _pods_of(owner, pods)
     available = _count(workload, "availableReplicas")
     if len(running) != available:
         return f"{len(running)} out of {available} available pods are running"
-    if others:
-        return f"{len(running)} out of {len(running) + len(others)} pods are running"
-    return ""
-
-
-def _deployment_config(
-    cluster: Cluster, target: Target, workload: KubeObject, pods: Iterable[KubeObject]
-) -> str:
-    why = _why_not_rolled_out(workload)
-    if why:
-        return why
-    owner = _owned(
-        cluster.list(REPLICATION_CONTROLLERS, namespace=target.namespace).items,
-        workload,
-        _LATEST_VERSION,
-        str(_count(workload, "latestVersion")),
-    )
-    if owner is None:
-        return "Could not find a ReplicationController for DeploymentConfig"
-    running, others = _pods_of(owner, pods)
-    available = _count(workload, "availableReplicas")
-    if len(running) != available:
-        return f"{len(running)} out of {available} available pods are running"
+    if is_deployment:
+        total = len(running) + len(others)
+        return f"{len(running)} out of {total} pods are running" if others else ""
     # Pods that completed stay behind in some clusters, and are nobody's worry.
     left = [each for each in others if (each.get("status") or {}).get("phase") != "Succeeded"]
     return f"{len(left)} pods are not running" if left else ""
