@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import tracemalloc
@@ -194,6 +195,18 @@ def test_a_command_that_does_not_exist_fails_the_pod_and_says_so(cluster: Cluste
     state = terminated(ended)
     assert (state["exitCode"], state["reason"]) == (127, "StartError")
     assert 'exec: "no-such-program": executable file not found in $PATH' in state["message"]
+
+
+def test_a_pod_that_this_machine_has_no_room_to_start_fails_and_leaves_nothing_open(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(cluster, pod("before", "sleep 1000"))
+    before = len([*Path("/proc/self/fd").iterdir()])
+    with monkeypatch.context() as patched:
+        patched.setattr(tempfile, "tempdir", "/no-such-folder")
+        ended = run(cluster, pod("late", "true"))
+    assert ended["status"]["reason"] == "NodeError"
+    assert len([*Path("/proc/self/fd").iterdir()]) <= before
 
 
 def test_a_command_in_a_pod_that_does_not_exist_fails_as_in_a_shell(cluster: Cluster) -> None:

@@ -294,19 +294,25 @@ class Launcher:
     ) -> Process:
         """Start a process. The streams are taken over as they are and may be closed then."""
         ours, theirs = socket.socketpair()
-        with tempfile.TemporaryFile() as spec, theirs:
-            spec.write(launch.as_json())
-            spec.flush()
-            fds = [spec.fileno(), theirs.fileno(), stdin, stdout, stderr]
-            if inside is not None and inside.pidfd is not None:
-                fds.append(inside.pidfd)
-            try:
-                with self._lock:
-                    socket.send_fds(self._channel, [b"s"], fds)
-            except OSError as error:
-                ours.close()
-                raise StartFailed("the process that starts others has ended", None) from error
+        try:
+            with theirs, tempfile.TemporaryFile() as spec:
+                spec.write(launch.as_json())
+                spec.flush()
+                fds = [spec.fileno(), theirs.fileno(), stdin, stdout, stderr]
+                if inside is not None and inside.pidfd is not None:
+                    fds.append(inside.pidfd)
+                self._send(fds)
+        except BaseException:
+            ours.close()
+            raise
         return Process(ours)
+
+    def _send(self, fds: list[int]) -> None:
+        try:
+            with self._lock:
+                socket.send_fds(self._channel, [b"s"], fds)
+        except OSError as error:
+            raise StartFailed("the process that starts others has ended", None) from error
 
     def close(self) -> None:
         """End everything that was started here."""

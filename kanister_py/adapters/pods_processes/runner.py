@@ -75,7 +75,8 @@ class ProcessPodRunner:
                 return
             run = PodRun(pod, self._setup, sources, report)
             self._runs[uid] = run
-        run.start()
+            # Before anybody can close the runner, who waits for the end of what has begun.
+            run.start()
 
     def stop(self, uid: str, grace_seconds: float, done: Callable[[], None]) -> None:
         with self._lock:
