@@ -1,0 +1,248 @@
+"""What do calls of composition functions cost, served by us and called by us?
+
+The peer is a function on the published Python SDK, in the same run. Rates swing with
+whatever else the machine does, and with the caller that shares it; what counts is the
+processor time of a call in the quietest round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.bench.measure import Row, best_seconds
+
+TITLE = "Serving and calling composition functions"
+CALLERS = 32
+CALLS = 1600
+ROUNDS = 9
+METHOD = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
+
+OURS = """
+import sys
+from kanister_py.core.compositions.authoring import Response
+from kanister_py.executor.calling import PythonFunction
+from kanister_py.grpc_api.server import FunctionServer, ServerSettings
+from kanister_py.ports.composition_function import CompositionFunction
+from kanister_py.ports.function_runner import FunctionCall
+from kanister_py.wiring import function_runner, read_functions
+from kanister_py.cli.function_targets import target_of
+
+class Echo(CompositionFunction):
+    name = "function-echo"
+    def run(self, request):
+        return Response(request)
+
+if sys.argv[1] == "echo":
+    answer = PythonFunction(Echo).begin
+else:
+    runner = function_runner(read_functions().registry)
+    revision = target_of(sys.argv[1], ()).revision
+    answer = lambda request: runner.run(FunctionCall("", revision, request))
+server = FunctionServer(answer, ServerSettings("127.0.0.1:0"))
+server.start()
+print(server.port, flush=True)
+sys.stdin.read()
+"""
+
+THEIRS = """
+import asyncio, sys, grpc
+from crossplane.function import response
+from crossplane.function.proto.v1 import run_function_pb2_grpc
+
+class Echo(run_function_pb2_grpc.FunctionRunnerServiceServicer):
+    async def RunFunction(self, request, context):
+        return response.to(request)
+
+async def main():
+    server = grpc.aio.server()
+    run_function_pb2_grpc.add_FunctionRunnerServiceServicer_to_server(Echo(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    print(port, flush=True)
+    await server.wait_for_termination()
+
+asyncio.run(main())
+"""
+
+INPUT = {
+    "apiVersion": "pt.fn.crossplane.io/v1beta1",
+    "kind": "Resources",
+    "resources": [
+        {
+            "name": "bucket",
+            "base": {"apiVersion": "example.org/v1", "kind": "Bucket", "spec": {"size": 1}},
+            "patches": [
+                {"fromFieldPath": "spec.region", "toFieldPath": "spec.region"},
+                {"fromFieldPath": "metadata.name", "toFieldPath": "metadata.labels.owner"},
+            ],
+        }
+    ],
+}
+
+
+def _request(**more: Any) -> Any:
+    from kanister_py.core.compositions.messages import FunctionRequest
+
+    labels = {f"label-{number}": f"value-{number}" for number in range(3)}
+    xr = {
+        "apiVersion": "example.org/v1",
+        "kind": "XR",
+        "metadata": {"name": "x", "labels": labels},
+        "spec": {
+            "region": "eu",
+            "nodes": [{"name": f"n{each}", "size": each} for each in range(3)],
+        },
+    }
+    state = {"composite": {"resource": xr}, "resources": {"a": {"resource": xr}}}
+    desired = {"resources": {"a": {"resource": xr}}}
+    data = {"meta": {"tag": "t"}, "observed": state, "desired": desired, **more}
+    return FunctionRequest.of_data(data)
+
+
+@contextmanager
+def _server(code: str, *words: str) -> Iterator[tuple[int, int]]:
+    """Start a server; give its process and its port."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        yield process.pid, int(process.stdout.readline())
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def _load(port: int, request: bytes, calls: int) -> float:
+    """Give calls a second."""
+    import grpc.aio
+
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        call = channel.unary_unary(METHOD)
+
+        async def caller() -> None:
+            for _ in range(calls // CALLERS):
+                await call(request)
+
+        start = time.perf_counter()
+        await asyncio.gather(*(caller() for _ in range(CALLERS)))
+        return calls / (time.perf_counter() - start)
+
+
+def rows() -> list[Row]:
+    return [*_serving(), *_calling(), *_converting()]
+
+
+def _serving() -> list[Row]:
+    from kanister_py.executor.transcribing import write_request
+
+    echo, patches = write_request(_request()), write_request(_request(input=INPUT))
+    with (
+        _server(OURS, "echo") as ours,
+        _server(THEIRS) as theirs,
+        _server(OURS, "function-patch-and-transform") as patching,
+    ):
+        servers = {"ours": (*ours, echo), "sdk": (*theirs, echo), "pt": (*patching, patches)}
+        rates: dict[str, list[float]] = {name: [] for name in servers}
+        costs: dict[str, list[float]] = {name: [] for name in servers}
+        for round_ in range(ROUNDS + 1):
+            for name, (pid, port, request) in servers.items():
+                before = _processor_seconds(pid)
+                rate = asyncio.run(_load(port, request, CALLS))
+                if round_:  # the first round warms everything up
+                    rates[name].append(rate)
+                    costs[name].append((_processor_seconds(pid) - before) / CALLS)
+    rate = {name: max(each) for name, each in rates.items()}
+    cost = {name: min(each) for name, each in costs.items()}
+    echo_share, patched = cost["sdk"] / cost["ours"], cost["ours"] / cost["pt"]
+    seen = f"{rate['ours']:.0f} / {rate['sdk']:.0f} per s"
+    return [
+        Row(
+            f"echo, ours / SDK, for the same processor time ({seen})",
+            f"{echo_share:.2f}",
+            ">= 1.10",
+            echo_share >= 1.1,
+        ),
+        Row(
+            f"patch-and-transform / our echo ({rate['pt']:.0f} per s)",
+            f"{patched:.2f}",
+            ">= 0.40",
+            patched >= 0.4,
+        ),
+    ]
+
+
+def _calling() -> list[Row]:
+    """Hold our runner against bare calls with the same messages, large ones."""
+    import grpc
+
+    from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
+    from kanister_py.core.compositions.messages import Part
+    from kanister_py.core.registry.entries import FunctionRevision
+    from kanister_py.executor.transcribing import write_request
+    from kanister_py.ports.function_runner import FunctionCall
+
+    resources = {f"r{n}": {"resource": {"kind": "A", "data": {"t": "x" * 1900}}} for n in range(50)}
+    request = _request()._replace(desired=Part({"resources": resources}))
+    data = write_request(request)
+    with _server(THEIRS) as (_, port), grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        bare = channel.unary_unary(METHOD)
+        runner = GrpcRunner(ClientSecurity(is_insecure=True))
+        revision = FunctionRevision("f", "f-1", 1, endpoint=f"127.0.0.1:{port}")
+        state = [request]
+
+        def step() -> None:
+            answer = runner.run(FunctionCall("s", revision, state[0]))
+            state[0] = request._replace(desired=answer.desired, context=answer.context)
+
+        step()
+        bare(data)
+        ratios = [
+            best_seconds(step, 3, 30) / best_seconds(lambda: bare(data), 3, 30) for _ in range(3)
+        ]
+        runner.close()
+    found = min(ratios)
+    return [
+        Row("a step of 100 KB over gRPC / the bare call", f"{found:.2f}", "<= 1.50", found <= 1.5)
+    ]
+
+
+def _converting() -> list[Row]:
+    """Hold our reading and writing of objects against protobuf's own way from and to JSON."""
+    from google.protobuf import json_format
+
+    from kanister_py.proto.decoding import decode_struct
+    from kanister_py.proto.encoding import encode_struct
+    from kanister_py.proto.messages import message_class
+
+    value = _request().observed.data["composite"]["resource"]
+    struct = message_class("google.protobuf.Struct")
+    wire = encode_struct(value)
+    pairs = {
+        "reading an object, ours / json_format": (
+            lambda: decode_struct(wire),
+            lambda: json_format.MessageToDict(struct.FromString(wire)),
+        ),
+        "writing an object, ours / json_format": (
+            lambda: encode_struct(value),
+            lambda: json_format.ParseDict(value, struct()).SerializeToString(),
+        ),
+    }
+    ratios = {
+        name: best_seconds(ours, 5, 200) / best_seconds(theirs, 5, 200)
+        for name, (ours, theirs) in pairs.items()
+    }
+    return [Row(name, f"{each:.2f}", "<= 0.67", each <= 0.67) for name, each in ratios.items()]
