@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from kanister_py.functions.composition.environment_configs.input import Input
+from kanister_py.functions.composition.environment_configs.v0_1_0 import EnvironmentConfigs
+
+ENVIRONMENT = "apiextensions.crossplane.io/environment"
+GVK = {"apiVersion": "internal.crossplane.io/v1alpha1", "kind": "Environment"}
+BASE: dict[str, Any] = {"type": "Reference", "ref": {"name": "base"}}
+LABELS: list[dict[str, Any]] = [{"type": "Value", "key": "a", "value": "b"}]
+
+
+def selector(**more: Any) -> dict[str, Any]:
+    return {"type": "Selector", "selector": {"matchLabels": LABELS, **more}}
+
+
+def config(name: str, data: Any = None) -> dict[str, Any]:
+    made: dict[str, Any] = {"kind": "EnvironmentConfig", "metadata": {"name": name}}
+    return made if data is None else {**made, "data": data}
+
+
+def answered(
+    sources: list[dict[str, Any]] | None,
+    *found: list[dict[str, Any]] | None,
+    environment: dict[str, Any] | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
+    if sources is not None:
+        spec["environmentConfigs"] = sources
+    Input.model_validate({"spec": spec})
+    request: dict[str, Any] = {
+        "observed": {"composite": {"resource": {"spec": {"region": "eu", "size": 1}}}},
+        "input": {"spec": spec},
+        "context": {} if environment is None else {ENVIRONMENT: environment},
+    }
+    fetched = {
+        f"environment-config-{at}": {"items": [{"resource": each} for each in objects]}
+        for at, objects in enumerate(found)
+        if objects is not None
+    }
+    if fetched:
+        request["requiredResources"] = fetched
+    before = copy.deepcopy(request)
+    answer = dict(EnvironmentConfigs().run(request))
+    assert request == before, "a function leaves its request alone"
+    return answer
+
+
+def environment_of(answer: dict[str, Any]) -> Any:
+    assert answer.get("results") is None
+    return answer["context"][ENVIRONMENT]
+
+
+def fatal_of(answer: dict[str, Any]) -> str:
+    (result,) = answer["results"]
+    assert result["severity"] == "SEVERITY_FATAL"
+    return str(result["message"])
+
+
+def test_configs_are_asked_for_by_name_and_by_labels() -> None:
+    answer = answered([BASE, selector(), {"type": "Selector", "selector": {}}])
+    kind = {"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig"}
+    assert answer["requirements"]["resources"] == {
+        "environment-config-0": {**kind, "matchName": "base"},
+        "environment-config-1": {**kind, "matchLabels": {"labels": {"a": "b"}}},
+    }
+    assert "context" not in answer
+
+
+def test_later_configs_win_over_earlier_ones_over_the_environment_over_defaults() -> None:
+    answer = answered(
+        [BASE, selector(mode="Multiple")],
+        [config("base", {"a": 1, "m": {"x": 1, "y": 1}})],
+        [config("z", {"m": {"y": 2}}), config("y", {"m": {"y": 3, "z": 3}})],
+        environment={"a": 0, "b": 5, "kept": True},
+        defaultData={"b": 4, "c": 6},
+    )
+    assert environment_of(answer) == {
+        **GVK,
+        "a": 1,
+        "b": 5,
+        "c": 6,
+        "kept": True,
+        "m": {"x": 1, "y": 2, "z": 3},
+    }
+
+
+def test_data_goes_where_a_field_path_leads() -> None:
+    answer = answered([{**BASE, "toFieldPath": "under.here"}], [config("base", {"a": 1})])
+    assert environment_of(answer) == {**GVK, "under": {"here": {"a": 1}}}
+
+
+def test_an_environment_keeps_the_kind_it_has() -> None:
+    assert environment_of(answered([BASE], [config("base", {"kind": "Mine"})])) == {"kind": "Mine"}
+
+
+def test_without_anything_to_choose_even_the_defaults_are_left_alone() -> None:
+    answer = answered(None, defaultData={"a": 1}, environment={"kept": 1})
+    assert answer["context"] == {ENVIRONMENT: {"kept": 1}}
+    assert "requirements" not in answer
+
+
+def test_an_optional_reference_may_lead_nowhere() -> None:
+    assert environment_of(answered([BASE], [], policy={"resolution": "Optional"})) == GVK
+
+
+@pytest.mark.parametrize(
+    ("more", "want"),
+    [
+        ({}, ["n1", "n2", "n3"]),
+        ({"maxMatch": 2}, ["n1", "n2"]),
+        ({"sortByFieldPath": "data.order"}, ["n3", "n1", "n2"]),
+        ({"sortByFieldPath": "data.nope"}, ["n2", "n1", "n3"]),
+    ],
+)
+def test_many_configs_are_put_in_order_and_cut(more: dict[str, Any], want: list[str]) -> None:
+    found = [
+        config("n2", {"order": 2}),
+        config("n1", {"order": 1.5}),
+        config("n3", {}),
+    ]
+    for at, each in enumerate(found):
+        each["data"] |= {each["metadata"]["name"]: at, "last": each["metadata"]["name"]}
+    environment = environment_of(answered([selector(mode="Multiple", **more)], found))
+    assert environment["last"] == want[-1]
+    assert [key for key in ("n1", "n2", "n3") if key in environment] == sorted(want)
+
+
+FATAL: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
+    (
+        (
+            'cannot get selected environment configs: cannot process environment config "base" by '
+            'reference, "environment-config-0": Required environment config "base" not found'
+        ),
+        BASE,
+        [],
+    ),
+    (
+        (
+            'cannot get selected environment configs: cannot process environment config "base" by '
+            'reference, "environment-config-0": '
+            'expected exactly one required resource "base", got 2'
+        ),
+        BASE,
+        [config("base", {}), config("base", {})],
+    ),
+    (
+        (
+            "cannot get selected environment configs: cannot process environment config "
+            '"environment-config-0" by selector: expected exactly one required resource, got 0'
+        ),
+        selector(),
+        [],
+    ),
+    (
+        (
+            "cannot get selected environment configs: cannot process environment config "
+            '"environment-config-0" by selector: expected at least 2 required resources, got 1'
+        ),
+        selector(mode="Multiple", minMatch=2),
+        [config("a", {})],
+    ),
+    (
+        (
+            "cannot get selected environment configs: cannot process environment config "
+            '"environment-config-0" by selector: cannot sort values of different types "float64" '
+            'and "string"'
+        ),
+        selector(mode="Multiple", sortByFieldPath="data.n"),
+        [config("a", {"n": 1}), config("b", {"n": "1"})],
+    ),
+    (
+        (
+            "cannot get selected environment configs: cannot process environment config "
+            '"environment-config-0" by selector: unsupported type "bool" for sorting'
+        ),
+        selector(mode="Multiple", sortByFieldPath="data.n"),
+        [config("a", {"n": True}), config("b", {"n": False})],
+    ),
+    (
+        (
+            'cannot merge environment data: cannot get data from environment config "base": '
+            "data: no such field"
+        ),
+        BASE,
+        [config("base")],
+    ),
+    (
+        (
+            "cannot merge environment data: cannot get data from environment config base into path "
+            '"a["'
+        ),
+        {**BASE, "toFieldPath": "a["},
+        [config("base", {})],
+    ),
+]
+
+
+@pytest.mark.parametrize(("want", "source", "found"), FATAL, ids=[each[0][-40:] for each in FATAL])
+def test_what_cannot_be_merged_is_fatal_in_the_originals_words(
+    want: str, source: dict[str, Any], found: list[dict[str, Any]]
+) -> None:
+    assert fatal_of(answered([source], found)) == want
+
+
+@pytest.mark.parametrize(
+    ("label", "want"),
+    [
+        (
+            {"key": "k", "valueFromFieldPath": "spec.nope"},
+            'cannot get value from field path "spec.nope": spec.nope: no such field',
+        ),
+        (
+            {"key": "k", "valueFromFieldPath": "spec.size"},
+            'cannot get value from field path "spec.size": spec.size: not a string',
+        ),
+        ({"key": "k", "type": "Value"}, 'the label "k" has no value'),
+        ({"key": "k"}, 'the label "k" has no valueFromFieldPath'),
+    ],
+)
+def test_a_label_that_cannot_be_told_is_fatal(label: dict[str, Any], want: str) -> None:
+    source = {"type": "Selector", "selector": {"matchLabels": [label]}}
+    assert fatal_of(answered([source])) == f"cannot build requirements: {want}"
+
+
+def test_a_label_may_come_from_the_composite_resource_or_be_left_out() -> None:
+    labels = [
+        {"key": "k", "valueFromFieldPath": "spec.region"},
+        {"key": "z", "valueFromFieldPath": "spec.nope", "fromFieldPathPolicy": "Optional"},
+    ]
+    answer = answered([{"type": "Selector", "selector": {"matchLabels": labels}}])
+    (asked,) = answer["requirements"]["resources"].values()
+    assert asked["matchLabels"] == {"labels": {"k": "eu"}}
+
+
+def test_a_reference_without_a_name_is_an_error_and_no_crash() -> None:
+    message = fatal_of(answered([{"type": "Reference"}]))
+    assert message.endswith("spec.environmentConfigs[0] is a Reference without ref.name")

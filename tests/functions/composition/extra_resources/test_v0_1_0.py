@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from kanister_py.functions.composition.extra_resources.input import Input
+from kanister_py.functions.composition.extra_resources.v0_1_0 import ExtraResources
+
+KEY = "apiextensions.crossplane.io/extra-resources"
+KIND = {"apiVersion": "v1", "kind": "ConfigMap"}
+ONE: dict[str, Any] = {**KIND, "type": "Reference", "into": "a", "ref": {"name": "n"}}
+LABELS: list[dict[str, Any]] = [{"type": "Value", "key": "x", "value": "y"}]
+
+
+def many(**more: Any) -> dict[str, Any]:
+    return {**KIND, "type": "Selector", "into": "b", "selector": {"matchLabels": LABELS, **more}}
+
+
+def named(*names: str) -> list[dict[str, Any]]:
+    return [{**KIND, "metadata": {"name": name}} for name in names]
+
+
+def answered(
+    sources: list[dict[str, Any]], found: dict[str, Any] | None = None, **spec: Any
+) -> dict[str, Any]:
+    spec["extraResources"] = sources
+    Input.model_validate({"spec": spec})
+    request: dict[str, Any] = {
+        "observed": {"composite": {"resource": {"spec": {"region": "eu"}}}},
+        "input": {"spec": spec},
+        "context": {"kept": 1},
+    }
+    if found is not None:
+        request["requiredResources"] = {
+            key: {"items": [{"resource": each} for each in objects]}
+            for key, objects in found.items()
+        }
+    before = copy.deepcopy(request)
+    answer = dict(ExtraResources().run(request))
+    assert request == before, "a function leaves its request alone"
+    return answer
+
+
+def fatal_of(answer: dict[str, Any]) -> str:
+    (result,) = answer["results"]
+    assert result["severity"] == "SEVERITY_FATAL"
+    assert answer["context"] == {"kept": 1}
+    return str(result["message"])
+
+
+def test_resources_are_asked_for_until_they_are_there() -> None:
+    answer = answered([{**ONE, "namespace": "ns"}, many()])
+    assert answer["requirements"] == {
+        "resources": {
+            "a": {**KIND, "matchName": "n", "namespace": "ns"},
+            "b": {**KIND, "matchLabels": {"labels": {"x": "y"}}},
+        }
+    }
+    assert answer["context"] == {"kept": 1}
+
+
+def test_what_was_found_stands_in_the_context_in_order() -> None:
+    answer = answered([ONE, many()], {"a": named("n"), "b": named("z", "y", "x")})
+    assert answer["context"] == {
+        "kept": 1,
+        KEY: {"a": named("n"), "b": named("x", "y", "z")},
+    }
+
+
+def test_another_key_and_fewer_of_them() -> None:
+    source = many(maxMatch=1, sortByFieldPath="metadata.name")
+    answer = answered([source], {"b": named("z", "y")}, context={"key": "mine"})
+    assert answer["context"]["mine"] == {"b": named("y")}
+
+
+def test_a_selector_may_find_nothing_and_an_optional_reference_may_lead_nowhere() -> None:
+    answer = answered([many()], {"b": []})
+    assert answer["context"][KEY] == {"b": []}
+    answer = answered([ONE], {"a": []}, policy={"resolution": "Optional"})
+    assert answer["context"][KEY] == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "found", "want"),
+    [
+        (ONE, {"a": []}, 'Required extra resource "a" not found'),
+        (ONE, {"a": named("n", "n")}, 'expected exactly one extra resource "a", got 2'),
+        (ONE, {"z": []}, 'cannot find expected extra resource "a"'),
+        (many(minMatch=2), {"b": named("n")}, 'expected at least 2 extra resources "b", got 1'),
+        (many(sortByFieldPath=""), {"b": named("n")}, "cannot sort by empty field path"),
+        (many(sortByFieldPath="kind.x"), {"b": named("n")}, "kind: not an object"),
+    ],
+)
+def test_what_was_not_found_is_fatal_in_the_originals_words(
+    source: dict[str, Any], found: dict[str, Any], want: str
+) -> None:
+    message = fatal_of(answered([source], found))
+    assert message == f"verifying and sorting extra resources: {want}"
+
+
+def test_a_selector_that_lost_all_its_labels_does_not_ask_for_everything() -> None:
+    lost = [{"key": "x", "valueFromFieldPath": "spec.nope", "fromFieldPathPolicy": "Optional"}]
+    assert answered([many(matchLabels=lost)])["requirements"] == {}
+
+
+def test_a_label_that_must_be_there_and_is_not_is_fatal() -> None:
+    message = fatal_of(answered([many(matchLabels=[{"key": "x", "valueFromFieldPath": "spec.z"}])]))
+    assert message == (
+        "could not build extra resource requirements: "
+        'cannot get value from field path "spec.z": spec.z: no such field'
+    )
+
+
+def test_a_reference_without_a_name_is_an_error_and_no_crash() -> None:
+    source = {key: value for key, value in ONE.items() if key != "ref"}
+    assert "without ref.name" in fatal_of(answered([source]))
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"bogus": 1}, 'spec: unknown name "bogus"'),
+        ({"extraResources": {}}, "spec.extraResources must be an array"),
+        ({"extraResources": [{"into": 1}]}, "spec.extraResources[0].into must be a string"),
+        (
+            {"extraResources": [{"selector": {"minMatch": 1.5}}]},
+            "spec.extraResources[0].selector.minMatch must be a whole number",
+        ),
+        ({"policy": "Optional"}, "spec.policy must be an object"),
+    ],
+)
+def test_an_input_that_cannot_be_read_is_fatal_and_says_where(
+    spec: dict[str, Any], said: str
+) -> None:
+    answer = ExtraResources().run({"input": {"spec": spec}})
+    assert answer["results"][0]["message"].endswith(f"json: {said}")

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from kanister_py.functions.composition.jinja_templating.input import JinjaTemplate
+from kanister_py.functions.composition.jinja_templating.v0_1_0 import JinjaTemplating
+
+GROUP = "jinjatemplating.fn.kanister-py.io"
+HEAD = f"""\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  annotations:
+    {GROUP}/composition-resource-name: r
+"""
+
+
+def answered(template: str, **more: Any) -> dict[str, Any]:
+    request: dict[str, Any] = {
+        "meta": {"tag": "t"},
+        "observed": {
+            "composite": {
+                "resource": {
+                    "apiVersion": "example.org/v1",
+                    "kind": "XBucket",
+                    "spec": {"region": "eu", "sizes": [1, 2]},
+                }
+            }
+        },
+        "desired": {},
+        "input": {"source": "Inline", "inline": {"template": template}},
+        **more,
+    }
+    JinjaTemplate.model_validate(request["input"])
+    before = copy.deepcopy(request)
+    answer = dict(JinjaTemplating().run(request))
+    assert request == before, "a function leaves its request alone"
+    return answer
+
+
+def fatal(template: str, **more: Any) -> str:
+    (result,) = answered(template, **more)["results"]
+    assert result["severity"] == "SEVERITY_FATAL"
+    return str(result["message"])
+
+
+def test_resources_are_composed_in_a_loop() -> None:
+    answer = answered(
+        "{% for size in observed.composite.resource.spec.sizes %}---\n"
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  annotations:\n"
+        f"    {GROUP}/composition-resource-name: r{{{{ size }}}}\n"
+        f"    {GROUP}/ready: 'True'\n"
+        "data:\n  region: {{ observed.composite.resource.spec.region }}\n{% endfor %}"
+    )
+    assert answer["desired"]["resources"] == {
+        f"r{size}": {
+            "resource": {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"annotations": {}},
+                "data": {"region": "eu"},
+            },
+            "ready": "READY_TRUE",
+        }
+        for size in (1, 2)
+    }
+
+
+@pytest.mark.parametrize("key", ["requiredResources", "extraResources"])
+def test_resources_that_were_fetched_stand_under_both_of_their_names(key: str) -> None:
+    found = {"a": {"items": [{"resource": {"kind": "Pod"}}]}}
+    template = HEAD + (
+        "data:\n  n: {{ requiredResources.a['items'][0].resource.kind }}"
+        "{{ extraResources.a['items'][0].resource.kind }}\n"
+    )
+    answer = answered(template.replace("n:", "m:"), **{key: found})
+    assert answer["desired"]["resources"]["r"]["resource"]["data"] == {"m": "PodPod"}
+
+
+def test_the_kinds_that_speak_to_the_pipeline_are_of_its_own_group() -> None:
+    answer = answered(f"apiVersion: meta.{GROUP}/v1alpha1\nkind: Context\ndata: {{a: 1}}\n")
+    assert answer["context"] == {"a": 1}
+
+
+def test_what_is_not_there_is_an_error_unless_a_template_asks_first() -> None:
+    assert "cannot execute template: Line 1: " in fatal("{{ observed.composite.nope.x }}")
+    ask = "{{ observed.composite.nope | default('d') }}{{ context.k is defined }}"
+    answer = answered(f"{HEAD}data: {{v: '{ask}'}}\n")
+    assert answer["desired"]["resources"]["r"]["resource"]["data"] == {"v": "dfalse"}
+
+
+def test_what_is_no_template_is_refused() -> None:
+    message = fatal("a\n{% if %}")
+    assert message.startswith(
+        "invalid function input: cannot parse the provided templates: Line 2: "
+    )
+
+
+def test_what_names_no_resource_is_refused() -> None:
+    assert f'"{GROUP}/composition-resource-name" annotation' in fatal("kind: A\n")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}",
+        "{{ 'x' * 1000000000 }}",
+        "{{ ().__class__.__bases__ }}",
+    ],
+)
+def test_a_template_gets_neither_out_nor_to_work_for_ever(template: str) -> None:
+    assert fatal(template).startswith("cannot execute template: ")
+
+
+def test_the_answer_holds_as_long_as_the_input_says() -> None:
+    given = {"source": "Inline", "inline": {"template": HEAD}, "ttl": "2m"}
+    assert answered("", input=given)["meta"] == {"tag": "t", "ttl": "120s"}
