@@ -1,0 +1,83 @@
+"""Renders what the official CLI rendered, and compares."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kanister_py.cli.main import main
+
+FUNCTIONS = (
+    *("patch-and-transform:v0.10.0", "go-templating:v0.12.0", "auto-ready:v0.7.0"),
+    *("environment-configs:v0.7.0", "extra-resources:v0.3.0"),
+)
+_FOLDER = Path(os.environ.get("KANISTER_PY_RECORDED", ".")) / "render"
+CASES = sorted(each.name for each in _FOLDER.iterdir()) if _FOLDER.is_dir() else []
+
+# What both say of the same failure.
+SENSE = {
+    "fatal": 'pipeline step "bad" returned a fatal result: cannot execute template',
+    "invalid-name": 'composed resource "a" because it has an invalid name "Not_Valid"',
+    "requirements-never-settle": (
+        "requirements didn't stabilize after the maximum number of iterations (5)"
+    ),
+    "unknown-function": 'cannot run Composition pipeline step "nobody"',
+    "wrong-kind": "composition's compositeTypeRef.kind (XOther) does not match XR's kind (XApp)",
+}
+
+
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that names the functions with which the answers were recorded."""
+    path = tmp_path_factory.mktemp("functions") / "functions.yaml"
+    documents = [
+        {
+            "apiVersion": "pkg.crossplane.io/v1",
+            "kind": "Function",
+            "metadata": {"name": f"function-{each.partition(':')[0]}"},
+            "spec": {"package": f"xpkg.crossplane.io/crossplane-contrib/function-{each}"},
+        }
+        for each in FUNCTIONS
+    ]
+    path.write_text(yaml.safe_dump_all(documents), encoding="utf-8")
+    return path
+
+
+def parts(text: str) -> tuple[list[Any], list[str]]:
+    """Give documents in their order, and results in one of our own: theirs varies."""
+    documents = [each for each in yaml.safe_load_all(text) if each]
+    results = [each for each in documents if each.get("kind") == "Result"]
+    return (
+        [each for each in documents if each.get("kind") != "Result"],
+        sorted(json.dumps(each, sort_keys=True) for each in results),
+    )
+
+
+def test_all_cases_are_here() -> None:
+    assert len(CASES) == 24
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_composition_renders_as_it_did(
+    case: str,
+    recorded: Path,
+    functions: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = recorded / "render" / case
+    was = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    monkeypatch.chdir(folder)
+    words = [str(functions) if each == "FUNCTIONS" else each for each in was["args"]]
+    code = main(["render", *words])
+    found = capsys.readouterr()
+    assert code == was["exit"], found.err
+    assert parts(found.out) == parts((folder / "want.yaml").read_text(encoding="utf-8"))
+    if was["exit"]:
+        assert SENSE[case] in was["stderr"]
+        assert SENSE[case] in found.err
