@@ -30,6 +30,7 @@ READY_SECONDS: Final = 90.0
 _LOOPBACK: Final = "127.0.0.1"
 _SERVICES: Final = "10.88.0.0/16"
 _FIRST_SERVICE: Final = "10.88.0.1"
+_GOODBYE_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.05
 
 # The kernel ends what we started when we end, however that comes about. Who starts
@@ -109,7 +110,7 @@ class LocalCluster:
             self.wait_for_api_server()
 
     def stop_api_server(self, *, kill: bool = False) -> None:
-        """End the API server: in good order, or as a machine that loses power does."""
+        """End the API server: in good order if that takes no long time, or as by a power cut."""
         self._end("kube-apiserver", signal.SIGKILL if kill else signal.SIGTERM)
 
     def restart_api_server(self, *, kill: bool = False) -> None:
@@ -315,7 +316,7 @@ class LocalCluster:
         process = self._processes.pop(name)
         process.send_signal(number)
         try:
-            process.wait(timeout=30)
+            process.wait(timeout=_GOODBYE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

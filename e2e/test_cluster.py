@@ -1,0 +1,175 @@
+"""A cluster of ours: who may do what there, what ends it, and what it outlives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from e2e.cluster.client import ApiClient, ApiFailed, ApiUnreachable
+from e2e.cluster.local import LocalCluster
+from e2e.cluster.programs import BuildFailed, Programs, find_programs
+from e2e.conftest import Kubectl
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = ROOT / "e2e" / "cluster" / "run"
+
+
+def processes_under(folder: Path) -> set[int]:
+    """Say which processes have a folder in their command line."""
+    found = set()
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            try:
+                words = (each / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if str(folder).encode() in words:
+                found.add(int(each.name))
+    return found
+
+
+def wait_until_gone(folder: Path) -> set[int]:
+    deadline = time.monotonic() + 15
+    while (left := processes_under(folder)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
+
+
+def started_script(folder: Path) -> subprocess.Popen[str]:
+    """Start a cluster by its script, and come back when it stands."""
+    script = subprocess.Popen(
+        [sys.executable, SCRIPT, "--folder", folder],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert script.stdout is not None
+    assert script.stdout.readline() == f"KUBECONFIG={folder}/admin.kubeconfig\n"
+    return script
+
+
+def test_a_user_may_do_what_rbac_grants_and_nothing_else(
+    api_server: LocalCluster, kubectl: Kubectl, namespace: str
+) -> None:
+    theirs = Kubectl(api_server.programs.kubectl, api_server.kubeconfig_for("someone"))
+    refused = theirs("-n", namespace, "get", "configmaps")
+    assert refused.returncode == 1
+    assert b'User "someone" cannot list resource "configmaps"' in refused.stderr
+    granted = ("create", "rolebinding", "reads", "--clusterrole=view", "--user=someone")
+    assert kubectl("-n", namespace, *granted).returncode == 0
+    assert theirs("-n", namespace, "get", "configmaps").returncode == 0
+    assert theirs("-n", namespace, "get", "secrets").returncode == 1
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_what_was_started_ends_with_whoever_started_it(tmp_path: Path, number: int) -> None:
+    folder = tmp_path / "cluster"
+    with started_script(folder) as script:
+        assert len(processes_under(folder)) > 3
+        script.send_signal(number)
+        script.wait(timeout=30)
+    assert wait_until_gone(folder) == set()
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_cluster_for_one_command_ends_with_it(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    told = subprocess.run(
+        [
+            *(sys.executable, str(SCRIPT), "--no-node", "--folder", str(folder)),
+            *("--", "sh", "-c", "kubectl get namespace default -o name; exit 5"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.stdout.splitlines()[1:] == ["namespace/default"]
+    assert told.returncode == 5
+    assert processes_under(folder) == set()
+
+
+def test_any_other_cluster_is_taken_as_it_is(api_server: LocalCluster) -> None:
+    told = subprocess.run(
+        [
+            *(sys.executable, str(SCRIPT), "--kubeconfig", str(api_server.kubeconfig)),
+            *("--", str(api_server.programs.kubectl), "config", "current-context"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (told.returncode, told.stdout) == (0, "admin\n")
+    assert api_server.client.is_ready()
+
+
+def test_two_clusters_stand_side_by_side(
+    admin: ApiClient, namespace: str, new_api_server: Callable[..., LocalCluster]
+) -> None:
+    other = new_api_server()
+    with pytest.raises(ApiFailed, match="404"):
+        other.client.get(f"/api/v1/namespaces/{namespace}")
+    assert admin.get(f"/api/v1/namespaces/{namespace}")["status"]["phase"] == "Active"
+
+
+def test_an_api_server_comes_back_with_all_it_knew(
+    new_api_server: Callable[..., LocalCluster],
+) -> None:
+    cluster = new_api_server()
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}}
+    cluster.client.post("/api/v1/namespaces", made)
+    cluster.stop_api_server(kill=True)
+    with pytest.raises(ApiUnreachable):
+        cluster.client.get("/api/v1/namespaces/kept")
+    cluster.start_api_server()
+    assert cluster.client.get("/api/v1/namespaces/kept")["metadata"]["name"] == "kept"
+    cluster.freeze_api_server()
+    cluster.thaw_api_server()
+    cluster.restart_api_server()
+    assert cluster.client.get("/api/v1/namespaces/kept")["metadata"]["name"] == "kept"
+
+
+def test_who_watches_from_before_the_compaction_is_told_so(
+    new_api_server: Callable[..., LocalCluster],
+) -> None:
+    cluster = new_api_server()
+    version = cluster.client.get("/api/v1/configmaps")["metadata"]["resourceVersion"]
+    for name in ("one", "two"):
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        cluster.client.post("/api/v1/namespaces/default/configmaps", made)
+    cluster.compact_etcd()
+    # What the API server still remembers by itself ends with it.
+    cluster.restart_api_server(kill=True)
+    told = next(cluster.client.watch("/api/v1/configmaps", resourceVersion=version))
+    assert (told["type"], told["object"]["code"]) == ("ERROR", 410)
+
+
+def test_programs_that_somebody_has_are_taken(
+    programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in (programs.etcd, programs.kube_apiserver, programs.kubectl):
+        (tmp_path / each.name).symlink_to(each)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+    found = find_programs()
+    assert found.kube_apiserver == tmp_path / "kube-apiserver"
+    assert found.version == programs.version
+    # A folder of theirs has none of the controllers of workloads.
+    assert found.kube_controller_manager == programs.kube_controller_manager
+
+
+def test_a_version_that_is_none_is_refused() -> None:
+    with pytest.raises(BuildFailed, match="no version"):
+        find_programs("newest")
+
+
+def test_helm_is_there_for_the_chart(helm: Path) -> None:
+    said = subprocess.run([helm, "version", "--short"], capture_output=True, text=True, check=True)
+    assert said.stdout.startswith("v3.")
+    assert os.access(helm, os.X_OK)
