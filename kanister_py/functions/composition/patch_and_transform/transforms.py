@@ -6,7 +6,6 @@ Inside, a Python float is a double and an int an int64.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 import zlib
@@ -499,6 +498,8 @@ def _bytes_to_hash(value: Any, failure: str) -> bytes:
 
 
 def _hashed(algorithm: str, value: Any) -> str:
+    import hashlib
+
     data = _bytes_to_hash(value, "cannot generate hash")
     return hashlib.new(algorithm, data, usedforsecurity=False).hexdigest()
 
