@@ -43,12 +43,13 @@ class FieldPath:
     expect an object of dicts and lists.
     """
 
-    __slots__ = ("_index_too_large", "steps", "text")
+    __slots__ = ("_has_only_names", "_index_too_large", "steps", "text")
 
     def __init__(self, steps: tuple[Step, ...], text: str | None = None) -> None:
         self.steps = steps
         self.text = write_steps(steps) if text is None else text
         """As it was written."""
+        self._has_only_names = bool(steps) and all(type(step) is str for step in steps)
         self._index_too_large = next(
             (step for step in steps if type(step) is int and step > MAX_INDEX), None
         )
@@ -62,6 +63,15 @@ class FieldPath:
     def get(self, obj: Any) -> Any:
         """Say what is at the path. FieldNotFound: nothing; any other error: nothing can be."""
         value = obj
+        if self._has_only_names:
+            # Nothing but a dict is read by a name: whatever else it is, the way below tells.
+            try:
+                for step in self.steps:
+                    value = value[step]
+            except (KeyError, TypeError):
+                value = obj
+            else:
+                return value
         for done, step in enumerate(self.steps):
             if type(step) is str:
                 if isinstance(value, dict):
