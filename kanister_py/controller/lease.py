@@ -35,9 +35,9 @@ class LeaseTerms(NamedTuple):
     than fifteen seconds.
     """
 
-    term_seconds: float = 9.0
-    acts_for_seconds: float = 6.0
-    renews_every_seconds: float = 2.0
+    term_seconds: float = 11.0
+    acts_for_seconds: float = 8.0
+    renews_every_seconds: float = 1.5
 
 
 class Leadership:
@@ -62,14 +62,18 @@ class Leadership:
         self._changed = Condition()
         self._acts_until = float("-inf")
         self._is_held = False
+        self._is_lost = False
         self._is_closed = False
         self._seen: tuple[str, str] | None = None
         self._seen_at = 0.0
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process may act at this very moment."""
-        return self._is_held and self._clock.monotonic() < self._acts_until
+        """Whether this process may act. Once its time has passed, it never may again."""
+        if self._is_held and self._clock.monotonic() >= self._acts_until:
+            self._is_held = False
+            self._is_lost = True
+        return self._is_held
 
     def check(self) -> None:
         """Raise unless this process may act."""
@@ -132,6 +136,9 @@ class Leadership:
         return self._clock.monotonic() - self._seen_at >= term
 
     def _hold(self, asked: float) -> bool:
+        if self._is_lost or (self._is_held and not self.is_leader):
+            # Somebody here has been told that it is over: it must not seem otherwise.
+            return False
         self._acts_until = asked + self._terms.acts_for_seconds
         self._is_held = True
         return True

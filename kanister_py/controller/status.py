@@ -5,8 +5,9 @@ Kanister installed them, it is a part of the object like any other, and fields t
 only we write would be pruned: they go into the annotation `kanister-py.io/status`.
 
 A run writes when something begins or ends; what is known before the first phase is
-written with its start. So an ActionSet of one phase takes two writes and each further
-phase two more, and the finalizer two where one is needed.
+written with its start, and the end of one phase with the start of the next, unless there
+is something to clean up in between. So an ActionSet of one phase takes two writes and each
+further phase one or two more, and the finalizer two where one is needed.
 """
 
 from __future__ import annotations
@@ -230,6 +231,17 @@ class StatusWriter:
                         self._when_late(left)
                         return
             self._put_late()
+
+    def pass_over(self, status: Status) -> None:
+        """Keep a status for the next write, which follows at once."""
+        with self._lock:
+            self._late = status
+
+    def catch_up(self) -> None:
+        """Write what was kept for a write that does not come."""
+        with self._lock:
+            if self._late is not None and self._has_written:
+                self._put_late()
 
     def put(self, status: Status) -> None:
         """Write a status that no run led to."""

@@ -78,7 +78,7 @@ from kanister_py.executor.run_phase import (
 )
 from kanister_py.executor.working import Ticket
 from kanister_py.ports.function import Func, OnRestart
-from kanister_py.ports.journal import Journal
+from kanister_py.ports.journal import Journal, StateJournal
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -193,9 +193,8 @@ class ActionSetRun:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing of it is left to be done here."""
-        with self._lock:
-            return self._is_over() and not self._is_tidying()
+        """Whether nothing of it is left to be done here. Nobody has to wait for the answer."""
+        return self._is_over() and not self._is_tidying()
 
     @property
     def is_at_work(self) -> bool:
@@ -281,6 +280,8 @@ class ActionSetRun:
 
     def _leave_if_drained(self) -> None:
         if self._is_draining and not self._hand.calls and not self._is_over():
+            if isinstance(self._journal, StateJournal):
+                self._guarded(self._journal.catch_up)
             self._is_aborted = True
             self._tell()
 
@@ -672,7 +673,7 @@ class ActionSetRun:
         if self._is_over():
             return False
         self._take_cleanups(call)
-        self._record(self._outcome_of(call, result))
+        self._record(self._outcome_of(call, result), is_tidy=not call.cleanups)
         self._leave_if_drained()
         work = self._hand.work.get(call.place.action)
         if work is not None:
@@ -746,14 +747,20 @@ class ActionSetRun:
 
     # Memory
 
-    def _record(self, outcome: Outcome) -> bool:
-        """Write an outcome down and let it count; say whether it changed anything."""
+    def _record(self, outcome: Outcome, *, is_tidy: bool = False) -> bool:
+        """Write an outcome down and let it count; say whether it changed anything.
+
+        `is_tidy` says that nothing waits for it to be written but the next step.
+        """
         status = record(self._course.rules, self._status, outcome)
         if status is self._status:
             return False
-        if self._journal is not None:
+        journal = self._journal
+        if is_tidy and isinstance(journal, StateJournal) and self._goes_on(outcome, status):
+            journal.pass_over(status)
+        elif journal is not None:
             try:
-                self._journal.write(outcome, status, must_last=self._must_last(outcome, status))
+                journal.write(outcome, status, must_last=self._must_last(outcome, status))
             except JournalUnwritable as error:
                 self._broken = self._broken or error
                 self._tell()
@@ -764,6 +771,16 @@ class ActionSetRun:
         if status.is_final:
             self._tell()
         return True
+
+    def _goes_on(self, outcome: Outcome, status: Status) -> bool:
+        """Say whether the thread that brings this outcome starts the next phase right away."""
+        if self._is_draining or not isinstance(outcome, PhaseCompleted | PhaseSkipped):
+            return False
+        action = outcome.place.action
+        steps = next_steps(
+            self._course.rules, status, self._now(), working=self._hand.calls, action=action
+        )
+        return any(isinstance(each, StartPhase) and each.place.action == action for each in steps)
 
     def _must_last(self, outcome: Outcome, status: Status) -> bool:
         if status.is_final or isinstance(outcome, Begun):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.status import Status
@@ -21,3 +21,14 @@ class Journal(Protocol):
         `must_last` asks for it to outlive even a loss of power: what follows cannot
         be done twice. Raises `JournalUnwritable`, and then nothing is done.
         """
+
+
+@runtime_checkable
+class StateJournal(Journal, Protocol):
+    """A journal that keeps how things stand, not what happened: it may leave steps out."""
+
+    def pass_over(self, status: Status) -> None:
+        """Hear of a status that the next write follows at once, with nothing done in between."""
+
+    def catch_up(self) -> None:
+        """Keep what was passed over: no other write will follow."""

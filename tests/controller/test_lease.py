@@ -141,6 +141,18 @@ def test_a_leader_that_cannot_renew_stops_before_the_next_one_begins(
     assert second.leadership.is_leader
 
 
+def test_who_has_once_been_told_that_it_is_over_is_never_told_otherwise(
+    replicas: tuple[Replica, Replica],
+) -> None:
+    first, _ = replicas
+    assert first.leadership.acquire()
+    first.clock.advance(TERMS.acts_for_seconds)
+    with pytest.raises(LeadershipLost):
+        first.leadership.check()
+    assert not first.leadership._try()
+    assert not first.leadership.is_leader
+
+
 def test_a_short_outage_costs_nobody_the_lead(replicas: tuple[Replica, Replica]) -> None:
     first, second = replicas
     first.start()

@@ -16,7 +16,9 @@ ONCE_TWICE_AND_TIDY = blueprint(
     deferred=phase("Once", "tidy", args={"name": "tidy"}),
     outputArtifacts={"made": {"keyValue": {"by": "{{ .Phases.second.Output.adopted }}"}}},
 )
-WRITES_OF_THAT_RUN = 12
+# Three maps, the status five times, and the finalizer twice; on definitions without a
+# subresource it comes with the first status.
+WRITES_OF_THAT_RUN = {"ours": 10, "kanisters": 9}
 
 
 def made_by(world: World) -> list[str]:
@@ -27,17 +29,23 @@ def made_by(world: World) -> list[str]:
 BOTH_DEFINITIONS = pytest.mark.parametrize("world", ["ours", "kanisters"], indirect=True)
 
 
-@BOTH_DEFINITIONS
 @pytest.mark.parametrize("is_lost", [True, False], ids=["write is lost", "write is made"])
-@pytest.mark.parametrize("writes", range(1, WRITES_OF_THAT_RUN + 1))
+@pytest.mark.parametrize(
+    ("world", "writes"),
+    [
+        (form, number)
+        for form, writes in WRITES_OF_THAT_RUN.items()
+        for number in range(1, writes + 1)
+    ],
+    indirect=["world"],
+)
 def test_a_run_goes_on_wherever_the_controller_died(
     world: World, writes: int, is_lost: bool
 ) -> None:
     world.create(ONCE_TWICE_AND_TIDY, actionset())
     mortal = Mortal(world.cluster, writes, before=is_lost)
     first = world.controller(mortal, identity="one-pod")
-    if not mortal.died.wait(5.0):
-        assert writes >= WRITES_OF_THAT_RUN, "the run takes more writes than this test kills at"
+    assert mortal.died.wait(20.0)
     first.kill()
     world.controller(identity="one-pod")
     status = world.until_state("complete")
