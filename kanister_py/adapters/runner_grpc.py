@@ -138,6 +138,9 @@ class GrpcRunner:
             refused = connection.why_refused()
             if refused:
                 return FunctionCertificateRefused(*where, f"{refused}{at}")
+        if code is grpc.StatusCode.CANCELLED:
+            # We never cancel: a server does that to calls that arrive while it stops.
+            return FunctionUnavailable(*where, f"it stopped as the call came in{at}")
         if code is grpc.StatusCode.UNAVAILABLE:
             return FunctionUnavailable(*where, f"it cannot be reached{at}: {details}")
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:

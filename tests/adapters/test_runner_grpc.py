@@ -152,6 +152,14 @@ def test_a_status_becomes_an_error_that_names_where(
     assert caught.value.revision == "f-1"
 
 
+def test_a_call_that_comes_in_while_a_function_stops_may_be_made_again(
+    cleanup: ExitStack,
+) -> None:
+    port = cleanup.enter_context(raw_server(aborting(grpc.StatusCode.CANCELLED, "")))
+    with pytest.raises(FunctionUnavailable, match="it stopped as the call came in"):
+        connect(cleanup, port)(request_with())
+
+
 def test_garbage_is_no_answer(cleanup: ExitStack) -> None:
     port = cleanup.enter_context(raw_server(lambda _data, _context: b"\x12\xff\xff\xff\x0fno"))
     with pytest.raises(FunctionAnswerInvalid, match="f-1: what it answered is no response"):

@@ -165,10 +165,10 @@ def _serving() -> list[Row]:
                 if round_:  # the first round warms everything up
                     rates[name].append(rate)
                     costs[name].append((_processor_seconds(pid) - before) / CALLS)
-    rate = {name: max(each) for name, each in rates.items()}
+    best = {name: max(each) for name, each in rates.items()}
     cost = {name: min(each) for name, each in costs.items()}
     echo_share, patched = cost["sdk"] / cost["ours"], cost["ours"] / cost["pt"]
-    seen = f"{rate['ours']:.0f} / {rate['sdk']:.0f} per s"
+    seen = f"{best['ours']:.0f} / {best['sdk']:.0f} per s"
     return [
         Row(
             f"echo, ours / SDK, for the same processor time ({seen})",
@@ -177,7 +177,7 @@ def _serving() -> list[Row]:
             echo_share >= 1.1,
         ),
         Row(
-            f"patch-and-transform / our echo ({rate['pt']:.0f} per s)",
+            f"patch-and-transform / our echo ({best['pt']:.0f} per s)",
             f"{patched:.2f}",
             ">= 0.40",
             patched >= 0.4,
@@ -210,11 +210,12 @@ def _calling() -> list[Row]:
 
         step()
         bare(data)
-        ratios = [
-            best_seconds(step, 3, 30) / best_seconds(lambda: bare(data), 3, 30) for _ in range(3)
+        # By turns, and each in its quietest round: whatever else runs disturbs both.
+        pairs = [
+            (best_seconds(step, 1, 20), best_seconds(lambda: bare(data), 1, 20)) for _ in range(9)
         ]
         runner.close()
-    found = min(ratios)
+    found = min(ours for ours, _ in pairs) / min(theirs for _, theirs in pairs)
     return [
         Row("a step of 100 KB over gRPC / the bare call", f"{found:.2f}", "<= 1.50", found <= 1.5)
     ]

@@ -1,0 +1,215 @@
+"""How does a server behave at its edges: while it stops, with bad certificates, with bad calls?"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from kanister_py.adapters.certificates_x509 import X509Certificates
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
+from kanister_py.core.errors import (
+    AddressUnavailable,
+    CertificatesUnreadable,
+    FunctionFault,
+    TransientError,
+    UsageError,
+)
+from kanister_py.grpc_api.certificates import ServerCertificates
+from kanister_py.grpc_api.metrics import ServerMetrics
+from kanister_py.grpc_api.server import FunctionServer, Served, ServerSettings
+from kanister_py.proto.messages import METHODS, V1, V1BETA1
+
+LIFE = timedelta(days=1)
+
+
+@pytest.fixture
+def cleanup() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def serve(cleanup: ExitStack, function: Served, **settings: Any) -> tuple[FunctionServer, Any]:
+    """Serve a function, and give the server and a channel to it."""
+    given = {"grace_seconds": 10.0, **settings}
+    server = FunctionServer(function, ServerSettings("127.0.0.1:0", **given))
+    server.start()
+    cleanup.callback(server.stop)
+    channel = cleanup.enter_context(grpc.insecure_channel(f"127.0.0.1:{server.port}"))
+    return server, channel
+
+
+def echo(request: FunctionRequest) -> FunctionResponse:
+    return FunctionResponse(request.desired, request.context, tag=request.tag)
+
+
+def failing(error: Exception) -> Served:
+    def fail(_request: FunctionRequest) -> FunctionResponse:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("package", [V1, V1BETA1])
+def test_both_versions_of_the_protocol_are_answered_alike(cleanup: ExitStack, package: str) -> None:
+    _, channel = serve(cleanup, echo)
+    data = b"\x0a\x03\x0a\x01t\x1a\x04\x12\x02\x0a\x00"
+    answer = channel.unary_unary(METHODS[package])(data, timeout=10)
+    assert answer == b"\x0a\x03\x0a\x01t\x12\x04\x12\x02\x0a\x00\x22\x00"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        pytest.param(UsageError("Bad input"), "INVALID_ARGUMENT", id="the input is wrong"),
+        pytest.param(TransientError("Not now"), "UNAVAILABLE", id="try again"),
+        pytest.param(FunctionFault("", "f", "", "oops"), "INTERNAL", id="our defect"),
+        pytest.param(KeyError("k"), "INTERNAL", id="anything else"),
+    ],
+)
+def test_what_goes_wrong_in_a_function_is_a_status(
+    cleanup: ExitStack, error: Exception, code: str
+) -> None:
+    _, channel = serve(cleanup, failing(error))
+    with pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary(METHODS[V1])(b"", timeout=10)
+    assert caught.value.code().name == code
+    assert caught.value.details()
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xff\xff", b"\x12\x7f", b"\x22\x02\x0a\x7f"], ids=["no tag", "cut", "cut inside"]
+)
+def test_a_request_that_is_garbage_is_refused(cleanup: ExitStack, data: bytes) -> None:
+    _, channel = serve(cleanup, echo)
+    with pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary(METHODS[V1])(data, timeout=10)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "The request cannot be read" in caught.value.details()
+
+
+def test_an_answer_that_cannot_be_written_names_its_path(cleanup: ExitStack) -> None:
+    _, channel = serve(cleanup, lambda _: FunctionResponse(context=Part({"a": {"b": {1}}})))
+    with pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary(METHODS[V1])(b"", timeout=10)
+    assert caught.value.details() == "The response cannot be sent: a.b: set cannot be sent"
+
+
+def code_of_refusal(channel: Any) -> str:
+    """Call until the server has heard that it should stop, and give what it then says."""
+    check = channel.unary_unary("/grpc.health.v1.Health/Check")
+    while True:
+        try:
+            check(b"", timeout=10)
+        except grpc.RpcError as error:
+            return str(error.code().name)
+
+
+def test_a_server_that_stops_lets_calls_under_way_end_and_takes_no_more(
+    cleanup: ExitStack,
+) -> None:
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def slowly(request: FunctionRequest) -> FunctionResponse:
+        arrived.set()
+        go_on.wait(10)
+        return echo(request)
+
+    server, channel = serve(cleanup, slowly)
+    call = channel.unary_unary(METHODS[V1])
+    with ThreadPoolExecutor(2) as pool:
+        pending = pool.submit(lambda: call(b"\x0a\x03\x0a\x01t", timeout=20))
+        assert arrived.wait(10)
+        stopping = pool.submit(server.stop)
+        with grpc.insecure_channel(f"127.0.0.1:{server.port}") as late:
+            # A call that comes in the very moment in which the server stops is cancelled.
+            assert code_of_refusal(late) in ("UNAVAILABLE", "CANCELLED")
+        go_on.set()
+        assert pending.result(20).startswith(b"\x0a\x03\x0a\x01t")
+        stopping.result(20)
+
+
+def test_a_request_beyond_the_limit_is_refused(cleanup: ExitStack) -> None:
+    _, channel = serve(cleanup, echo, limit_bytes=1000)
+    with pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary(METHODS[V1])(b"\x2a\x80\x10" + bytes(2048), timeout=10)
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_a_port_that_is_taken_is_named(cleanup: ExitStack) -> None:
+    server, _ = serve(cleanup, echo)
+    with pytest.raises(AddressUnavailable) as caught:
+        FunctionServer(echo, ServerSettings(f"127.0.0.1:{server.port}"))
+    assert caught.value.port == server.port
+
+
+def test_every_call_is_counted_by_how_it_ended(cleanup: ExitStack) -> None:
+    metrics = ServerMetrics()
+    _, channel = serve(cleanup, failing(UsageError("No")), observe=metrics.observe)
+    for _ in range(2):
+        with pytest.raises(grpc.RpcError):
+            channel.unary_unary(METHODS[V1BETA1])(b"", timeout=10)
+    labels = {
+        "grpc_type": "unary",
+        "grpc_service": "apiextensions.fn.proto.v1beta1.FunctionRunnerService",
+        "grpc_method": "RunFunction",
+    }
+    read = metrics.registry.get_sample_value
+    ended = {**labels, "grpc_code": "InvalidArgument"}
+    assert read("grpc_server_handled_total", ended) == 2
+    assert read("grpc_server_handling_seconds_count", labels) == 2
+
+
+# Certificates
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    certificates = X509Certificates(SystemClock())
+    authority = certificates.new_authority("test", LIFE)
+    pair = certificates.issue(authority, ["localhost"], LIFE)
+    (tmp_path / "tls.crt").write_text(pair.certificate)
+    (tmp_path / "tls.key").write_text(pair.key)
+    (tmp_path / "ca.crt").write_text(authority.certificate)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["tls.crt", "tls.key", "ca.crt"])
+def test_a_file_that_is_not_there_or_unreadable_is_named_at_the_start(
+    folder: Path, name: str
+) -> None:
+    (folder / name).write_text("-----BEGIN NOTHING-----\n")
+    with pytest.raises(CertificatesUnreadable):
+        ServerCertificates(folder)
+    (folder / name).unlink()
+    with pytest.raises(CertificatesUnreadable, match=name):
+        ServerCertificates(folder)
+
+
+def test_a_key_of_another_certificate_is_refused_at_the_start(folder: Path) -> None:
+    certificates = X509Certificates(SystemClock())
+    other = certificates.new_authority("other", LIFE)
+    (folder / "tls.key").write_text(other.key)
+    with pytest.raises(CertificatesUnreadable, match=r"tls\.key is not the key of tls\.crt"):
+        ServerCertificates(folder)
+
+
+def test_a_renewal_that_is_half_written_changes_nothing(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = ServerCertificates(folder)
+    assert served._renewed() is None  # nothing has changed
+    whole = (folder / "tls.crt").read_text()
+    (folder / "tls.crt").write_text(whole[: len(whole) // 2])
+    assert served._renewed() is None
+    assert "the ones before stay in use" in caplog.text
+    (folder / "tls.crt").write_text(whole + "\n")
+    assert served._renewed() is not None
