@@ -361,10 +361,17 @@ def run_actionset(
     blueprints: Sequence[Mapping[str, Any]],
     settings: RunSettings | None = None,
 ) -> Run:
-    """Run an ActionSet as its manifest states it, with the blueprints it names."""
-    metadata = {"uid": _new_uid(), **actionset["metadata"]}
+    """Run an ActionSet as its manifest states it, with the blueprints it names.
+
+    What its metadata leave out, the settings say.
+    """
+    settings = settings or RunSettings()
+    stated = {key: each for key, each in (actionset.get("metadata") or {}).items() if each}
+    base = str(stated.get("generateName") or "actionset-")
+    name = settings.name or stated.get("name") or _new_name(base.rstrip("-"))
+    metadata = {"uid": _new_uid(), "namespace": settings.namespace, **stated, "name": name}
     header = {"actionSet": {**actionset, "metadata": metadata}, "blueprints": list(blueprints)}
-    return _start(str(metadata["name"]), header, settings or RunSettings())
+    return _start(str(name), header, settings)
 
 
 def resume_run(name: str, settings: RunSettings) -> Run:

@@ -1,12 +1,16 @@
-"""Run an action of a blueprint, here and now, and follow it to its end.
+"""Run an action of a blueprint, or an ActionSet, here and now, and follow it to its end.
 
 kanister-py run blueprint.yaml backup --object Deployment/shop/db -f manifests/
 kanister-py run blueprint.yaml hello --pods=processes --state ./state -o yaml
+kanister-py run actionset.yaml -f blueprint.yaml -f manifests/
 kanister-py run --state ./state --resume
 kanister-py run --context prod -n shop mysql-backup backup --object StatefulSet/shop/db
 
 Without a cluster it runs in one of its own, in memory; with --context or --kubeconfig on a
 real one, where no controller is needed, and the blueprint may be one of the cluster's.
+Without an action, the file holds an ActionSet; the blueprints it names stand beside it in
+the file or come with -f. It runs as it is written: several actions, executionMode, options,
+artifacts, secrets, configMaps and all else that an ActionSet says.
 Ctrl-C cancels: phases at work are told to stop, deferred phases run; a second Ctrl-C stops
 at once. Ends with 0 when the action is complete, with 1 when it failed, with 130 when it
 was cancelled.
@@ -28,6 +32,7 @@ from kanister_py.cli.connection import add_connection, blueprint_on, connected, 
 from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in, options_of
 from kanister_py.cli.output import paint, say, say_error
 from kanister_py.cli.view import View, view_on
+from kanister_py.cli.written import may_be_written, read_written
 from kanister_py.core.objects.durations import parse_seconds
 
 if TYPE_CHECKING:
@@ -42,9 +47,11 @@ _LOOK_SECONDS = 0.1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "blueprint", nargs="?", help="the file of the blueprint, or its name on the cluster"
+        "blueprint",
+        nargs="?",
+        help="the file of the blueprint, or its name on the cluster; or the file of an ActionSet",
     )
-    parser.add_argument("action", nargs="?", help="which of its actions")
+    parser.add_argument("action", nargs="?", help="which of its actions; none for an ActionSet")
     add_inputs(parser)
     add_connection(parser)
     parser.add_argument(
@@ -109,8 +116,8 @@ def _why_unclear(args: argparse.Namespace) -> str:
         return "--artifacts-from needs --state"
     if args.resume is not None and args.retry_from is not None:
         return ""
-    if not takes_up and not (args.blueprint and args.action):
-        return "A blueprint and an action are wanted"
+    if not takes_up and not (args.blueprint and args.action) and not may_be_written(args):
+        return "A blueprint and an action are wanted, or the file of an ActionSet"
     return ""
 
 
@@ -137,6 +144,9 @@ def _start(args: argparse.Namespace, view: View, cluster: Cluster | None) -> Run
 def _start_new(args: argparse.Namespace, settings: RunSettings) -> Run:
     from kanister_py import wiring
 
+    if not args.action:
+        written = read_written(args, settings.cluster)
+        return wiring.run_actionset(written.actionset, written.blueprints, settings)
     more = inputs_of(args)
     if args.artifacts_from:
         more["artifacts"] = wiring.read_artifacts(args.artifacts_from, settings)

@@ -76,6 +76,91 @@ def test_a_command_line_that_says_too_little_ends_with_64(words: list[str]) -> N
     assert main(["run", *words]) == 64
 
 
+ACTIONSET = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: ActionSet
+metadata: {generateName: both-}
+spec:
+  executionMode: Sequential
+  actions:
+  - &first
+    name: say
+    blueprint: words
+    object: {kind: Namespace, name: default, namespace: default}
+    options: {word: one}
+    artifacts: {earlier: {keyValue: {path: /a}}}
+    configMaps: {settings: {name: settings, namespace: default}}
+    preferredVersion: v0.0.0
+  - {<<: *first, options: {word: two}}
+"""
+WORDS = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata: {name: words}
+actions:
+  say:
+    inputArtifactNames: [earlier]
+    configMapNames: [settings]
+    outputArtifacts:
+      said:
+        keyValue:
+          text: >-
+            {{ .Options.word }} {{ .ArtifactsIn.earlier.KeyValue.path }}
+            {{ .ConfigMaps.settings.Data.colour }}
+    phases: []
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: default}
+data: {colour: red}
+"""
+
+
+@pytest.fixture
+def actionset(tmp_path: Path) -> list[str]:
+    (tmp_path / "set.yaml").write_text(ACTIONSET)
+    (tmp_path / "words.yaml").write_text(WORDS)
+    return [str(tmp_path / "set.yaml"), "-f", str(tmp_path / "words.yaml")]
+
+
+def test_an_actionset_runs_as_its_file_says(
+    actionset: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", *actionset, "-o", "json"]) == 0
+    out, err = capsys.readouterr()
+    said = [each["artifacts"]["said"]["keyValue"]["text"] for each in json.loads(out)["actions"]]
+    assert said == ["one /a red", "two /a red"]
+    assert "Run both-" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["--option", "word=x"], "--option is for the ActionSet", id="an option"),
+        pytest.param(["--object", "Pod/a/b"], "--object is for the ActionSet", id="an object"),
+    ],
+)
+def test_what_an_actionset_says_itself_is_not_said_again(
+    actionset: list[str], words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", *actionset, *words]) == 64
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_without_an_actionset_is_not_run_without_an_action(
+    blueprint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", blueprint]) == 64
+    assert "There is no ActionSet" in capsys.readouterr().err
+
+
+def test_an_actionset_whose_blueprint_nobody_gave_fails_and_names_it(
+    actionset: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", actionset[0]]) == 1
+    assert "words" in capsys.readouterr().err
+
+
 def test_a_run_in_a_folder_is_found_again(
     blueprint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,74 @@
+"""Which ActionSet does a file hold, and which Blueprints does it name?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kanister_py.cli.files import STDIN, find_inputs, read_input
+from kanister_py.cli.parser import CommandLineError
+
+if TYPE_CHECKING:
+    from kanister_py.ports.cluster import Cluster
+
+_SAID_BY_IT: Final = (
+    "object",
+    "option",
+    "secret",
+    "config_map",
+    "profile",
+    "preferred_version",
+    "artifacts_from",
+)
+
+
+class Written(NamedTuple):
+    """An ActionSet as its file has it, and the Blueprints it names."""
+
+    actionset: Mapping[str, Any]
+    blueprints: list[Mapping[str, Any]]
+
+
+def may_be_written(args: argparse.Namespace) -> bool:
+    """Say whether the command line names a file, and no action of a Blueprint."""
+    named = args.blueprint
+    return bool(named) and not args.action and (named == STDIN or Path(named).exists())
+
+
+def read_written(args: argparse.Namespace, cluster: Cluster | None) -> Written:
+    """Read the ActionSet, with its Blueprints from beside it, from `-f` or from the cluster."""
+    from kanister_py.core.actionsets.model import parse_actionset
+    from kanister_py.core.blueprints.model import blueprints_in, objects_in
+    from kanister_py.core.errors import InvalidDocument
+    from kanister_py.core.objects.documents import parse_documents
+    from kanister_py.core.objects.resources import BLUEPRINTS
+
+    inputs, problems = find_inputs([args.blueprint, *args.files])
+    if problems:
+        raise InvalidDocument(problems)
+    given = [parse_documents(read_input(each), each.name) for each in inputs]
+    found = [each for each in objects_in(given[0]) if each.kind == "ActionSet"]
+    if len(found) != 1:
+        many = f"{len(found)} ActionSets" if found else "no ActionSet"
+        raise CommandLineError(
+            f"kanister-py run: There is {many} in {inputs[0].name}; "
+            "give a file with one, or a blueprint and one of its actions"
+        )
+    for name in _SAID_BY_IT:
+        if getattr(args, name):
+            flag = name.replace("_", "-")
+            raise CommandLineError(f"kanister-py run: --{flag} is for the ActionSet itself to say")
+    read = parse_actionset(found[0].document, found[0].path)
+    there = {
+        each.blueprint.name: each.found.value
+        for documents in given
+        for each in blueprints_in(documents)
+    }
+    if cluster is not None:
+        where = read.metadata.namespace or args.namespace
+        for action in read.spec.actions:
+            if action.blueprint and action.blueprint not in there:
+                there[action.blueprint] = cluster.get(BLUEPRINTS, action.blueprint, namespace=where)
+    return Written(found[0].value, list(there.values()))
