@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import threading
 from collections.abc import Awaitable, Coroutine, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.core.compositions.authoring import Request, Response
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
 from kanister_py.core.errors import InvalidResponse
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.ports.composition_function import CompositionFunction
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class PythonFunction(NamedTuple):
@@ -75,11 +77,16 @@ class LoopThread:
 
     def run(self, awaitable: Awaitable[Any], timeout_seconds: float = 0.0) -> Any:
         """Wait for a coroutine; one that takes too long is cancelled, and TimeoutError raised."""
+        import asyncio
+
         return asyncio.run_coroutine_threadsafe(
             _within(awaitable, timeout_seconds), self._running()
         ).result()
 
     def _running(self) -> asyncio.AbstractEventLoop:
+        # Most functions are no coroutines, and it takes longer to load than they to run.
+        import asyncio
+
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -99,6 +106,8 @@ class LoopThread:
 
 
 def _within(awaitable: Awaitable[Any], timeout_seconds: float) -> Coroutine[Any, Any, Any]:
+    import asyncio
+
     async def wait() -> Any:
         return await asyncio.wait_for(awaitable, timeout_seconds or None)
 
