@@ -29,7 +29,7 @@ DEFINITIONS = REPOSITORY / "kanister_py/crds"
 PROFILE = {"name": "backups", "namespace": "shop"}
 
 _TIME = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"')
-_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ")
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(\.\d+)?Z")
 _KEY = re.compile(r"\b[0-9a-f]{20}\b|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 

@@ -211,7 +211,7 @@ class _Tries:
     def __init__(self, requests: Requests, request: Request) -> None:
         self._requests = requests
         self._request = request
-        self._until = requests.clock.monotonic() + requests.patience
+        self._began = requests.clock.monotonic()
         self._next_pause = requests.timing.first_pause
         self._failures = 0
         self.was_in_doubt = False
@@ -249,7 +249,8 @@ class _Tries:
         if asked_pause:
             # No earlier than asked, and not all at the same moment.
             pause += min(asked_pause, _LONGEST_ASKED_PAUSE)
-        if requests.is_closed or requests.clock.monotonic() + pause > self._until:
+        until = self._began + requests.patience
+        if requests.is_closed or requests.clock.monotonic() + pause > until:
             raise error
         _log.debug("%s %s again: %s", self._request.method, self._request.path, error)
         requests.pause(pause)

@@ -1,0 +1,452 @@
+"""The Kubernetes adapter before a server that says what the test wants it to say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.cluster_kube.answers import Asked, error_of
+from kanister_py.adapters.cluster_kube.cluster import KubeCluster
+from kanister_py.adapters.cluster_kube.connection import ClusterChoice
+from kanister_py.core.errors import (
+    AlreadyExists,
+    ApiError,
+    ApplyConflict,
+    BadRequest,
+    ClusterConfigInvalid,
+    ClusterUnavailable,
+    Conflict,
+    Expired,
+    InternalError,
+    NoMatch,
+    NotFound,
+    RequestTimeout,
+    RequestTooLarge,
+    TooManyRequests,
+    Unauthorized,
+)
+from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
+from kanister_py.ports.cluster import LogOptions
+
+
+class Heard(NamedTuple):
+    """One request, as the server heard it."""
+
+    method: str
+    path: str
+    authorization: str
+    body: Any
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path.partition('?')[0]}"
+
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Answer(NamedTuple):
+    """What the server says; a body that is no text is JSON. `is_cut`: it breaks off there."""
+
+    body: Any = _NOTHING
+    code: int = 200
+    headers: Mapping[str, str] = _NOTHING
+    is_cut: bool = False
+
+
+class Script:
+    """A server that gives its answers in order to whoever asks, and then nothing but 404."""
+
+    def __init__(self) -> None:
+        self.heard: list[Heard] = []
+        self.answers: list[Answer | Callable[[Heard], Answer]] = []
+        script = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                sent = self.rfile.read(length)
+                body = json.loads(sent) if sent else None
+                authorization = self.headers.get("Authorization") or ""
+                heard = Heard(self.command, self.path, authorization, body)
+                script.heard.append(heard)
+                said = script.answers.pop(0) if script.answers else Answer("", 404)
+                given = said if isinstance(said, Answer) else said(heard)
+                text = given.body if isinstance(given.body, str) else json.dumps(given.body)
+                data = text.encode()
+                self.send_response(given.code)
+                more = 10 if given.is_cut else 0
+                self.send_header("Content-Length", str(len(data) + more))
+                for key, value in given.headers.items():
+                    self.send_header(key, value)
+                self.end_headers()
+                self.wfile.write(data)
+                self.close_connection = given.is_cut
+
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 # as its base wants them
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 # the base's word
+                """Tests say by themselves what went wrong."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        )
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def says(self, *answers: Answer | Callable[[Heard], Answer]) -> None:
+        self.answers.extend(answers)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def server() -> Iterator[Script]:
+    script = Script()
+    yield script
+    script.close()
+
+
+def kubeconfig(folder: Path, url: str, user: Mapping[str, Any] | None = None) -> Path:
+    path = folder / "config"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": user or {"token": "s3cr3t"}}],
+        "contexts": [
+            {"name": "here", "context": {"cluster": "c", "user": "u"}},
+            {"name": "shop", "context": {"cluster": "c", "user": "u", "namespace": "shop"}},
+        ],
+    }
+    path.write_text(json.dumps(config))
+    return path
+
+
+@pytest.fixture
+def cluster(server: Script, tmp_path: Path) -> Iterator[KubeCluster]:
+    choice = ClusterChoice(kubeconfig=str(kubeconfig(tmp_path, server.url)))
+    with KubeCluster(choice, clock=FakeClock(jumps=True)) as cluster:
+        yield cluster
+
+
+def status(code: int, reason: str = "", message: str = "", **details: Any) -> dict[str, Any]:
+    said = {"kind": "Status", "status": "Failure", "code": code, "reason": reason}
+    return {**said, "message": message or reason, "details": details}
+
+
+def get(cluster: KubeCluster) -> Mapping[str, Any]:
+    return cluster.get(CONFIG_MAPS, "settings", namespace="shop")
+
+
+class TestAnswers:
+    @pytest.mark.parametrize(
+        ("code", "said", "want"),
+        [
+            pytest.param(404, status(404, "NotFound", "gone"), NotFound, id="no such object"),
+            pytest.param(404, {}, NoMatch, id="no such address"),
+            pytest.param(409, status(409, "AlreadyExists"), AlreadyExists, id="the name is taken"),
+            pytest.param(409, status(409, "Conflict"), Conflict, id="somebody was faster"),
+            pytest.param(410, status(410, "Expired"), Expired, id="the history is gone"),
+            pytest.param(410, status(410, "Gone"), Expired, id="so said by older servers"),
+            pytest.param(413, {}, RequestTooLarge, id="too large for the server"),
+            pytest.param(
+                500,
+                status(500, "", "etcdserver: request is too large"),
+                RequestTooLarge,
+                id="too large for its store",
+            ),
+            pytest.param(429, status(429, "TooManyRequests"), TooManyRequests, id="too busy"),
+            pytest.param(500, {}, InternalError, id="a failure of its own"),
+            pytest.param(503, {}, ClusterUnavailable, id="away for the moment"),
+            pytest.param(504, status(504, "Timeout"), RequestTimeout, id="not done in time"),
+            pytest.param(418, {}, BadRequest, id="a refusal nobody knows"),
+            pytest.param(599, {}, InternalError, id="a failure nobody knows"),
+        ],
+    )
+    def test_every_refusal_has_its_error(
+        self, code: int, said: Mapping[str, Any], want: type[ApiError]
+    ) -> None:
+        assert type(error_of(code, said, Asked("configmaps", "settings"))) is want
+
+    def test_a_conflict_of_managers_names_them(self) -> None:
+        causes = [
+            {
+                "reason": "FieldManagerConflict",
+                "message": 'conflict with "kubectl" using apps/v1',
+                "field": ".spec.replicas",
+            }
+        ]
+        error = error_of(409, status(409, "Conflict", "Apply failed", causes=causes), Asked())
+        assert isinstance(error, ApplyConflict)
+        assert error.conflicts == (("kubectl", ".spec.replicas"),)
+
+
+class TestRequests:
+    def test_what_is_read_is_asked_for_again(self, server: Script, cluster: KubeCluster) -> None:
+        server.says(
+            Answer(code=503, headers={"Retry-After": "1"}),
+            Answer(code=500),
+            Answer('{"kind": "Conf', is_cut=True),
+            Answer({"kind": "ConfigMap"}),
+        )
+        assert get(cluster) == {"kind": "ConfigMap"}
+        assert len(server.heard) == 4
+
+    def test_a_failure_that_stays_is_told_after_three_tries(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        server.says(*[Answer(status(500, "InternalError", "no webhook"), 500)] * 9)
+        with pytest.raises(InternalError) as caught:
+            get(cluster)
+        assert caught.value.message == "no webhook"
+        assert len(server.heard) == 3
+
+    @pytest.mark.parametrize("code", [500, 502, 503, 504])
+    def test_a_new_object_is_sent_once(
+        self, server: Script, cluster: KubeCluster, code: int
+    ) -> None:
+        server.says(Answer(code=code, headers={"Retry-After": "1"}), Answer({"kind": "ConfigMap"}))
+        with pytest.raises(ApiError):
+            cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}})
+        assert len(server.heard) == 1
+
+    def test_a_new_object_that_was_turned_away_is_sent_again(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        server.says(Answer(code=429, headers={"Retry-After": "7"}), Answer({"kind": "ConfigMap"}))
+        began = cluster._requests.clock.monotonic()
+        cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}})
+        assert len(server.heard) == 2
+        assert cluster._requests.clock.monotonic() - began >= 7
+
+    def test_a_list_of_operations_is_sent_once(self, server: Script, cluster: KubeCluster) -> None:
+        server.says(Answer(code=503), Answer({"kind": "ConfigMap"}))
+        with pytest.raises(ClusterUnavailable):
+            cluster.patch(CONFIG_MAPS, "s", [{"op": "add", "path": "/data/a", "value": "b"}])
+        assert len(server.heard) == 1
+
+    def test_a_delete_is_sent_again_only_with_a_precondition(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        server.says(Answer(code=503), Answer(status(200)))
+        with pytest.raises(ClusterUnavailable):
+            cluster.delete(CONFIG_MAPS, "s")
+        server.answers.clear()
+        gone = Answer(status(404, "NotFound", 'configmaps "s" not found'), 404)
+        server.says(Answer(code=503), gone)
+        assert cluster.delete(CONFIG_MAPS, "s", uid="u-1")["metadata"]["uid"] == "u-1"
+        server.says(gone)
+        with pytest.raises(NotFound):
+            cluster.delete(CONFIG_MAPS, "s", uid="u-1")
+
+    def test_names_are_no_paths(self, server: Script, cluster: KubeCluster) -> None:
+        with pytest.raises(NotFound):
+            cluster.get(CONFIG_MAPS, "../secrets/s?x", namespace="a/b")
+        path = "/api/v1/namespaces/a%2Fb/configmaps/..%2Fsecrets%2Fs%3Fx"
+        assert server.heard[0].path == path
+        with pytest.raises(BadRequest):
+            cluster.get(CONFIG_MAPS, "")
+        assert len(server.heard) == 1
+
+    def test_a_server_that_is_not_there_is_told_soon(self, tmp_path: Path) -> None:
+        path = kubeconfig(tmp_path, "http://127.0.0.1:1")
+        clock = FakeClock(jumps=True)
+        with KubeCluster(ClusterChoice(kubeconfig=str(path)), clock=clock) as cluster:
+            began = clock.monotonic()
+            with pytest.raises(ClusterUnavailable) as caught:
+                get(cluster)
+            assert clock.monotonic() - began <= 2
+        assert "http://127.0.0.1:1 cannot be reached: " in caught.value.message
+        assert "s3cr3t" not in caught.value.message
+
+
+class TestCredentials:
+    def test_a_refused_token_is_read_anew_once(self, server: Script, tmp_path: Path) -> None:
+        token = tmp_path / "token"
+        token.write_text("old\n")
+        path = kubeconfig(tmp_path, server.url, {"tokenFile": str(token)})
+
+        def renew(_: Heard) -> Answer:
+            token.write_text("new\n")
+            return Answer(status(401, "Unauthorized"), 401)
+
+        server.says(renew, Answer({"kind": "ConfigMap"}))
+        with KubeCluster(ClusterChoice(kubeconfig=str(path))) as cluster:
+            assert get(cluster)
+        assert [each.authorization for each in server.heard] == ["Bearer old", "Bearer new"]
+
+    def test_a_token_that_stays_refused_is_told(self, server: Script, cluster: KubeCluster) -> None:
+        server.says(*[Answer(status(401, "Unauthorized"), 401)] * 3)
+        with pytest.raises(Unauthorized) as caught:
+            get(cluster)
+        assert len(server.heard) == 1
+        assert "s3cr3t" not in str(caught.value)
+
+    def test_a_plugin_says_who_we_are(self, server: Script, tmp_path: Path) -> None:
+        said = {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "kind": "ExecCredential",
+            "status": {"token": "from-plugin"},
+        }
+        plugin = {
+            "apiVersion": said["apiVersion"],
+            "command": sys.executable,
+            "args": ["-c", f"print('''{json.dumps(said)}''')"],
+            "interactiveMode": "Never",
+        }
+        path = kubeconfig(tmp_path, server.url, {"exec": plugin})
+        server.says(Answer({"kind": "ConfigMap"}))
+        with KubeCluster(ClusterChoice(kubeconfig=str(path))) as cluster:
+            assert get(cluster)
+        assert server.heard[0].authorization == "Bearer from-plugin"
+
+    def test_a_plugin_that_fails_makes_us_nobody(self, server: Script, tmp_path: Path) -> None:
+        plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/false"}
+        path = kubeconfig(tmp_path, server.url, {"exec": plugin})
+        with pytest.raises(ClusterConfigInvalid) as caught:
+            KubeCluster(ClusterChoice(kubeconfig=str(path)))
+        assert "/bin/false" in caught.value.why
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            pytest.param("[", "YAML", id="no YAML"),
+            pytest.param("", "empty", id="nothing"),
+            pytest.param("{}", "context", id="no contexts"),
+            pytest.param('{"contexts": [{"name": "c"}]}', "context", id="nothing but a name"),
+        ],
+    )
+    def test_a_kubeconfig_that_says_nothing_is_named(
+        self, tmp_path: Path, text: str, why: str
+    ) -> None:
+        path = tmp_path / "config"
+        path.write_text(text)
+        with pytest.raises(ClusterConfigInvalid) as caught:
+            KubeCluster(ClusterChoice(kubeconfig=str(path)))
+        assert str(path) in caught.value.message
+        assert why in caught.value.why
+
+    def test_a_context_brings_its_namespace(self, server: Script, tmp_path: Path) -> None:
+        path = str(kubeconfig(tmp_path, server.url))
+        for choice, want in (
+            (ClusterChoice(path), "default"),
+            (ClusterChoice(path, "shop"), "shop"),
+            (ClusterChoice(path, "shop", "mine"), "mine"),
+        ):
+            with KubeCluster(choice) as cluster:
+                assert cluster.default_namespace == want
+        with pytest.raises(ClusterConfigInvalid) as caught:
+            KubeCluster(ClusterChoice(path, "shp"))
+        assert caught.value.why == "no context is called 'shp'; there is: here, shop"
+
+
+class TestDiscovery:
+    THINGS = GroupVersionResource("example.org", "v1", "things")
+    ROWS = (
+        {"name": "things", "kind": "Thing", "namespaced": True},
+        {"name": "things/status", "kind": "Thing", "namespaced": True},
+    )
+
+    def test_a_group_is_asked_about_once(self, server: Script, cluster: KubeCluster) -> None:
+        server.says(Answer({"resources": list(self.ROWS)}))
+        found = cluster.resource_for("example.org/v1", "Thing")
+        assert (found.gvr, found.has_status, found.has_scale) == (self.THINGS, True, False)
+        assert cluster.describe(self.THINGS) == found
+        assert [str(each) for each in server.heard] == ["GET /apis/example.org/v1"]
+
+    def test_an_unknown_kind_is_asked_for_once_more(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        server.says(Answer({"resources": []}))
+        with pytest.raises(NoMatch):
+            cluster.resource_for("example.org/v1", "Thing")
+        server.says(Answer({"resources": list(self.ROWS)}))
+        assert cluster.resource_for("example.org/v1", "Thing").gvr == self.THINGS
+
+    def test_what_every_cluster_has_is_not_asked_for(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        assert cluster.resource_for("apps/v1", "Deployment").has_scale
+        assert server.heard == []
+
+    def test_a_definition_that_grows_a_status_is_seen_in_time(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        server.says(Answer({"resources": list(self.ROWS[:1])}))
+        assert not cluster.describe(self.THINGS).has_status
+        cluster._requests.clock.sleep(61)
+        server.says(Answer({"resources": list(self.ROWS)}))
+        assert cluster.describe(self.THINGS).has_status
+
+
+class TestLogs:
+    def test_lines_of_one_instant_are_told_apart_after_a_cut(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        at = "2026-01-02T03:04:05.000000001Z"
+        later = "2026-01-02T03:04:05.5Z"
+        ended = {"status": {"containerStatuses": [{"name": "m", "state": {"terminated": {}}}]}}
+        running = {"status": {"containerStatuses": [{"name": "m", "state": {"running": {}}}]}}
+        server.says(
+            Answer(f"{at} one\n{at} one\n{at} tw", is_cut=True),
+            Answer(running),
+            Answer(f"{at} one\n{at} one\n{at} two\n{later} th", is_cut=True),
+            Answer(running),
+            # In another zone, and with a line from before.
+            Answer(
+                "2026-01-02T04:04:04.9+01:00 zero\n"
+                f"{at} one\n{at} one\n{at} two\n2026-01-02T04:04:05.500000000+01:00 three"
+            ),
+            Answer(ended),
+        )
+        wanted = LogOptions(container="m", follow=True, tail_lines=2)
+        with cluster.read_log("p", namespace="shop", options=wanted) as stream:
+            assert b"".join(stream) == b"one\none\ntwo\nthree"
+        asked = [each.path for each in server.heard if "/log" in each.path]
+        assert "tailLines=2" in asked[0]
+        assert "sinceTime" not in asked[0]
+        assert all("sinceTime=2026-01-02T03%3A04%3A05" in each for each in asked[1:])
+        assert all("tailLines" not in each for each in asked[1:])
+
+    def test_a_container_that_starts_anew_has_a_log_of_its_own(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        again = {
+            "name": "m",
+            "state": {"running": {}},
+            "lastState": {"terminated": {"finishedAt": "2026-01-02T03:04:06Z"}},
+        }
+        server.says(
+            Answer("2026-01-02T03:04:05.5Z one\n"),
+            Answer({"status": {"containerStatuses": [again]}}),
+        )
+        wanted = LogOptions(container="m", follow=True)
+        with cluster.read_log("p", namespace="shop", options=wanted) as stream:
+            assert b"".join(stream) == b"one\n"
+
+
+def test_no_command_pays_for_the_client_that_does_not_need_it() -> None:
+    code = (
+        "import sys; import kanister_py.cli.run, kanister_py.cli.plan, kanister_py.cli.rbac; "
+        "import kanister_py.wiring; import kanister_py.adapters.cluster_kube.cluster; "
+        "print({'kubernetes', 'urllib3', 'websocket'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
