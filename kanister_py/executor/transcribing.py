@@ -6,6 +6,7 @@ goes to the next one as it came, and is read when somebody wants to know what it
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +25,8 @@ RESPONSE = f"{PACKAGE}.RunFunctionResponse"
 STATE = f"{PACKAGE}.State"
 
 _NOTHING: dict[str, Any] = {}
-_ODD_NUMBERS = (b"\xf0\x7f", b"\xf0\xff", b"\xf8\x7f", b"\xf8\xff")
+# What may be a number that JSON has not: the field of a Value, and an exponent of all ones.
+_ODD_NUMBER = re.compile(rb"\x11.{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)
 
 
 def write_request(request: FunctionRequest) -> bytes:
@@ -122,8 +124,8 @@ def _check(data: bytes) -> None:
     except (DecodeError, RuntimeError):
         decode_message(RESPONSE, data)
         return
-    # Numbers that JSON has not end in these two bytes; few other things do.
-    if any(each in data for each in _ODD_NUMBERS):
+    # The last byte of such a number is rare, and looked for in no time.
+    if (b"\x7f" in data or b"\xff" in data) and _ODD_NUMBER.search(data):
         decode_message(RESPONSE, data)
 
 

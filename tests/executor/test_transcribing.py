@@ -1,0 +1,74 @@
+"""Is a response looked through as a whole before anybody relies on it, and handed on as it came?"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
+from kanister_py.executor.transcribing import (
+    RESPONSE,
+    read_request,
+    read_response,
+    write_request,
+    write_response,
+)
+from kanister_py.proto.decoding import NotDecodable
+from kanister_py.proto.encoding import encode_struct
+from kanister_py.proto.messages import message_class
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("around", ["", "x" * 100_000], ids=["small", "large"])
+def test_a_response_with_a_number_that_json_has_not_is_refused(number: float, around: str) -> None:
+    theirs = message_class(RESPONSE)()
+    theirs.desired.resources["a"].resource.fields["text"].string_value = around
+    theirs.desired.resources["a"].resource.fields["n"].number_value = number
+    with pytest.raises(NotDecodable, match="none that JSON has"):
+        read_response(theirs.SerializeToString())
+
+
+@pytest.mark.parametrize("length", [126, 127, 128, 255, 16383])
+def test_lengths_that_look_like_such_a_number_are_none(length: int) -> None:
+    desired = {"resources": {"a": {"resource": {"n": 1.7e308, "text": "x" * length}}}}
+    data = write_response(FunctionResponse(Part(desired)))
+    assert read_response(data).desired.data == desired
+
+
+def test_objects_nested_more_deeply_than_protobuf_reads_come_through() -> None:
+    value: dict[str, Any] = {}
+    for _ in range(60):
+        value = {"a": value}
+    data = write_response(FunctionResponse(context=Part(value)))
+    assert read_response(data).context.data == value
+
+
+def test_what_is_handed_on_is_neither_read_nor_written_again() -> None:
+    state = {"resources": {"a": {"resource": {"kind": "A"}}}}
+    first = read_response(write_response(FunctionResponse(Part(state), Part({"k": 1}))))
+    request = FunctionRequest(Part({}), first.desired, first.context)
+    assert read_request(write_request(request)).desired.data == state
+    assert first.desired._data is None
+    assert first.context._data is None
+
+
+def test_data_is_written_once_for_all_steps() -> None:
+    observed = Part({"composite": {"resource": {"kind": "XR"}}})
+    write_request(FunctionRequest(observed))
+    written = observed.wire
+    write_request(FunctionRequest(observed, context=Part({"later": True})))
+    assert observed.wire is written
+
+
+def test_absent_maps_stay_absent_and_empty_ones_are_as_protobuf_has_them() -> None:
+    request = FunctionRequest(Part({}), required_resources={"none": {}})
+    found = read_request(write_request(request))
+    assert found.required_resources == {"none": {}}
+    assert (found.extra_resources, found.input, found.credentials) == (None, None, None)
+
+
+def test_an_object_is_written_alike_alone_and_inside_a_message() -> None:
+    response = FunctionResponse(context=Part({"a": [1, {"b": "c"}]}))
+    assert encode_struct({"a": [1, {"b": "c"}]}) in write_response(response)
