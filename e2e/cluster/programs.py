@@ -10,17 +10,19 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 KUBERNETES: Final = ("kube-apiserver", "kube-controller-manager", "kubectl")
 
 KNOWN_VERSIONS: Final = ("v1.37.1", "v1.36.3", "v1.35.4", "v1.34.4", "v1.33.13")
 """One release of each minor, newest first; the newest that this machine's Go builds is taken."""
 
-ETCD_VERSION: Final = "v3.7.3"
-HELM_VERSION: Final = "v3.22.0"
+ETCD_VERSIONS: Final = ("v3.7.3", "v3.6.4")
+HELM_VERSIONS: Final = ("v3.22.0", "v3.18.6")
 
 _MODULE: Final = "k8s.io/kubernetes"
 _RELEASE: Final = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?$")
@@ -62,26 +64,23 @@ def find_programs(version: str = "") -> Programs:
         return _complete(Path(given))
     if version:
         return _build_cluster(_release_of(version))
-    for number, each in enumerate(KNOWN_VERSIONS):
-        try:
-            return _build_cluster(each)
-        except BuildFailed as error:
-            if number == len(KNOWN_VERSIONS) - 1:
-                raise
-            print(f"Kubernetes {each} cannot be built here: {error}", file=sys.stderr)
-    raise BuildFailed("no version of Kubernetes is known")
+    return _first_that_builds("Kubernetes", KNOWN_VERSIONS, _build_cluster)
 
 
 def find_helm() -> Path:
     """Give the program that installs charts, built first if it is not there."""
-    folder = _build_all(
-        f"helm-{HELM_VERSION}",
-        ["helm"],
-        f"require helm.sh/helm/v3 {HELM_VERSION}\n",
-        ["helm.sh/helm/v3/cmd/helm"],
-        flags=f"-s -w -X helm.sh/helm/v3/internal/version.version={HELM_VERSION}",
-    )
-    return folder / "helm"
+    return _first_that_builds("Helm", HELM_VERSIONS, _build_helm)
+
+
+def _first_that_builds(name: str, versions: Sequence[str], build: Callable[[str], T]) -> T:
+    """Build the newest version that this machine's Go can."""
+    *newer, oldest = versions
+    for each in newer:
+        try:
+            return build(each)
+        except BuildFailed as error:
+            print(f"{name} {each} cannot be built here: {error}", file=sys.stderr)
+    return build(oldest)
 
 
 def _complete(assets: Path) -> Programs:
@@ -97,13 +96,13 @@ def _complete(assets: Path) -> Programs:
 
     etcd = assets / "etcd"
     return Programs(
-        version, etcd if etcd.exists() else _build_etcd(), *(find(name) for name in KUBERNETES)
+        version, etcd if etcd.exists() else _find_etcd(), *(find(name) for name in KUBERNETES)
     )
 
 
 def _build_cluster(version: str) -> Programs:
     folder = _build_kubernetes(version)
-    return Programs(version, _build_etcd(), *(folder / name for name in KUBERNETES))
+    return Programs(version, _find_etcd(), *(folder / name for name in KUBERNETES))
 
 
 def _build_kubernetes(version: str) -> Path:
@@ -132,15 +131,30 @@ def _build_kubernetes(version: str) -> Path:
     )
 
 
-def _build_etcd() -> Path:
+def _find_etcd() -> Path:
+    return _first_that_builds("etcd", ETCD_VERSIONS, _build_etcd)
+
+
+def _build_etcd(version: str) -> Path:
     folder = _build_all(
-        f"etcd-{ETCD_VERSION}",
+        f"etcd-{version}",
         ["etcd"],
-        f"require go.etcd.io/etcd/server/v3 {ETCD_VERSION}\n",
+        f"require go.etcd.io/etcd/server/v3 {version}\n",
         ["go.etcd.io/etcd/server/v3"],
         flags="-s -w",
     )
     return folder / "etcd"
+
+
+def _build_helm(version: str) -> Path:
+    folder = _build_all(
+        f"helm-{version}",
+        ["helm"],
+        f"require helm.sh/helm/v3 {version}\n",
+        ["helm.sh/helm/v3/cmd/helm"],
+        flags=f"-s -w -X helm.sh/helm/v3/internal/version.version={version}",
+    )
+    return folder / "helm"
 
 
 def _release_of(version: str) -> str:
