@@ -120,25 +120,30 @@ def _nested_fields_of(model: Any) -> Iterable[dict[str, Any]]:
     if not hasattr(model, "model_json_schema"):
         return
     schema = model.model_json_schema(by_alias=True)
-    yield from _fields_inside(schema, schema.get("$defs", {}), "", frozenset())
+    yield from _fields_inside(schema, schema.get("$defs", {}), "", {})
 
 
 def _fields_inside(
     schema: Mapping[str, Any],
     definitions: Mapping[str, Any],
     prefix: str,
-    around: frozenset[str],
+    known: dict[str, str],
 ) -> Iterable[dict[str, Any]]:
     for field, described in _described_fields(schema, definitions):
         name = f"{prefix}{described['name']}"
         suffix, model = _model_within(field)
         inner = definitions.get(model, {})
-        # What is inside itself is described once.
-        if "properties" not in inner or model in around:
+        if "properties" not in inner:
             yield {**described, "name": name}
             continue
-        yield {**described, "name": name, "type": _CONTAINERS[suffix]}
-        yield from _fields_inside(inner, definitions, f"{name}{suffix}.", around | {model})
+        kind = _CONTAINERS[suffix]
+        if model in known:
+            # Described once, where it stands first: it may be inside itself.
+            yield {**described, "name": name, "type": f"{kind} as {known[model]}"}
+            continue
+        known[model] = f"{name}{suffix}"
+        yield {**described, "name": name, "type": kind}
+        yield from _fields_inside(inner, definitions, f"{name}{suffix}.", known)
 
 
 _CONTAINERS = {"": "map", "[]": "list", ".*": "map"}

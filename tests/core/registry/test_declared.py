@@ -101,9 +101,7 @@ def test_the_input_is_described_down_to_its_last_field_and_once() -> None:
         ("kind", "text"),
         ("tints", "list"),
         ("tints[].colour", "text"),
-        ("tints[].inside", "list of map with colour, inside"),
-        ("by_name", "map"),
-        ("by_name.*.colour", "text"),
-        ("by_name.*.inside", "list of map with colour, inside"),
+        ("tints[].inside", "list as tints[]"),
+        ("by_name", "map as tints[]"),
     ]
     assert (reference["outputs"], "onRestart" in reference) == ([], False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kanister_py.core.errors import FieldNotFound, FieldPathError
 from kanister_py.core.objects.copies import copy_json
@@ -30,6 +30,9 @@ from kanister_py.functions.composition.patch_and_transform.readiness import is_r
 from kanister_py.functions.composition.patch_and_transform.values import Unresolved
 from kanister_py.ports.composition_function import CompositionFunction
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 ENVIRONMENT_KEY: Final = "apiextensions.crossplane.io/environment"
 _ENVIRONMENT_API_VERSION: Final = "internal.crossplane.io/v1alpha1"
 _TTL: Final = "60s"
@@ -40,6 +43,12 @@ class PatchAndTransform(CompositionFunction):
 
     name: ClassVar[str] = "function-patch-and-transform"
     version: ClassVar[str] = "v0.1.0"
+
+    @classmethod
+    def described_input(cls) -> type[BaseModel]:
+        from kanister_py.functions.composition.patch_and_transform.input import Resources
+
+        return Resources
 
     def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         answer = _Answer(request)
