@@ -88,7 +88,8 @@ class TestWhatAPipelineMakes:
         composed = stage.compose(*stage.steps("a"), observed=Observed(owner))
         metadata = composed.resources[0].object["metadata"]
         assert metadata["generateName"] == "shop-"
-        assert metadata["name"].startswith("shop-") and len(metadata["name"]) == 17
+        assert metadata["name"].startswith("shop-")
+        assert len(metadata["name"]) == 17
         assert metadata["namespace"] == "team-a"
         assert metadata["labels"] == {"crossplane.io/composite": "shop"}
         assert metadata["annotations"] == {"crossplane.io/composition-resource-name": "database"}

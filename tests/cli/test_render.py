@@ -1,0 +1,640 @@
+"""Rendering as people do it: files in, documents out, and what is said when it goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+
+from kanister_py.cli.main import main
+
+XR = """\
+apiVersion: example.org/v1
+kind: XApp
+metadata: {name: shop, namespace: team-a}
+spec: {region: eu}
+"""
+PATCH = {"type": "FromCompositeFieldPath", "fromFieldPath": "spec.region", "toFieldPath": "data.r"}
+
+
+def composition(*steps: dict[str, Any], **spec: Any) -> str:
+    return yaml.safe_dump(
+        {
+            "apiVersion": "apiextensions.crossplane.io/v1",
+            "kind": "Composition",
+            "metadata": {"name": "apps", "labels": {"tier": "gold"}},
+            "spec": {
+                "compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "XApp"},
+                "pipeline": list(steps),
+                **spec,
+            },
+        }
+    )
+
+
+def patching(name: str = "bucket", **step: Any) -> dict[str, Any]:
+    base = {"apiVersion": "v1", "kind": "ConfigMap", "data": {}}
+    resources = [{"name": name, "base": base, "patches": [PATCH]}]
+    return {
+        "step": "patch",
+        "functionRef": {"name": "function-patch-and-transform"},
+        "input": {
+            "apiVersion": "pt.fn.crossplane.io/v1beta1",
+            "kind": "Resources",
+            "resources": resources,
+        },
+        **step,
+    }
+
+
+def templating(template: str, **step: Any) -> dict[str, Any]:
+    return {
+        "step": "template",
+        "functionRef": {"name": "function-go-templating"},
+        "input": {
+            "apiVersion": "gotemplating.fn.crossplane.io/v1beta1",
+            "kind": "GoTemplate",
+            "source": "Inline",
+            "inline": {"template": template},
+        },
+        **step,
+    }
+
+
+SECRET = """\
+apiVersion: v1
+kind: Secret
+metadata: {annotations: {gotemplating.fn.crossplane.io/composition-resource-name: s}}
+data: {password: aHVudGVyMg==}
+"""
+
+Write = Callable[..., None]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Write files into the folder in which the command runs; an XR and a composition are there."""
+    monkeypatch.chdir(tmp_path)
+
+    def files(**texts: str) -> None:
+        for name, text in texts.items():
+            Path(f"{name}.yaml").write_text(text, encoding="utf-8")
+
+    files(xr=XR, composition=composition(patching()))
+    return files
+
+
+Rendered = tuple[int, list[Any], str]
+
+
+@pytest.fixture
+def render(write: Write, capsys: pytest.CaptureFixture[str]) -> Callable[..., Rendered]:
+    def run(*words: str, files: tuple[str, ...] = ("xr.yaml", "composition.yaml")) -> Rendered:
+        capsys.readouterr()
+        code = main(["render", *files, *words])
+        found = capsys.readouterr()
+        return code, [each for each in yaml.safe_load_all(found.out) if each], found.err
+
+    return run
+
+
+Render = Callable[..., Rendered]
+
+
+def function(name: str, package: str = "", **annotations: str) -> str:
+    keys = {
+        "runtime": "render.crossplane.io/runtime",
+        "target": "render.crossplane.io/runtime-development-target",
+        "command": "kanister-py.io/runtime-command",
+        "entry": "kanister-py.io/runtime-entry-point",
+    }
+    return yaml.safe_dump(
+        {
+            "apiVersion": "pkg.crossplane.io/v1",
+            "kind": "Function",
+            "metadata": {
+                "name": name,
+                "annotations": {keys[key]: text for key, text in annotations.items()},
+            },
+            "spec": {"package": package or f"registry.example.org/{name}:v1.0.0"},
+        }
+    )
+
+
+class TestWhatIsPrinted:
+    def test_an_xr_and_its_resources_without_naming_any_function(self, render: Render) -> None:
+        code, (xr, resource), err = render()
+        assert code == 0
+        assert xr["spec"] == {
+            "crossplane": {
+                "resourceRefs": [
+                    {
+                        "apiVersion": "v1",
+                        "kind": "ConfigMap",
+                        "name": resource["metadata"]["name"],
+                    }
+                ]
+            }
+        }
+        assert resource["data"] == {"r": "eu"}
+        assert err == ""
+
+    def test_the_prefixed_name_of_a_package_is_stood_in_for_and_that_is_said(
+        self, write: Write, render: Render
+    ) -> None:
+        name = "crossplane-contrib-function-patch-and-transform"
+        write(composition=composition(patching(functionRef={"name": name})))
+        code, documents, err = render()
+        assert (code, len(documents)) == (0, 2)
+        assert f"built in, stands in for {name}" in err
+
+    def test_results_context_and_the_whole_xr_are_printed_when_asked_for(
+        self, render: Render
+    ) -> None:
+        _, documents, _ = render("-r", "-c", "-x", "--context-values", 'k={"a": [1, 2]},l=3')
+        assert documents[0]["spec"]["region"] == "eu"
+        kinds = [each["kind"] for each in documents]
+        assert kinds == ["XApp", "ConfigMap", "Result", "Result", "Context"]
+        assert documents[-1]["fields"]["k"] == {"a": [1, 2]}
+        assert documents[-1]["fields"]["l"] == 3
+
+    def test_json_tells_how_each_step_went(
+        self, render: Render, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["render", "xr.yaml", "composition.yaml", "-o", "json", "-r"]) == 0
+        [found] = json.loads(capsys.readouterr().out)["renders"]
+        assert found["composite"]["kind"] == "XApp"
+        assert [each["kind"] for each in found["resources"]] == ["ConfigMap"]
+        [step] = found["steps"]
+        assert (step["step"], step["revision"]) == ("patch", "function-patch-and-transform-v0.1.0")
+        assert (step["calls"], step["cached"], step["worst"]) == (1, False, "Normal")
+        assert found["results"][0]["reason"] == "SelectComposition"
+
+    def test_several_xrs_are_composed_side_by_side_in_their_order(
+        self, write: Write, render: Render
+    ) -> None:
+        names = [f"shop-{number}" for number in range(5)]
+        write(xr="---\n".join(XR.replace("shop", each) for each in names))
+        code, documents, _ = render()
+        assert code == 0
+        xrs = [each for each in documents if each["kind"] == "XApp"]
+        assert [each["metadata"]["name"] for each in xrs] == names
+        owners = [
+            each["metadata"]["ownerReferences"][0]["name"]
+            for each in documents
+            if each["kind"] == "ConfigMap"
+        ]
+        assert owners == names
+
+    def test_what_is_observed_goes_to_the_xr_that_it_is_labelled_with(
+        self, write: Write, render: Render
+    ) -> None:
+        write(
+            xr=f"{XR}---\n{XR.replace('shop', 'mall')}",
+            observed=(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: old, namespace: team-a, "
+                "labels: {crossplane.io/composite: mall}, "
+                "annotations: {crossplane.io/composition-resource-name: bucket}}\n"
+            ),
+        )
+        _, documents, _ = render("-o", "observed.yaml")
+        names = [each["metadata"]["name"] for each in documents if each["kind"] == "ConfigMap"]
+        assert names[1] == "old"
+        assert names[0].startswith("shop-")
+
+    def test_a_definition_gives_defaults_and_the_layout(self, write: Write, render: Render) -> None:
+        properties = {"spec": {"type": "object", "properties": {"region": {"default": "mars"}}}}
+        write(
+            xr=XR.replace("spec: {region: eu}", "spec: {}"),
+            xrd=yaml.safe_dump(
+                {
+                    "apiVersion": "apiextensions.crossplane.io/v1",
+                    "kind": "CompositeResourceDefinition",
+                    "metadata": {"name": "xapps.example.org"},
+                    "spec": {
+                        "group": "example.org",
+                        "names": {"kind": "XApp", "plural": "xapps"},
+                        "versions": [
+                            {
+                                "name": "v1",
+                                "schema": {"openAPIV3Schema": {"properties": properties}},
+                            }
+                        ],
+                    },
+                }
+            ),
+        )
+        _, documents, _ = render("--xrd", "xrd.yaml")
+        assert documents[1]["data"] == {"r": "mars"}
+        assert list(documents[0]["spec"]) == ["resourceRefs"]
+
+    def test_a_composition_of_the_old_mode_is_one_step(self, write: Write, render: Render) -> None:
+        resources = patching()["input"]["resources"]
+        text = yaml.safe_load(composition())
+        del text["spec"]["pipeline"]
+        text["spec"]["resources"] = resources
+        write(composition=yaml.safe_dump(text))
+        code, documents, _ = render()
+        assert code == 0
+        assert documents[1]["data"] == {"r": "eu"}
+
+
+class TestSecrets:
+    def test_data_of_secrets_are_masked_unless_asked_for(
+        self, write: Write, render: Render
+    ) -> None:
+        write(composition=composition(templating(SECRET)))
+        _, documents, err = render()
+        assert documents[1]["data"] == {"password": "**REDACTED**"}
+        assert "--show-secrets prints them" in err
+        _, documents, err = render("--show-secrets")
+        assert documents[1]["data"] == {"password": "aHVudGVyMg=="}
+        assert err == ""
+
+    def test_a_trace_masks_credentials_too(self, write: Write, render: Render) -> None:
+        reference = {"namespace": "vault", "name": "s"}
+        given = [{"name": "c", "source": "Secret", "secretRef": reference}]
+        write(
+            composition=composition(templating(SECRET, credentials=given)),
+            secrets=(
+                "apiVersion: v1\nkind: Secret\nmetadata: {namespace: vault, name: s}\n"
+                "stringData: {token: open-sesame}\n"
+            ),
+        )
+        words = ("--trace", "--function-credentials", "secrets.yaml")
+        _, _, err = render(*words)
+        assert "step template: function-go-templating" in err
+        assert "+" in err
+        for secret in ("b3Blbi1zZXNhbWU=", "open-sesame"):
+            assert secret not in err
+        # What a template says in so many words is the author's own input, no Secret.
+        assert err.count("aHVudGVyMg==") == 1
+        _, _, err = render(*words, "--show-secrets")
+        assert "b3Blbi1zZXNhbWU=" in err
+
+
+class TestWhatRunsAFunction:
+    def test_a_program_that_reads_stdin(self, write: Write, render: Render) -> None:
+        Path("fn.py").write_text(
+            "import json, sys\n"
+            "request = json.load(sys.stdin)\n"
+            "made = {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {}, 'data': {'a': 'b'}}\n"
+            "json.dump({'desired': {'resources': {'x': {'resource': made}}}}, sys.stdout)\n",
+            encoding="utf-8",
+        )
+        step = {"step": "own", "functionRef": {"name": "function-own"}}
+        command = f"{sys.executable} fn.py"
+        write(
+            composition=composition(step),
+            functions=function("function-own", runtime="Process", command=command),
+        )
+        code, documents, err = render("functions.yaml")
+        assert (code, err) == (0, "")
+        assert documents[1]["data"] == {"a": "b"}
+
+    def test_a_python_class_that_lies_beside(self, write: Write, render: Render) -> None:
+        Path("own_function_of_test.py").write_text(
+            "from kanister_py.ports.composition_function import CompositionFunction\n"
+            "class Own(CompositionFunction):\n"
+            "    name = 'function-own'\n"
+            "    def run(self, request):\n"
+            "        made = {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'p'}}\n"
+            "        return {'desired': {'resources': {'x': {'resource': made}}}}\n",
+            encoding="utf-8",
+        )
+        step = {"step": "own", "functionRef": {"name": "function-own"}}
+        write(
+            composition=composition(step),
+            functions=function("function-own", runtime="Python", entry="own_function_of_test:Own"),
+        )
+        _, documents, _ = render("functions.yaml")
+        assert documents[1]["metadata"]["name"] == "p"
+
+    def test_a_container_is_refused_where_no_engine_answers_and_the_ways_out_are_named(
+        self, write: Write, render: Render, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PATH", "/nowhere")
+        step = {"step": "own", "functionRef": {"name": "function-own"}}
+        write(composition=composition(step), functions=function("function-own"))
+        code, documents, err = render("functions.yaml")
+        assert (code, documents) == (1, [])
+        assert "there is no docker on the PATH" in err
+        for way_out in ("Development", "runtime-command", "runtime-entry-point", "built in"):
+            assert way_out in err
+
+    def test_a_package_of_upstream_is_stood_in_for_whatever_its_registry(
+        self, write: Write, render: Render
+    ) -> None:
+        package = (
+            "xpkg.example.org/crossplane-contrib/function-patch-and-transform@sha256:" + "0" * 64
+        )
+        write(functions=function("function-patch-and-transform", package))
+        code, _, err = render("functions.yaml")
+        assert code == 0
+        assert f"stands in for {package}" in err
+
+    @pytest.mark.parametrize(
+        ("annotations", "told"),
+        [
+            pytest.param({"runtime": "Podman"}, "Must be one of Docker", id="unknown runtime"),
+            pytest.param({"runtime": "InProcess"}, "No function is built in", id="not built in"),
+            pytest.param({"runtime": "Process"}, "Must hold the command", id="no command"),
+            pytest.param({"runtime": "Python", "entry": "x"}, "module:Class", id="no class"),
+        ],
+    )
+    def test_an_annotation_that_says_nothing_useful_is_told_with_its_place(
+        self, write: Write, render: Render, annotations: dict[str, str], told: str
+    ) -> None:
+        write(functions=function("function-own", **annotations))
+        code, _, err = render("functions.yaml")
+        assert code == 1
+        assert told in err
+        assert "functions.yaml:" in err
+
+    def test_revisions_in_the_file_are_chosen_among(self, write: Write, render: Render) -> None:
+        def revision(number: int, channel: str, state: str) -> str:
+            return yaml.safe_dump(
+                {
+                    "apiVersion": "pkg.crossplane.io/v1",
+                    "kind": "FunctionRevision",
+                    "metadata": {
+                        "name": f"pt-{number}",
+                        "labels": {"pkg.crossplane.io/package": "pt", "channel": channel},
+                        "annotations": {"render.crossplane.io/runtime": "InProcess"},
+                    },
+                    "spec": {
+                        "image": "x.example.org/crossplane-contrib/function-patch-and-transform:v1",
+                        "revision": number,
+                        "desiredState": state,
+                    },
+                }
+            )
+
+        reference = {"functionRef": {"name": "pt"}}
+        selector = {"functionRevisionSelector": {"matchLabels": {"channel": "beta"}}}
+        write(
+            composition=composition(patching(**reference, **selector)),
+            functions="---\n".join(
+                (revision(1, "stable", "Active"), revision(2, "beta", "Active"))
+            ),
+        )
+        assert (
+            render("functions.yaml", "--output", "json")[1][0]["renders"][0]["steps"][0]["revision"]
+            == "pt-2"
+        )
+        write(
+            functions="---\n".join(
+                (revision(1, "stable", "Active"), revision(2, "beta", "Inactive"))
+            )
+        )
+        code, _, err = render("functions.yaml")
+        assert code == 1
+        assert "pt-2 (revision 2) is inactive" in err
+        assert "pt-1 (revision 1) has channel=stable" in err
+
+
+class TestWhatIsRefused:
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            pytest.param({"kind": "XOther"}, "compositeTypeRef.kind (XApp)", id="another kind"),
+            pytest.param(
+                {"apiVersion": "example.org/v2"}, "(example.org/v1)", id="another version"
+            ),
+            pytest.param(
+                {"spec": {"crossplane": {"compositionSelector": {"matchLabels": {"tier": "tin"}}}}},
+                "tier=tin: it has gold",
+                id="another label",
+            ),
+            pytest.param(
+                {"spec": {"crossplane": {"compositionRef": {"name": "other"}}}},
+                "compositionRef.name (other)",
+                id="another composition",
+            ),
+            pytest.param({"metadata": {}}, "the XR has no name", id="no name"),
+        ],
+    )
+    def test_an_xr_that_this_composition_is_not_for(
+        self, write: Write, render: Render, change: dict[str, Any], told: str
+    ) -> None:
+        write(xr=yaml.safe_dump({**yaml.safe_load(XR), **change}))
+        code, documents, err = render()
+        assert (code, documents) == (1, [])
+        assert told in err
+
+    def test_yaml_that_grows_when_it_is_read(self, write: Write, render: Render) -> None:
+        bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n"
+        for before, name in zip("abcdefg", "bcdefgh", strict=True):
+            bomb += f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
+        write(xr=XR + bomb)
+        code, _, err = render()
+        assert code == 1
+        assert "xr.yaml" in err
+
+    def test_a_template_that_grows_when_it_is_rendered(self, write: Write, render: Render) -> None:
+        bomb = '{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}'
+        write(composition=composition(templating(bomb)))
+        code, _, err = render()
+        assert code == 1
+        assert 'pipeline step "template"' in err
+        assert "function function-go-templating, revision" in err
+
+    def test_a_field_that_nobody_reads_is_told_with_its_line(
+        self, write: Write, render: Render
+    ) -> None:
+        write(composition=composition(patching(wenn="true")))
+        code, _, err = render()
+        assert code == 0
+        assert "spec.pipeline[0].wenn: Nothing reads this field; did you mean when?" in err
+
+    def test_an_input_with_a_field_that_its_function_does_not_know(
+        self, write: Write, render: Render
+    ) -> None:
+        step = patching()
+        step["input"]["resorces"] = []
+        write(composition=composition(step))
+        code, _, err = render()
+        assert code == 1
+        assert 'pipeline step "patch"' in err
+        assert 'unknown name "resorces"' in err
+        assert "function function-patch-and-transform, revision" in err
+
+    def test_what_is_observed_must_say_which_resource_it_is(
+        self, write: Write, render: Render
+    ) -> None:
+        write(observed="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: team-a}\n")
+        code, _, err = render("-o", "observed.yaml")
+        assert code == 1
+        assert "has no annotation crossplane.io/composition-resource-name" in err
+
+    def test_a_command_line_without_files(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["render"]) == 64
+
+
+SUITE: dict[str, Any] = {
+    "apiVersion": "kanister-py.io/v1alpha1",
+    "kind": "RenderSuite",
+    "composition": "composition.yaml",
+}
+
+
+class TestSuites:
+    def suite(self, *cases: dict[str, Any]) -> str:
+        return yaml.safe_dump({**SUITE, "cases": [{"xr": "xr.yaml", **each} for each in cases]})
+
+    def test_expectations_that_are_met(self, write: Write, render: Render, tmp_path: Path) -> None:
+        write(
+            suite=self.suite(
+                {
+                    "name": "europe",
+                    "expect": {
+                        "resourceCount": 1,
+                        "ready": False,
+                        "resources": [
+                            {"name": "bucket", "ready": False, "object": {"data": {"r": "eu"}}},
+                            {"name": "other", "absent": True},
+                        ],
+                        "composite": {"kind": "XApp"},
+                        "events": [{"severity": "Normal", "message": "not yet ready"}],
+                    },
+                },
+                {
+                    "name": "written in the suite",
+                    "xr": {**yaml.safe_load(XR), "spec": {"region": "us"}},
+                    "expect": {"resources": [{"name": "bucket", "object": {"data": {"r": "us"}}}]},
+                },
+                {
+                    "name": "refused",
+                    "xr": {**yaml.safe_load(XR), "kind": "XOther"},
+                    "expect": {"error": "does not match XR's kind"},
+                },
+            )
+        )
+        code, _, err = render("--assert", "suite.yaml", "--junit", "report.xml", files=())
+        assert code == 0, err
+        assert "3 passed, 0 failed" in err
+        report = ET.parse(tmp_path / "report.xml").getroot()
+        assert (report.get("tests"), report.get("failures")) == ("3", "0")
+
+    @pytest.mark.parametrize(
+        ("expect", "told"),
+        [
+            pytest.param({"resourceCount": 2}, "resourceCount: expected 2, found 1", id="count"),
+            pytest.param({"ready": True}, "ready: expected true, found false", id="ready"),
+            pytest.param({"error": "x"}, "came to its end", id="no error"),
+            pytest.param(
+                {"resources": [{"name": "no"}]},
+                "resources[no]: expected one; there are bucket",
+                id="none",
+            ),
+            pytest.param(
+                {"resources": [{"name": "bucket", "absent": True}]}, "found a ConfigMap", id="one"
+            ),
+            pytest.param(
+                {"resources": [{"name": "bucket", "object": {"data": {"r": "us", "q": 1}}}]},
+                'resources[bucket].object.data.r: expected "us", found "eu"',
+                id="another value",
+            ),
+            pytest.param({"composite": {"status": {"url": "x"}}}, "found nothing", id="nothing"),
+            pytest.param({"events": [{"severity": "Warning"}]}, "events: expected", id="no event"),
+            pytest.param({"golden": "none.yaml"}, "--update writes it", id="no golden file"),
+        ],
+    )
+    def test_expectations_that_are_not_met_are_told_with_their_place(
+        self, write: Write, render: Render, expect: dict[str, Any], told: str
+    ) -> None:
+        write(suite=self.suite({"name": "case", "expect": expect}))
+        code, _, err = render("--assert", "suite.yaml", "--junit", "report.xml", files=())
+        assert code == 1
+        assert told in err
+        assert "0 passed, 1 failed" in err
+        assert ET.parse("report.xml").find("testcase/failure") is not None
+
+    def test_a_golden_file_is_written_when_asked_and_held_against_afterwards(
+        self, write: Write, render: Render
+    ) -> None:
+        write(suite=self.suite({"name": "all", "expect": {"golden": "want.yaml"}}))
+        words = ("--assert", "suite.yaml")
+        assert render(*words, "--update", files=())[0] == 0
+        assert render(*words, files=())[0] == 0
+        write(xr=XR.replace("eu", "us"))
+        code, _, err = render(*words, files=())
+        assert code == 1
+        assert 'data.r: expected "eu", found "us"' in err
+
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            pytest.param({"kind": "Suite"}, "Must be a RenderSuite", id="kind"),
+            pytest.param({"cases": []}, "at least one case", id="no cases"),
+            pytest.param({"case": []}, "did you mean cases?", id="misspelled"),
+            pytest.param(
+                {"cases": [{"xr": "x", "expect": {"redy": True}}]}, "did you mean ready?", id="deep"
+            ),
+            pytest.param(
+                {"cases": [{"xr": "x"}]}, "Must say what is expected", id="nothing wanted"
+            ),
+        ],
+    )
+    def test_a_suite_that_says_something_else_is_refused(
+        self, write: Write, render: Render, change: dict[str, Any], told: str
+    ) -> None:
+        case = {"name": "c", "xr": "xr.yaml", "expect": {"ready": True}}
+        write(suite=yaml.safe_dump({**SUITE, "cases": [case], **change}))
+        code, _, err = render("--assert", "suite.yaml", files=())
+        assert code == 1
+        assert told in err
+
+
+def test_watching_renders_again_when_a_file_changes(write: Write, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kanister_py", "render", "xr.yaml", "composition.yaml", "--watch"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    try:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        assert "rendered in" in process.stderr.readline()
+        Path("xr.yaml").write_text("kind: [", encoding="utf-8")
+        assert "error:" in process.stderr.readline()
+        assert "rendered in" in process.stderr.readline()
+        Path("xr.yaml").write_text(XR.replace("eu", "us"), encoding="utf-8")
+        assert "rendered in" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        out = process.stdout.read()
+        assert process.wait(30) == 0
+        process.stderr.close()
+        process.stdout.close()
+    finally:
+        process.kill()
+        process.wait()
+    regions = [
+        each["data"]["r"]
+        for each in yaml.safe_load_all(out)
+        if each and each["kind"] == "ConfigMap"
+    ]
+    assert regions == ["eu", "us"]
+
+
+def test_answers_that_hold_are_kept_in_a_folder_when_asked(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(composition=composition(patching(ttl="10m")))
+    words = ["render", "xr.yaml", "composition.yaml", "-o", "json", "--cache-dir", "cache"]
+    cached = []
+    for _ in range(2):
+        assert main(words) == 0
+        cached.append(json.loads(capsys.readouterr().out)["renders"][0]["steps"][0]["cached"])
+    assert cached == [False, True]

@@ -1,0 +1,153 @@
+"""Compositions as people write them, and as they should not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kanister_py.core.compositions.model import AllowedResource, Credential, parse_composition
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.objects.documents import Document
+from tests.executor.composing import composition_of
+
+STEP: dict[str, Any] = {"step": "a", "functionRef": {"name": "f"}}
+
+
+def test_a_step_says_all_that_it_may() -> None:
+    [step] = composition_of(
+        [
+            {
+                **STEP,
+                "functionRef": {"name": "f", "version": "~1.2"},
+                "functionRevisionRef": {"name": "f-1"},
+                "functionRevisionSelector": {"matchLabels": {"channel": "alpha"}},
+                "input": {"kind": "I", "none": None},
+                "credentials": [
+                    {"name": "c", "source": "Secret", "secretRef": {"namespace": "x", "name": "s"}},
+                    {"name": "d", "source": "None"},
+                ],
+                "requirements": {
+                    "requiredResources": [
+                        {
+                            "requirementName": "r",
+                            "apiVersion": "v1",
+                            "kind": "Pod",
+                            "matchLabels": {"a": "b"},
+                            "namespace": "x",
+                        }
+                    ],
+                    "requiredSchemas": [
+                        {"requirementName": "s", "apiVersion": "v1", "kind": "Pod"}
+                    ],
+                },
+                "when": "true",
+                "timeout": "1m30s",
+                "retry": {"limit": 2, "backoff": "1s", "true": ["FunctionUnavailable"]},
+                "ttl": "0s",
+                "maxIterations": 9,
+                "allowedExtraResources": [{"apiVersion": "v1", "kind": "Pod", "matchName": "x.*"}],
+            }
+        ]
+    ).steps
+    assert (step.revision.name, step.revision.version) == ("f-1", "~1.2")
+    assert step.revision.labels == {"channel": "alpha"}
+    assert step.input == {"kind": "I", "none": None}
+    assert step.credentials == (Credential("c", "x", "s"), Credential("d"))
+    assert step.required_resources["r"] == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "matchLabels": {"labels": {"a": "b"}},
+        "namespace": "x",
+    }
+    assert step.required_schemas == {"s": {"apiVersion": "v1", "kind": "Pod"}}
+    assert (step.timeout_seconds, step.ttl_seconds, step.max_iterations) == (90.0, 0.0, 9)
+    assert step.retry is not None
+    assert (step.retry.limit, step.retry.on) == (2, ("FunctionUnavailable",))
+    assert step.allowed == (AllowedResource("v1", "Pod", "x.*"),)
+
+
+def test_without_a_mode_it_is_a_pipeline_if_it_has_one_else_one_step_that_patches() -> None:
+    assert composition_of([STEP]).steps[0].function == "f"
+    value = {
+        "apiVersion": "apiextensions.crossplane.io/v1",
+        "kind": "CompositionRevision",
+        "metadata": {"name": "c"},
+        "spec": {
+            "compositeTypeRef": {"apiVersion": "e/v1", "kind": "X"},
+            "patchSets": [{"name": "p"}],
+            "resources": [{"name": "r"}],
+        },
+    }
+    [step] = parse_composition(Document.of(value)).steps
+    assert step.function == "function-patch-and-transform"
+    assert step.input is not None
+    assert (step.input["patchSets"], step.input["resources"]) == ([{"name": "p"}], [{"name": "r"}])
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        pytest.param({"step": ""}, "step", id="no name"),
+        pytest.param({"functionRef": {}}, "functionRef.name", id="no function"),
+        pytest.param({"functionRef": {"name": "f", "version": "v1"}}, "version", id="no version"),
+        pytest.param({"maxIterations": -1}, "maxIterations", id="endless"),
+        pytest.param({"timeout": "soon"}, "timeout", id="no duration"),
+        pytest.param({"ttl": "-1s"}, "ttl", id="negative"),
+        pytest.param({"retry": {"limit": -1}}, "retry.limit", id="retries"),
+        pytest.param({"credentials": [{"name": "c"}]}, "secretRef.name", id="no secret"),
+        pytest.param(
+            {"allowedExtraResources": [{"apiVersion": "v1", "kind": "Pod", "matchName": "("}]},
+            "allowedExtraResources[0]",
+            id="no regular expression",
+        ),
+        pytest.param(
+            {
+                "allowedExtraResources": [
+                    {"apiVersion": "v1", "kind": "Pod", "matchName": "a", "matchLabels": {}}
+                ]
+            },
+            "allowedExtraResources[0]",
+            id="name and labels",
+        ),
+        pytest.param(
+            {
+                "requirements": {
+                    "requiredResources": [
+                        {
+                            "requirementName": "r",
+                            "apiVersion": "v1",
+                            "kind": "Pod",
+                            "name": "n",
+                            "matchLabels": {"a": "b"},
+                        }
+                    ]
+                }
+            },
+            "requiredResources[0]",
+            id="both selectors",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_path(change: dict[str, Any], path: str) -> None:
+    with pytest.raises(InvalidDocument) as refused:
+        composition_of([{**STEP, **change}])
+    assert any(
+        each.path.startswith("spec.pipeline[0]") and path in each.path
+        for each in refused.value.problems
+    )
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([], id="none"),
+        pytest.param([{**STEP, "step": str(each)} for each in range(100)], id="a hundred"),
+        pytest.param([STEP, STEP], id="two of one name"),
+    ],
+)
+def test_a_pipeline_has_a_few_steps_of_different_names(steps: list[dict[str, Any]]) -> None:
+    with pytest.raises(InvalidDocument):
+        composition_of(steps)
+    with pytest.raises(InvalidDocument):
+        composition_of([STEP], mode="Magic")
