@@ -1,0 +1,83 @@
+"""Does a call go to the runner that its endpoint is for?"""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.adapters.runner_routing import RoutingRunner
+from kanister_py.core.compositions.endpoints import (
+    EXEC,
+    GRPC,
+    PYTHON,
+    builtin_endpoint,
+    command_of,
+    exec_endpoint,
+    python_endpoint,
+    scheme_of,
+    target_of,
+)
+from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
+from kanister_py.core.errors import FunctionNotServed
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.ports.function_runner import FunctionCall
+
+
+class Named:
+    """Answers with its own name."""
+
+    def __init__(self, name: str, closed: list[str]) -> None:
+        self._name, self._closed = name, closed
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        return FunctionResponse(tag=self._name)
+
+    def close(self) -> None:
+        self._closed.append(self._name)
+
+
+def call_to(endpoint: str) -> FunctionCall:
+    revision = FunctionRevision("f", "f-1", 1, endpoint=endpoint)
+    return FunctionCall("s", revision, FunctionRequest(Part({})))
+
+
+def test_every_kind_of_endpoint_has_its_runner_made_once_and_closed() -> None:
+    made: list[str] = []
+    closed: list[str] = []
+
+    def maker(name: str) -> Named:
+        made.append(name)
+        return Named(name, closed)
+
+    runner = RoutingRunner({each: lambda each=each: maker(each) for each in (GRPC, EXEC)})  # type: ignore[misc]  # a lambda's default
+    found = [runner.run(call_to(each)).tag for each in ("dns:///f:9443", "exec:f", "f:9443")]
+    assert found == [GRPC, EXEC, GRPC]
+    assert made == [GRPC, EXEC]
+    runner.close()
+    assert sorted(closed) == [EXEC, GRPC]
+
+
+def test_a_kind_that_is_not_allowed_is_refused_with_step_and_revision() -> None:
+    with pytest.raises(FunctionNotServed, match="Step s: function f, revision f-1: .* python"):
+        RoutingRunner({}).run(call_to("python:a:B"))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "scheme", "target"),
+    [
+        (builtin_endpoint("function-a", "v0.1.0"), "builtin", "function-a@v0.1.0"),
+        (python_endpoint("a.b:C"), PYTHON, "a.b:C"),
+        (exec_endpoint(["./f", "two words"]), EXEC, "./f 'two words'"),
+        ("dns:///f.ns:9443", GRPC, "dns:///f.ns:9443"),
+        ("localhost:9443", GRPC, "localhost:9443"),
+        ("unix:/run/f.sock", GRPC, "unix:/run/f.sock"),
+    ],
+)
+def test_an_endpoint_says_how_it_is_called_and_what(
+    endpoint: str, scheme: str, target: str
+) -> None:
+    assert (scheme_of(endpoint), target_of(endpoint)) == (scheme, target)
+
+
+def test_words_of_a_program_come_back_as_they_were() -> None:
+    words = ["./f", "two words", "it's", "", "$HOME"]
+    assert command_of(exec_endpoint(words)) == words
