@@ -527,6 +527,27 @@ class ClusterContract:
         again = cluster.apply(config_map(namespace, a="1"), field_manager="one")
         assert version_of(again) == version_of(made)
 
+    def test_what_was_applied_as_an_empty_map_may_be_filled(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        made = config_map(namespace)
+        made["metadata"]["labels"] = {}
+        cluster.apply(made, field_manager="one")
+        applied = cluster.apply(labelled(namespace, "settings", tier="web"), field_manager="one")
+        assert applied["metadata"]["labels"] == {"tier": "web"}
+
+    def test_nothing_has_two_controllers(self, cluster: Cluster, namespace: str) -> None:
+        def owned_by(uid: str) -> KubeObject:
+            made = config_map(namespace)
+            owner = {"apiVersion": "v1", "kind": "Secret", "name": uid, "uid": uid}
+            made["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+            return made
+
+        first, second = str(uuid.uuid4()), str(uuid.uuid4())
+        cluster.apply(owned_by(first), field_manager="one", force=True)
+        with pytest.raises(Invalid):
+            cluster.apply(owned_by(second), field_manager="two", force=True)
+
     def test_what_is_no_longer_applied_goes_and_what_others_set_stays(
         self, cluster: Cluster, namespace: str
     ) -> None:

@@ -337,6 +337,14 @@ def _complaints_about_metadata(obj: KubeObject, kind: ResourceKind) -> list[Caus
             for field in ("apiVersion", "kind", "name", "uid")
             if not owner.get(field)
         ]
+    controllers = [each for each in metadata.get("ownerReferences") or () if each.get("controller")]
+    if len(controllers) > 1:
+        first, second = (each.get("name") for each in controllers[:2])
+        said = (
+            "Only one reference can have Controller set to true. "
+            f'Found "true" in references for {first} and {second}'
+        )
+        causes.append(_wrong("metadata.ownerReferences", "", said))
     return causes
 
 

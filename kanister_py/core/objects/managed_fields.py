@@ -394,7 +394,7 @@ def apply_fields(
         if kept:
             result[owner] = (kept, time)
     previous, since = ownership.get(manager, ({}, now))
-    dropped = difference(previous, mine)
+    dropped = difference(previous, _with_parents(mine))
     for fields, _ in result.values():
         dropped = _without_shared(dropped, fields)
     if dropped:
@@ -402,6 +402,14 @@ def apply_fields(
     if mine:
         result[manager] = (mine, since if previous == mine else now)
     return Applied(merged, result)
+
+
+def _with_parents(fields: FieldSet) -> FieldSet:
+    """Own with every field the maps that it is in: what was an empty map is still wanted."""
+    return {
+        key: {_SELF: {}, **_with_parents(inside)} if inside else inside
+        for key, inside in fields.items()
+    }
 
 
 def _without_shared(dropped: FieldSet, held: FieldSet) -> FieldSet:
