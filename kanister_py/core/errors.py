@@ -1809,3 +1809,29 @@ class DesiredStateEmpty(UsageError):
             f"{plural}; if that is meant, annotate the Composition with {annotation}=true"
         )
         self.observed = observed
+
+
+class ExtraResourcesDisabled(UsageError):
+    """A function asks for objects of the cluster where none are given out."""
+
+    reason = "ExtraResourcesDisabled"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"A function asks for {what}, and this controller gives out no extra resources; "
+            "start it without --disable-extra-resources"
+        )
+        self.what = what
+
+
+# Definitions of resources, and ActionSets on a command line
+
+
+class DefinitionNotServed(TransientError):
+    """A cluster took a definition, and does not serve what it defines."""
+
+    reason = "DefinitionNotServed"
+
+    def __init__(self, name: str, seconds: float) -> None:
+        super().__init__(f"{name} is not served after {seconds:.0f}s; look at its conditions")
+        self.name = name

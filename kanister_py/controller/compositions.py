@@ -1,0 +1,599 @@
+"""The part of the controller that composes: definitions, compositions, functions, resources.
+
+One queue holds everything that must be looked at, whatever its kind, and a few threads
+look. What they read comes from watches; what they find out about who depends on what is
+remembered only for as long as the process lives.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from enum import StrEnum
+from threading import RLock, Thread
+from typing import Any, Final, NamedTuple
+
+from kanister_py.controller.certificates import CertificateKeeper
+from kanister_py.controller.composing import ComposingWorld, CompositionSettings, FunctionTools
+from kanister_py.controller.function_runtime import FunctionRuntime, RuntimeSettings
+from kanister_py.controller.queue import WorkQueue
+from kanister_py.controller.reconcile_claim import ClaimReconciler
+from kanister_py.controller.reconcile_composite import CompositeReconciler, Kind
+from kanister_py.controller.reconcile_composition import Tell, reconcile_composition
+from kanister_py.controller.reconcile_definition import Offered, reconcile_definition
+from kanister_py.controller.reconcile_function import FunctionReconciler
+from kanister_py.controller.seen import Seen
+from kanister_py.controller.tracking import Gate, Tracker, Wanted
+from kanister_py.controller.watch import ObjectKey, key_of
+from kanister_py.core.compositions.definitions import machinery_of
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.errors import (
+    KanisterError,
+    LeadershipLost,
+    NoMatch,
+    NotFound,
+    TransientError,
+)
+from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, GroupVersionResource
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.core.revisions.collection import Revision, plan_collection, words_for_uses
+from kanister_py.core.revisions.functions import revision_of
+from kanister_py.core.revisions.kinds import (
+    COMPOSITION_REVISIONS,
+    COMPOSITIONS,
+    DEFINITIONS,
+    ENDPOINT_SLICES,
+    FUNCTION_REVISIONS,
+    FUNCTIONS,
+)
+from kanister_py.core.revisions.policy import RevisionFacts, follows, wishes_of
+from kanister_py.executor.alarms import Alarms
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+_LOG: Final = logging.getLogger(__name__)
+_COLLECT_SECONDS: Final = 60.0
+
+
+class Role(StrEnum):
+    """As what an object is looked at."""
+
+    DEFINITION = "CompositeResourceDefinition"
+    COMPOSITION = "Composition"
+    FUNCTION = "Function"
+    REVISION = "FunctionRevision"
+    COMPOSITE = "CompositeResource"
+    CLAIM = "Claim"
+
+
+class Task(NamedTuple):
+    """One object that must be looked at."""
+
+    role: Role
+    resource: GroupVersionResource
+    key: ObjectKey
+
+
+class _Served(NamedTuple):
+    """A kind of composite resource that is served."""
+
+    kind: Kind
+    resource: GroupVersionResource
+    reconciler: CompositeReconciler
+    claims: ClaimReconciler | None = None
+    claim_resource: GroupVersionResource | None = None
+
+
+class Compositions:
+    """Composes for as long as somebody lets it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        alarms: Alarms,
+        tell: Tell,
+        tools: FunctionTools,
+        settings: CompositionSettings,
+        *,
+        on_error: Callable[[KanisterError], None] | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._alarms = alarms
+        self._tell = tell
+        self._tools = tools
+        self._settings = settings
+        self.queue: WorkQueue[Task] = WorkQueue(clock, alarms)
+        self.seen = Seen(cluster, clock, self._on_change, on_error)
+        self._tracker: Tracker[Task] = Tracker()
+        self._gate: Gate[Task] = Gate(clock)
+        self._lock = RLock()
+        self._served: dict[GroupVersionResource, _Served] = {}
+        self._definitions: dict[str, GroupVersionResource] = {}
+        self._users: dict[str, set[Task]] = defaultdict(set)
+        self._uses: dict[Task, str] = {}
+        self._remembered: dict[Task, Mapping[str, Data]] = {}
+        self._is_closed = False
+        self.world = ComposingWorld(cluster, clock, self.seen, tools, settings, tell)
+        keeper = CertificateKeeper(
+            cluster, tools.certificates, clock, life=settings.certificate_life
+        )
+        self._function_reconciler = FunctionReconciler(
+            cluster,
+            tools.packages,
+            clock,
+            tell,
+            self.world.users_of_functions,
+            namespace=settings.namespace,
+        )
+        self._runtime = FunctionRuntime(
+            cluster,
+            tools.certificates,
+            keeper,
+            clock,
+            RuntimeSettings(
+                settings.namespace,
+                settings.authority,
+                settings.default_runtime,
+                settings.drains_for,
+                min(timedelta(hours=1), settings.certificate_life / 6),
+            ),
+            built_in=tools.built_in_endpoint,
+            ready_addresses=self.world.addresses_of,
+        )
+
+    # Its life
+
+    def start(self) -> None:
+        """Watch what is always watched, and begin to look."""
+        for resource in self._always():
+            self.seen.watch(resource)
+        for index in range(max(1, self._settings.workers)):
+            Thread(target=self._work, name=f"compose {index}", daemon=True).start()
+        if self._settings.uses_revisions and self._settings.keeps_revisions:
+            self._alarms.set(_COLLECT_SECONDS, self._collect_later)
+
+    def _always(self) -> tuple[GroupVersionResource, ...]:
+        kinds: tuple[GroupVersionResource, ...] = (
+            CUSTOM_RESOURCE_DEFINITIONS,
+            DEFINITIONS,
+            COMPOSITIONS,
+            FUNCTION_REVISIONS,
+        )
+        if self._settings.uses_revisions:
+            kinds = (*kinds, COMPOSITION_REVISIONS)
+        if self._settings.runs_functions:
+            kinds = (*kinds, FUNCTIONS, ENDPOINT_SLICES)
+        return kinds
+
+    def close(self) -> None:
+        self._is_closed = True
+        self.queue.close()
+        self.seen.close()
+
+    @property
+    def is_settled(self) -> bool:
+        return self.queue.is_idle and all(self.seen.has_synced(each) for each in self.seen.watched)
+
+    @property
+    def trouble(self) -> str:
+        return self.seen.trouble
+
+    # Looking
+
+    def _work(self) -> None:
+        while (task := self.queue.take()) is not None:
+            try:
+                again = self.look(task)
+                self.queue.forget(task)
+                if again is not None:
+                    self.queue.add_later(task, again)
+            except LeadershipLost:
+                pass
+            except TransientError as error:
+                self.queue.add_failed(task)
+                _LOG.info("%s %s is looked at again: %s", task.role, task.key, error.message)
+            except KanisterError as error:
+                self.queue.add_failed(task)
+                _LOG.warning("%s %s is looked at again: %s", task.role, task.key, error.message)
+            except Exception:  # noqa: BLE001 # see below
+                # One object that nobody can look at must not keep others waiting.
+                self.queue.add_failed(task)
+                _LOG.exception("Looking at %s %s fell over", task.role, task.key)
+            finally:
+                self.queue.done(task)
+
+    def look(self, task: Task) -> float | None:
+        """Look at one object; say after how many seconds to look again."""
+        name = task.key.name
+        if task.role is Role.COMPOSITE:
+            return self._look_at_composite(task)
+        if task.role is Role.CLAIM:
+            served = self._served.get(task.resource)
+            if served is not None and served.claims is not None:
+                served.claims.reconcile(task.key.namespace, name)
+            return None
+        if task.role is Role.COMPOSITION:
+            if self._settings.uses_revisions:
+                reconcile_composition(self._cluster, name, self._tell)
+            return None
+        if task.role is Role.FUNCTION:
+            return self._function_reconciler.reconcile(name)
+        if task.role is Role.REVISION:
+            return self._runtime.reconcile(name)
+        return self._look_at_definition(name)
+
+    def _look_at_definition(self, name: str) -> float | None:
+        found = reconcile_definition(self._cluster, self._clock, name, self._tell)
+        if found.offered is not None:
+            return self._serve(name, found.offered)
+        if self.seen.known(DEFINITIONS, ObjectKey("", name)) is None:
+            self._stop_serving(name)
+        return found.again_seconds
+
+    def _serve(self, name: str, offered: Offered) -> float | None:
+        kind = offered.kind
+        try:
+            resource = self.seen.resource_of(kind.api_version, kind.kind)
+            claim_resource = (
+                self.seen.resource_of(kind.api_version, offered.claim_kind)
+                if offered.claim_kind
+                else None
+            )
+        except NoMatch:
+            # Established, but not yet told by the server that was asked.
+            return 1.0
+        with self._lock:
+            before = self._served.get(resource)
+            if (
+                before is not None
+                and before.kind == kind
+                and before.claim_resource == claim_resource
+            ):
+                return None
+            reconciler = CompositeReconciler(
+                self._cluster,
+                self.world,
+                self._clock,
+                self._tell,
+                kind,
+                poll_seconds=self._settings.poll_seconds,
+            )
+            claims = None
+            if claim_resource is not None:
+                claims = ClaimReconciler(
+                    self._cluster,
+                    self._clock,
+                    self._tell,
+                    kind.api_version,
+                    kind.kind,
+                    offered.claim_kind,
+                )
+            served = _Served(kind, resource, reconciler, claims, claim_resource)
+            self._served[resource] = served
+            self._definitions[name] = resource
+            if claim_resource is not None:
+                self._served[claim_resource] = served
+        for obj in self.seen.all_of(resource):
+            self.queue.add(Task(Role.COMPOSITE, resource, key_of(obj)))
+        if claim_resource is not None:
+            self.seen.watch(claim_resource)
+        return None
+
+    def _stop_serving(self, name: str) -> None:
+        """Let go of a kind whose definition is gone, once its resources are gone too."""
+        with self._lock:
+            resource = self._definitions.get(name)
+            served = self._served.get(resource) if resource is not None else None
+        if resource is None or served is None:
+            return
+        if self.seen.known(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name)) is not None:
+            # The cluster takes the resources away first, and each needs us for its end.
+            return
+        with self._lock:
+            self._definitions.pop(name, None)
+            for each in (served.resource, served.claim_resource):
+                if each is not None:
+                    self._served.pop(each, None)
+        for each in (served.resource, served.claim_resource):
+            if each is not None:
+                self.seen.stop(each)
+
+    def _look_at_composite(self, task: Task) -> float | None:
+        served = self._served.get(task.resource)
+        if served is None:
+            return None
+        xr = self.seen.known(task.resource, task.key)
+        if xr is None:
+            self._forget(task)
+            return None
+        outcome = served.reconciler.reconcile(
+            xr, self._remembered.get(task), flooded_by=self._gate.flooded_by(task)
+        )
+        if outcome.is_gone:
+            self._forget(task)
+            return None
+        self._note_use(task, served)
+        if outcome.requirements or task in self._remembered:
+            self._remembered[task] = outcome.requirements
+        if not outcome.is_failed:
+            self._track(task, outcome.refs, outcome.requirements)
+        if outcome.is_failed:
+            self.queue.add_failed(task)
+            return None
+        return outcome.again_seconds
+
+    def _forget(self, task: Task) -> None:
+        self._tracker.forget(task)
+        self._gate.forget(task)
+        self._remembered.pop(task, None)
+        with self._lock:
+            before = self._uses.pop(task, None)
+            if before is not None:
+                self._users[before].discard(task)
+
+    def _note_use(self, task: Task, served: _Served) -> None:
+        """Remember which composition a resource uses, to tell it of that one's changes."""
+        xr = self.seen.known(task.resource, task.key)
+        if xr is None:
+            return
+        used = wishes_of(machinery_of(xr, legacy=served.kind.is_legacy)).composition
+        with self._lock:
+            before = self._uses.get(task)
+            if before == used:
+                return
+            if before is not None:
+                self._users[before].discard(task)
+            self._uses[task] = used
+            self._users[used].add(task)
+
+    def _track(self, task: Task, refs: Iterable[Data], requirements: Mapping[str, Data]) -> None:
+        named: list[tuple[GroupVersionResource, ObjectKey]] = []
+        wanted: list[Wanted] = []
+        for ref in refs:
+            try:
+                resource = self.seen.resource_of(ref["apiVersion"], ref["kind"])
+            except NoMatch:
+                continue
+            namespace = str(ref.get("namespace") or task.key.namespace)
+            known = self._cluster.describe(resource)
+            named.append(
+                (resource, ObjectKey(namespace if known.is_namespaced else "", ref["name"]))
+            )
+        for asked in requirements.values():
+            for selectors in (asked.get("resources"), asked.get("extraResources")):
+                for selector in (selectors or {}).values():
+                    self._track_selector(selector, named, wanted)
+        self._tracker.track(task, named, wanted)
+        for resource in {each[0] for each in named} | {each.resource for each in wanted}:
+            self.seen.watch(resource)
+
+    def _track_selector(
+        self,
+        selector: Mapping[str, Any],
+        named: list[tuple[GroupVersionResource, ObjectKey]],
+        wanted: list[Wanted],
+    ) -> None:
+        try:
+            resource = self.seen.resource_of(
+                str(selector.get("apiVersion")), str(selector.get("kind"))
+            )
+        except NoMatch:
+            return
+        namespace = str(selector.get("namespace") or "")
+        if "matchName" in selector:
+            named.append((resource, ObjectKey(namespace, str(selector["matchName"]))))
+            return
+        labels = (selector.get("matchLabels") or {}).get("labels") or {}
+        wanted.append(Wanted(resource, namespace, frozenset(labels.items())))
+
+    # What changed
+
+    def _on_change(
+        self,
+        resource: GroupVersionResource,
+        key: ObjectKey,
+        old: KubeObject | None,
+        new: KubeObject | None,
+    ) -> None:
+        if resource == DEFINITIONS:
+            self.queue.add(Task(Role.DEFINITION, resource, key))
+        elif resource == CUSTOM_RESOURCE_DEFINITIONS:
+            self._on_kind(key)
+        elif resource == COMPOSITIONS:
+            self._on_composition(key, old, new)
+        elif resource == COMPOSITION_REVISIONS:
+            self._on_composition_revision(old, new)
+        elif resource == FUNCTIONS:
+            if _is_said_differently(old, new):
+                self.queue.add(Task(Role.FUNCTION, resource, key))
+        elif resource == FUNCTION_REVISIONS:
+            self._on_function_revision(key, old, new)
+        elif resource == ENDPOINT_SLICES:
+            self._on_endpoints(new or old or {})
+        else:
+            self._on_resource(resource, key, old, new)
+            return
+        self._tell_dependents(resource, key, old, new)
+
+    def _on_kind(self, key: ObjectKey) -> None:
+        """A kind came, changed or went: whoever defines it looks again."""
+        with self._lock:
+            if key.name in self._definitions:
+                self.queue.add(Task(Role.DEFINITION, DEFINITIONS, key))
+
+    def _on_resource(
+        self,
+        resource: GroupVersionResource,
+        key: ObjectKey,
+        old: KubeObject | None,
+        new: KubeObject | None,
+    ) -> None:
+        with self._lock:
+            served = self._served.get(resource)
+        if served is not None and resource == served.resource:
+            is_ours = new is not None and self.seen.is_own_write(resource, new)
+            if not is_ours and _is_said_differently(old, new):
+                self.queue.add(Task(Role.COMPOSITE, resource, key))
+            self._tell_claim(served, new or old)
+        elif served is not None and _is_said_differently(old, new):
+            self.queue.add(Task(Role.CLAIM, resource, key))
+        self._tell_dependents(resource, key, old, new)
+
+    def _tell_claim(self, served: _Served, composite: KubeObject | None) -> None:
+        if served.claim_resource is None or composite is None:
+            return
+        claim = (composite.get("spec") or {}).get("claimRef") or {}
+        if claim.get("name"):
+            key = ObjectKey(str(claim.get("namespace") or ""), str(claim["name"]))
+            self.queue.add(Task(Role.CLAIM, served.claim_resource, key))
+
+    def _tell_dependents(
+        self,
+        resource: GroupVersionResource,
+        key: ObjectKey,
+        old: KubeObject | None,
+        new: KubeObject | None,
+    ) -> None:
+        labels = [(each or {}).get("metadata", {}).get("labels") for each in (old, new)]
+        for task in self._tracker.who_depends_on(resource, key, *labels):
+            kind = (new or old or {}).get("kind", resource.resource)
+            source = (
+                f"{kind}/{key.name} ({key.namespace})" if key.namespace else f"{kind}/{key.name}"
+            )
+            seconds = self._gate.delay_for(task, source)
+            if seconds:
+                self.queue.add_later(task, seconds)
+            else:
+                self.queue.add(task)
+
+    def _on_composition(
+        self, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
+    ) -> None:
+        if not _is_said_differently(old, new):
+            return
+        if self._settings.uses_revisions:
+            self.queue.add(Task(Role.COMPOSITION, COMPOSITIONS, key))
+            return
+        for task in self._users_of(key.name):
+            self.queue.add(task)
+
+    def _users_of(self, composition: str) -> list[Task]:
+        with self._lock:
+            return list(self._users.get(composition, ()))
+
+    def _on_composition_revision(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        facts = self.world.note_revision(old, new)
+        before = (old or {}).get("spec", {}).get("revision")
+        if new is None or before == new.get("spec", {}).get("revision"):
+            return
+        for task in self._users_of(facts.composition):
+            served = self._served.get(task.resource)
+            xr = self.seen.known(task.resource, task.key)
+            if served is None or xr is None:
+                continue
+            wishes = wishes_of(machinery_of(xr, legacy=served.kind.is_legacy))
+            if follows(wishes, served.kind.rules, facts.composition, facts):
+                self.queue.add(task)
+
+    def _on_function_revision(
+        self, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
+    ) -> None:
+        self.world.note_functions()
+        was = revision_of(old) if old is not None else None
+        now = revision_of(new) if new is not None else None
+        if was == now and not _is_said_differently(old, new):
+            return
+        if self._settings.runs_functions:
+            self.queue.add(Task(Role.REVISION, FUNCTION_REVISIONS, key))
+            function = (now or was or FunctionRevision("", "", 0)).function
+            if function:
+                self.queue.add(Task(Role.FUNCTION, FUNCTIONS, ObjectKey("", function)))
+        if (was is not None and was.is_routable) != (now is not None and now.is_routable):
+            self._tell_users_of_function((now or was or FunctionRevision("", "", 0)).function)
+
+    def _tell_users_of_function(self, function: str) -> None:
+        """Have whoever is composed with a function look again: another revision may serve."""
+        for obj in self.seen.all_of(COMPOSITIONS):
+            steps = (obj.get("spec") or {}).get("pipeline") or ()
+            names = {(each.get("functionRef") or {}).get("name") for each in steps}
+            if function in names:
+                for task in self._users_of(obj["metadata"]["name"]):
+                    self.queue.add(task)
+
+    def _on_endpoints(self, slices: KubeObject) -> None:
+        name = self.world.note_endpoints(slices)
+        if name:
+            self.queue.add(Task(Role.REVISION, FUNCTION_REVISIONS, ObjectKey("", name)))
+
+    # Collection
+
+    def _collect_later(self) -> None:
+        Thread(target=self._collect, name="collect revisions", daemon=True).start()
+
+    def _collect(self) -> None:
+        try:
+            self.collect_revisions()
+        except KanisterError as error:
+            _LOG.info("Revisions that nobody uses stay for now: %s", error.message)
+        if not self._is_closed:
+            self._alarms.set(_COLLECT_SECONDS, self._collect_later)
+
+    def collect_revisions(self) -> list[str]:
+        """Delete revisions of Compositions beyond the newest that nobody uses; name them."""
+        limit = self._settings.keeps_revisions
+        if not limit or not all(self.seen.has_synced(each) for each in self.seen.watched):
+            # Who has not seen everybody cannot say that nobody uses it.
+            return []
+        removed: list[str] = []
+        for composition in self.world.known_compositions:
+            facts = self.world.revisions(composition)
+            users = self._users_of_composition(composition, facts)
+            plan = plan_collection(
+                [Revision(each.name, each.number, users.get(each.name, ())) for each in facts],
+                limit,
+            )
+            for name in plan.removed:
+                try:
+                    self._cluster.delete(COMPOSITION_REVISIONS, name)
+                except NotFound:
+                    continue
+                _LOG.info("Removed CompositionRevision %s: nobody uses it", name)
+                removed.append(name)
+        return removed
+
+    def _users_of_composition(
+        self, composition: str, revisions: Sequence[RevisionFacts]
+    ) -> Mapping[str, tuple[str, ...]]:
+        users: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        with self._lock:
+            served = [each for key, each in self._served.items() if key == each.resource]
+        for kind in served:
+            for key, obj in self.seen.watch(kind.resource).items():
+                wishes = wishes_of(machinery_of(obj, legacy=kind.kind.is_legacy))
+                who = f"{obj['kind']}/{key}"
+                if wishes.revision:
+                    users[wishes.revision]["is held by"].add(who)
+                selector = wishes.revision_selector or kind.kind.rules.default_revision_selector
+                if wishes.composition in ("", composition) and selector:
+                    fitting = [
+                        each for each in revisions if selector.items() <= each.labels.items()
+                    ]
+                    if fitting:
+                        highest = max(fitting, key=lambda each: each.number)
+                        users[highest.name]["is selected by"].add(who)
+        return {name: words_for_uses(found) for name, found in users.items()}
+
+
+def _is_said_differently(old: KubeObject | None, new: KubeObject | None) -> bool:
+    """Say whether anything but the status of an object has changed."""
+    if old is None or new is None:
+        return True
+    keys = ("generation", "labels", "annotations", "deletionTimestamp", "finalizers")
+    before, after = old["metadata"], new["metadata"]
+    if any(before.get(key) != after.get(key) for key in keys):
+        return True
+    return old.get("spec") != new.get("spec")
