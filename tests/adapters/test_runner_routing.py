@@ -57,7 +57,7 @@ def test_every_kind_of_endpoint_has_its_runner_made_once_and_closed() -> None:
 
 
 def test_a_kind_that_is_not_allowed_is_refused_with_step_and_revision() -> None:
-    with pytest.raises(FunctionNotServed, match="Step s: function f, revision f-1: .* python"):
+    with pytest.raises(FunctionNotServed, match=r"Step s: function f, revision f-1: .* python"):
         RoutingRunner({}).run(call_to("python:a:B"))
 
 
