@@ -38,6 +38,8 @@ class KubeExecSession:
         self._protocol = str(socket.getsubprotocol() or "")
         # Reading and writing take turns: TLS is one state for both.
         self._lock = threading.Lock()
+        self._state = threading.Lock()
+        self._is_read = False
         self._was_closed = threading.Event()
         self._exit_code: int | None = None
         self._has_ended = False
@@ -47,6 +49,18 @@ class KubeExecSession:
         return self._exit_code
 
     def __iter__(self) -> Iterator[ExecChunk]:
+        with self._state:
+            self._is_read = True
+        try:
+            yield from self._chunks()
+        finally:
+            with self._state:
+                self._is_read = False
+                is_over = self._was_closed.is_set() or self._has_ended
+            if is_over:
+                self._socket.shutdown()
+
+    def _chunks(self) -> Iterator[ExecChunk]:
         while not (self._was_closed.is_set() or self._has_ended):
             message = self._receive()
             if message is None:
@@ -86,6 +100,11 @@ class KubeExecSession:
             finally:
                 self._lock.release()
         self._socket.abort()
+        with self._state:
+            is_read = self._is_read
+        if not is_read:
+            # Else its reader, whom this wakes, lets go of it.
+            self._socket.shutdown()
 
     def __enter__(self) -> Self:
         return self
