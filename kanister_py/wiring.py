@@ -221,6 +221,19 @@ def check_everything(functions: Functions) -> Functions:
 # Clusters
 
 
+def read_definitions(only: str = "") -> list[dict[str, Any]]:
+    """Read the definitions that clusters need: all, those of `blueprints` or `compositions`."""
+    from kanister_py.core.objects.documents import parse_documents
+
+    found = []
+    for path in sorted((Path(__file__).parent / "crds").glob("*.yaml")):
+        found += [each.value for each in parse_documents(path.read_bytes(), path.name)]
+    if not only:
+        return found
+    is_ours = only == "blueprints"
+    return [each for each in found if (each["spec"]["group"] == "cr.kanister.io") is is_ours]
+
+
 def open_cluster(
     *, kubeconfig: str = "", context: str = "", namespace: str = "", in_cluster: bool = False
 ) -> KubeCluster:

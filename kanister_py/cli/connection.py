@@ -42,6 +42,13 @@ def connected(args: argparse.Namespace) -> Iterator[Cluster | None]:
         args.namespace = args.namespace or _WITHOUT
         yield None
         return
+    with open_connection(args) as cluster:
+        yield cluster
+
+
+@contextmanager
+def open_connection(args: argparse.Namespace) -> Iterator[Cluster]:
+    """Open a real cluster even if the user named none: then it is that of the surroundings."""
     if args.in_cluster and (args.kubeconfig or args.context):
         raise CommandLineError("--in-cluster goes with neither --kubeconfig nor --context")
     from kanister_py.wiring import open_cluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import AnotherController, ApiError, TransientError
 from kanister_py.core.objects.resources import DEPLOYMENTS
@@ -12,8 +12,21 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
 
-_OPERATOR: Final = "kanister-operator"
-_IMAGES: Final = ("kanisterio/controller", "kanisterio/kanister-controller")
+
+class Neighbour(NamedTuple):
+    """Somebody else's controller, and how its Deployment is recognised."""
+
+    name: str
+    app: str
+    images: tuple[str, ...]
+
+
+KANISTER: Final = Neighbour(
+    "Kanister's controller",
+    "kanister-operator",
+    ("kanisterio/controller", "kanisterio/kanister-controller"),
+)
+CROSSPLANE: Final = Neighbour("Crossplane", "crossplane", ("crossplane/crossplane",))
 
 
 def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> None:
@@ -23,7 +36,7 @@ def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> None:
     """
     for namespace in namespaces:
         try:
-            found = cluster.list(DEPLOYMENTS, namespace=namespace).items
+            found = find_neighbour(cluster, KANISTER, namespace)
         except TransientError:
             raise
         except ApiError as error:
@@ -32,17 +45,22 @@ def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> None:
                 "Nobody knows whether Kanister's own controller runs%s: %s", where, error.message
             )
             continue
-        for deployment in found:
-            if _is_kanister(deployment):
-                metadata = deployment["metadata"]
-                raise AnotherController(
-                    f"Kanister's controller (Deployment {metadata['namespace']}/"
-                    f"{metadata['name']})",
-                    "scale it to 0 or uninstall it first, or watch other namespaces",
-                )
+        if found:
+            raise AnotherController(
+                found, "scale it to 0 or uninstall it first, or watch other namespaces"
+            )
 
 
-def _is_kanister(deployment: KubeObject) -> bool:
+def find_neighbour(cluster: Cluster, neighbour: Neighbour, namespace: str = "") -> str:
+    """Name the Deployment of somebody else's controller that runs; empty if there is none."""
+    for deployment in cluster.list(DEPLOYMENTS, namespace=namespace):
+        if _runs(deployment, neighbour):
+            metadata = deployment["metadata"]
+            return f"{neighbour.name} (Deployment {metadata['namespace']}/{metadata['name']})"
+    return ""
+
+
+def _runs(deployment: KubeObject, neighbour: Neighbour) -> bool:
     spec: dict[str, Any] = deployment.get("spec") or {}
     if spec.get("replicas", 1) == 0:
         return False
@@ -50,8 +68,8 @@ def _is_kanister(deployment: KubeObject) -> bool:
     names = (labels.get("app"), labels.get("app.kubernetes.io/name"))
     containers = ((spec.get("template") or {}).get("spec") or {}).get("containers") or ()
     images = (str(each.get("image", "")) for each in containers)
-    runs_it = any(_repository_of(image).endswith(_IMAGES) for image in images)
-    return runs_it or _OPERATOR in names
+    runs_it = any(_repository_of(image).endswith(neighbour.images) for image in images)
+    return runs_it or neighbour.app in names
 
 
 def _repository_of(image: str) -> str:

@@ -1,0 +1,133 @@
+"""Print, install or upgrade the definitions of the resources that we work on.
+
+kanister-py crds print --only blueprints
+kanister-py crds install --context staging
+kanister-py crds upgrade --dry-run
+
+`blueprints` are those of Blueprints, ActionSets and Profiles, `compositions` those of
+compositions and their functions. `install` makes what is missing and leaves what is there;
+`upgrade` puts ours in place of older ones, and of those that Kanister or Crossplane has
+installed: existing objects stay. Both are safe to repeat. Nothing is replaced while
+Kanister's operator or Crossplane still runs: it would put its own back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kanister_py.cli.connection import add_connection, open_connection
+from kanister_py.cli.output import paint, say
+from kanister_py.cli.parser import Parser
+
+if TYPE_CHECKING:
+    from kanister_py.executor.install_definitions import Change, Guard
+    from kanister_py.ports.cluster import Cluster, KubeObject
+
+_ONLY: Final = ("blueprints", "compositions")
+_MOST_DIFFERENCES: Final = 40
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(
+        dest="verb", required=True, metavar="VERB", prog=parser.prog, parser_class=Parser
+    )
+    print_ = verbs.add_parser("print", help="print them", description="Print the definitions.")
+    print_.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
+    install = verbs.add_parser(
+        "install",
+        help="make those that are missing",
+        description="Make the definitions that a cluster lacks, and wait until they are served.",
+    )
+    upgrade = verbs.add_parser(
+        "upgrade",
+        help="put ours in place of others",
+        description="Make the definitions that a cluster lacks, and put ours in place of others.",
+    )
+    for each in (print_, install, upgrade):
+        each.add_argument("--only", choices=_ONLY, help="default: all of them")
+    for each in (install, upgrade):
+        add_connection(each)
+        each.set_defaults(namespace="")
+        each.add_argument(
+            "--dry-run", action="store_true", help="say what would change, and change nothing"
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    from kanister_py.wiring import read_definitions
+
+    manifests = read_definitions(args.only or "")
+    if args.verb == "print":
+        _print(manifests, args.output)
+        return 0
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.executor.install_definitions import Step, install_definitions
+
+    left = []
+    with open_connection(args) as cluster:
+        for change in install_definitions(
+            cluster,
+            SystemClock(),
+            manifests,
+            guard_on(cluster),
+            replaces=args.verb == "upgrade",
+            dry_run=args.dry_run,
+        ):
+            _tell(change, is_to_come=args.dry_run)
+            if change.step is Step.LEFT:
+                left.append(change.name)
+    if left:
+        say("note: What is there differs from ours; kanister-py crds upgrade replaces it")
+    return 0
+
+
+def _print(manifests: Sequence[Mapping[str, Any]], form: str) -> None:
+    if form == "json":
+        import json
+
+        whole = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+        sys.stdout.write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+        return
+    from kanister_py.core.objects.documents import dump_yaml
+
+    sys.stdout.write("---\n".join(dump_yaml(dict(each)) for each in manifests))
+
+
+def guard_on(cluster: Cluster) -> Guard:
+    """Refuse to replace what a controller that still runs would put back, or read otherwise."""
+    from kanister_py.controller.neighbours import CROSSPLANE, KANISTER, find_neighbour
+    from kanister_py.core.errors import AnotherController
+
+    asked: dict[str, str] = {}
+
+    def guard(definition: KubeObject) -> None:
+        neighbour = KANISTER if definition["spec"]["group"] == "cr.kanister.io" else CROSSPLANE
+        if neighbour.name not in asked:
+            asked[neighbour.name] = find_neighbour(cluster, neighbour)
+        if asked[neighbour.name]:
+            raise AnotherController(
+                asked[neighbour.name],
+                "scale it to 0 or uninstall it first, it would put its own "
+                f"{definition['metadata']['name']} back",
+            )
+
+    return guard
+
+
+def _tell(change: Change, *, is_to_come: bool) -> None:
+    from kanister_py.executor.install_definitions import Step
+
+    acts = change.step in (Step.CREATED, Step.UPGRADED)
+    would = "would be " if is_to_come and acts else ""
+    sys.stdout.write(f"{change.name} {would}{change.step}\n")
+    if change.step is Step.UNCHANGED or not (is_to_come or change.step is Step.LEFT):
+        return
+    colours = {"+": "green", "-": "red", "~": "yellow"}
+    for difference in change.differences[:_MOST_DIFFERENCES]:
+        text = str(difference)
+        sys.stdout.write(f"  {paint(text, colours[text[0]])}\n")
+    if len(change.differences) > _MOST_DIFFERENCES:
+        sys.stdout.write(f"  … {len(change.differences) - _MOST_DIFFERENCES} more\n")

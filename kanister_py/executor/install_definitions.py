@@ -1,0 +1,127 @@
+"""Does a cluster have our definitions of resources, and if not, how does it get them?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.errors import Conflict, DefinitionNotServed, Expired, NotFound
+from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.differences import Difference, differences_of
+from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, EventType, KubeObject
+
+_MANAGER: Final = "kanister-py"
+_ATTEMPTS: Final = 5
+_ESTABLISH_SECONDS: Final = 30.0
+
+
+class Step(StrEnum):
+    """What becomes of a definition; the value says it as done."""
+
+    CREATED = "created"
+    UPGRADED = "upgraded"
+    UNCHANGED = "unchanged"
+    LEFT = "left as it is"
+    """It is another one than ours, and nobody asked to replace it."""
+
+
+class Change(NamedTuple):
+    """What was done about one definition, or would be done, and how it differs."""
+
+    name: str
+    step: Step
+    differences: tuple[Difference, ...] = ()
+
+
+Guard = Callable[[KubeObject], None]
+"""Raises what forbids to replace a definition that is there."""
+
+
+def install_definitions(
+    cluster: Cluster,
+    clock: Clock,
+    manifests: Sequence[Mapping[str, Any]],
+    guard: Guard,
+    *,
+    replaces: bool,
+    dry_run: bool = False,
+) -> Iterator[Change]:
+    """Bring definitions into a cluster, and say of each what was done once it is served.
+
+    Safe to repeat. What is asked of `guard` is asked of all before anything changes.
+    """
+    planned = [_planned(cluster, each, replaces=replaces) for each in manifests]
+    for found, change in planned:
+        if change.step is Step.UPGRADED and found is not None:
+            guard(found)
+    for manifest, (_, change) in zip(manifests, planned, strict=True):
+        if change.step is Step.CREATED and not dry_run:
+            cluster.create(manifest, field_manager=_MANAGER)
+        elif change.step is Step.UPGRADED and not dry_run:
+            _replace(cluster, manifest)
+        if change.step in (Step.CREATED, Step.UPGRADED) and not dry_run:
+            _wait_until_served(cluster, clock, change.name)
+        yield change
+
+
+def _planned(
+    cluster: Cluster, manifest: Mapping[str, Any], *, replaces: bool
+) -> tuple[KubeObject | None, Change]:
+    name = str(manifest["metadata"]["name"])
+    try:
+        found = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, name)
+    except NotFound:
+        return None, Change(name, Step.CREATED)
+    # The cluster says what it would make of it: what it fills in by itself is no difference.
+    would_be = cluster.replace(_merged(found, manifest), dry_run=True, field_manager=_MANAGER)
+    differences = tuple(differences_of({"spec": found["spec"]}, {"spec": would_be["spec"]}))
+    if not differences:
+        return found, Change(name, Step.UNCHANGED)
+    return found, Change(name, Step.UPGRADED if replaces else Step.LEFT, differences)
+
+
+def _merged(found: KubeObject, manifest: Mapping[str, Any]) -> KubeObject:
+    """Put our definition in place of one that is there; whose it is stays as it was."""
+    merged: KubeObject = copy_json(found)
+    merged["spec"] = copy_json(manifest["spec"])
+    return merged
+
+
+def _replace(cluster: Cluster, manifest: Mapping[str, Any]) -> None:
+    for attempt in range(_ATTEMPTS):
+        found = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, str(manifest["metadata"]["name"]))
+        try:
+            cluster.replace(_merged(found, manifest), field_manager=_MANAGER)
+        except Conflict:
+            # Its status changes while the cluster takes it in.
+            if attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return
+
+
+def _wait_until_served(cluster: Cluster, clock: Clock, name: str) -> None:
+    until = clock.monotonic() + _ESTABLISH_SECONDS
+    while (left := until - clock.monotonic()) > 0:
+        try:
+            with cluster.watch(
+                CUSTOM_RESOURCE_DEFINITIONS,
+                field_selector=f"metadata.name={name}",
+                timeout_seconds=left,
+            ) as events:
+                for event in events:
+                    if event.type is not EventType.DELETED and _is_served(event.object):
+                        return
+        except Expired:
+            continue
+    raise DefinitionNotServed(name, _ESTABLISH_SECONDS)
+
+
+def _is_served(definition: KubeObject) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return any(
+        each.get("type") == "Established" and each.get("status") == "True" for each in conditions
+    )

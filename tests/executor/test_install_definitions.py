@@ -1,0 +1,123 @@
+"""Does a cluster come to our definitions, and keep what it should keep?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.cli.crds import guard_on
+from kanister_py.core.errors import AnotherController
+from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from kanister_py.executor.install_definitions import Change, Step, install_definitions
+from kanister_py.ports.cluster import KubeObject
+from kanister_py.wiring import read_definitions
+
+BLUEPRINTS = "blueprints.cr.kanister.io"
+
+
+def bring(cluster: MemoryCluster, **words: Any) -> dict[str, Change]:
+    words = {"replaces": False, **words}
+    changes = install_definitions(
+        cluster, SystemClock(), read_definitions("blueprints"), guard_on(cluster), **words
+    )
+    return {each.name: each for each in changes}
+
+
+def steps(changes: Mapping[str, Change]) -> set[Step]:
+    return {each.step for each in changes.values()}
+
+
+def older(cluster: MemoryCluster) -> KubeObject:
+    """Have a definition of Blueprints as Kanister installs it: phases know no funcVersion."""
+    manifest = copy_json(
+        next(
+            each
+            for each in read_definitions("blueprints")
+            if each["metadata"]["name"] == BLUEPRINTS
+        )
+    )
+    manifest["metadata"]["labels"] = {"owner": "them"}
+    schema = manifest["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    action = schema["properties"]["actions"]["additionalProperties"]["properties"]
+    del action["phases"]["items"]["properties"]["funcVersion"]
+    return cluster.create(manifest)
+
+
+def operator(cluster: MemoryCluster, replicas: int = 1) -> None:
+    pod = {"containers": [{"name": "c", "image": "kanisterio/controller:0.114.0"}]}
+    cluster.create(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "op", "namespace": "kanister"},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod},
+            },
+        }
+    )
+
+
+def test_a_bare_cluster_gets_them_all_and_installing_again_changes_nothing() -> None:
+    cluster = MemoryCluster()
+    assert steps(bring(cluster)) == {Step.CREATED}
+    before = cluster.list(CUSTOM_RESOURCE_DEFINITIONS).items
+    assert [each["metadata"]["name"] for each in before] == [
+        "actionsets.cr.kanister.io",
+        BLUEPRINTS,
+        "profiles.cr.kanister.io",
+    ]
+    assert steps(bring(cluster)) == {Step.UNCHANGED}
+    assert steps(bring(cluster, replaces=True)) == {Step.UNCHANGED}
+    assert cluster.list(CUSTOM_RESOURCE_DEFINITIONS).items == before
+
+
+def test_installing_leaves_a_definition_that_differs_and_says_where() -> None:
+    cluster = MemoryCluster()
+    before = older(cluster)
+    changes = bring(cluster)
+    assert changes[BLUEPRINTS].step is Step.LEFT
+    (difference,) = changes[BLUEPRINTS].differences
+    assert difference.path.endswith("phases.items.properties.funcVersion")
+    assert (difference.before, bool(difference.after)) == ("", True)
+    assert cluster.get(CUSTOM_RESOURCE_DEFINITIONS, BLUEPRINTS) == before
+
+
+def test_a_dry_run_tells_of_an_upgrade_and_changes_nothing() -> None:
+    cluster = MemoryCluster()
+    before = older(cluster)
+    changes = bring(cluster, replaces=True, dry_run=True)
+    assert changes[BLUEPRINTS].step is Step.UPGRADED
+    assert cluster.list(CUSTOM_RESOURCE_DEFINITIONS).items == [before]
+
+
+def test_an_upgrade_brings_our_fields_and_keeps_whose_the_definition_is() -> None:
+    cluster = MemoryCluster()
+    before = older(cluster)
+    assert bring(cluster, replaces=True)[BLUEPRINTS].step is Step.UPGRADED
+    after = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, BLUEPRINTS)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["metadata"]["labels"] == {"owner": "them"}
+    assert steps(bring(cluster)) == {Step.UNCHANGED}
+
+
+def test_nothing_is_replaced_while_kanisters_operator_runs() -> None:
+    cluster = MemoryCluster()
+    before = older(cluster)
+    operator(cluster)
+    with pytest.raises(AnotherController, match="Deployment kanister/op"):
+        bring(cluster, replaces=True)
+    assert cluster.list(CUSTOM_RESOURCE_DEFINITIONS).items == [before]
+
+
+def test_an_operator_that_is_scaled_to_nothing_is_no_obstacle() -> None:
+    cluster = MemoryCluster()
+    older(cluster)
+    operator(cluster, replicas=0)
+    assert bring(cluster, replaces=True)[BLUEPRINTS].step is Step.UPGRADED
