@@ -79,13 +79,34 @@ class ControllerSettings(NamedTuple):
     refuses_neighbours: bool = True
 
 
-class Reconciler(Protocol):
-    """What looks at objects of one kind, one key at a time."""
+class Part(Protocol):
+    """Something more that acts for as long as the controller leads."""
+
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
 
     @property
-    def kind(self) -> str: ...
+    def is_settled(self) -> bool:
+        """Whether all that was there has been looked at, and nothing is under way."""
 
-    def reconcile(self, key: ObjectKey) -> None: ...
+    @property
+    def trouble(self) -> str:
+        """What keeps it from being up to date; empty if nothing does."""
+
+
+class PartTools(NamedTuple):
+    """What every part of a controller acts with: a cluster that refuses who does not lead."""
+
+    cluster: Cluster
+    clock: Clock
+    alarms: Alarms
+    tell: Callable[[Subject, str, str, str], None]
+    on_error: Callable[[KanisterError], None]
+    metrics: ControllerMetrics
+
+
+PartMaker = Callable[[PartTools], Part]
 
 
 class _KeptBlueprint(NamedTuple):
@@ -105,6 +126,7 @@ class Controller:
         settings: ControllerSettings | None = None,
         effects: Effects = NO_EFFECTS,
         metrics: ControllerMetrics | None = None,
+        parts: Sequence[PartMaker] = (),
     ) -> None:
         self.settings = settings or ControllerSettings()
         self.metrics = metrics or ControllerMetrics()
@@ -113,6 +135,7 @@ class Controller:
         self._functions = functions
         self._clock = clock
         self._effects = effects
+        self._part_makers = tuple(parts)
         self._leadership = Leadership(
             cluster,
             clock,
@@ -318,7 +341,8 @@ class _Parts:
             clock,
             ACTION_SETS,
             keep,
-            lambda key, old, new: self.reconciler.on_change(key, old, new),
+            # The reconciler is made with the store, and heard of only then.
+            lambda key, old, new: self.reconciler.on_change(key, old, new),  # noqa: PLW0108 # see above
             namespaces=namespaces,
             on_error=count_error,
         )
@@ -361,6 +385,9 @@ class _Parts:
             )
         )
         self._show_gauges()
+        tools = PartTools(cluster, clock, self.alarms, self.events.post, count_error, metrics)
+        makers = controller._part_makers  # noqa: SLF001 # as above
+        self._others = [make(tools) for make in makers]
 
     def _surroundings(self, namespace: str) -> Surroundings:
         workers: Workers = self._workers
@@ -404,6 +431,8 @@ class _Parts:
         for _ in range(max(1, self._settings.passes)):
             self._spawn(self.queue, reconciler.kind, reconciler.reconcile)
         self._spawn(self.chores, "Chore", reconciler.tidy)
+        for part in self._others:
+            part.start()
         if self._settings.keep_newest is not None:
             self.alarms.set(_COLLECT_SECONDS, self._collect_later)
 
@@ -479,16 +508,20 @@ class _Parts:
             and self.queue.is_idle
             and self.chores.is_idle
             and self.reconciler.active_runs == 0
+            and all(part.is_settled for part in self._others)
         )
 
     @property
     def trouble(self) -> str:
         if not self.store.has_synced:
             return self.store.trouble or "has not seen all ActionSets yet"
-        return self.store.trouble or self._blueprints.trouble
+        troubles = (self.store.trouble, self._blueprints.trouble)
+        return next(filter(None, (*troubles, *(part.trouble for part in self._others))), "")
 
     def close(self) -> None:
         self._is_closed = True
+        for part in self._others:
+            part.close()
         self.queue.close()
         self.chores.close()
         self.reconciler.abort()
@@ -502,4 +535,11 @@ def _keep_blueprint(obj: KubeObject) -> _KeptBlueprint:
     return _KeptBlueprint(subject_of(obj), obj["metadata"].get("resourceVersion", ""))
 
 
-__all__: Sequence[str] = ["LEASE_NAME", "Controller", "ControllerSettings", "Reconciler"]
+__all__: Sequence[str] = [
+    "LEASE_NAME",
+    "Controller",
+    "ControllerSettings",
+    "Part",
+    "PartMaker",
+    "PartTools",
+]
