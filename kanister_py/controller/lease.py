@@ -35,8 +35,8 @@ class LeaseTerms(NamedTuple):
     than fifteen seconds.
     """
 
-    term_seconds: float = 11.0
-    acts_for_seconds: float = 8.0
+    term_seconds: float = 10.0
+    acts_for_seconds: float = 7.5
     renews_every_seconds: float = 1.5
 
 
@@ -97,6 +97,8 @@ class Leadership:
                 _LOG.warning("Cannot take the lease %s: %s", self._name, error.message)
             if first_seen is None:
                 first_seen = self._seen
+                if first_seen is not None:
+                    _LOG.info("Stands by as %s, %s leads", self._identity, first_seen[0])
             elif not is_patient and self._seen is not None and self._seen != first_seen:
                 raise AnotherController(
                     f"Another kanister-py controller ({self._seen[0]})",

@@ -1,0 +1,382 @@
+"""The controller on a real API server: runs, deaths, replicas, and bad days."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.cluster.client import ApiClient, ApiFailed, ApiUnreachable
+from e2e.cluster.local import LocalCluster
+from e2e.conftest import Kubectl, make_namespace
+
+PATIENCE_SECONDS = 120.0
+GROUP = "/apis/cr.kanister.io/v1alpha1"
+SETTINGS = ("KANISTER_PY", "POD_")
+
+
+def install_definitions(client: ApiClient) -> None:
+    """Install what comes with us, and wait until it is served."""
+    for name in ("actionsets", "blueprints", "profiles"):
+        text = files("kanister_py.crds").joinpath(f"{name}.yaml").read_text("utf-8")
+        with suppress(ApiFailed):
+            client.post(
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", yaml.safe_load(text)
+            )
+        until(partial(is_served, client, name))
+
+
+def is_served(client: ApiClient, plural: str) -> bool:
+    try:
+        client.get(f"{GROUP}/{plural}")
+    except (ApiFailed, ApiUnreachable):
+        return False
+    return True
+
+
+def until(wanted: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
+    """Ask again and again until the answer is something."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        answer = wanted()
+        if answer:
+            return answer
+        time.sleep(0.05)
+    raise AssertionError(f"it never came within {seconds} s")
+
+
+@pytest.fixture(scope="module")
+def definitions(admin: ApiClient) -> None:
+    install_definitions(admin)
+
+
+class Place:
+    """A namespace with ActionSets in it, and the controllers that were started for it."""
+
+    def __init__(self, client: ApiClient, kubeconfig: Path, namespace: str, folder: Path) -> None:
+        self.client = client
+        self.kubeconfig = kubeconfig
+        self.namespace = namespace
+        self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, *words: str, identity: str = "one-pod") -> subprocess.Popen[bytes]:
+        """Start a controller; its log is a file in the folder of the test."""
+        environment = {
+            key: text for key, text in os.environ.items() if not key.startswith(SETTINGS)
+        }
+        with (self._folder / f"controller-{len(self._processes)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "kanister_py", "controller", "--no-http"),
+                    *("--kubeconfig", str(self.kubeconfig), "--namespace", self.namespace),
+                    *("--home", self.namespace, "--identity", identity, *words),
+                ],
+                env=environment,
+                stderr=log,
+            )
+        self._processes.append(process)
+        return process
+
+    def logs(self) -> str:
+        return "\n".join(each.read_text() for each in sorted(self._folder.glob("*.log")))
+
+    def close(self) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+    def create(self, plural: str, obj: Mapping[str, Any]) -> dict[str, Any]:
+        return self.client.post(f"{GROUP}/namespaces/{self.namespace}/{plural}", dict(obj))
+
+    def path(self, name: str) -> str:
+        return f"{GROUP}/namespaces/{self.namespace}/actionsets/{name}"
+
+    def blueprint(self, name: str, *phases: Mapping[str, Any], **more: Any) -> None:
+        action = {"phases": [dict(each) for each in phases], **more}
+        self.create(
+            "blueprints",
+            {
+                "apiVersion": "cr.kanister.io/v1alpha1",
+                "kind": "Blueprint",
+                "metadata": {"name": name},
+                "actions": {"act": action},
+            },
+        )
+
+    def actionset(self, name: str, blueprint: str, **spec: Any) -> None:
+        reference = {"kind": "Namespace", "name": self.namespace, "namespace": self.namespace}
+        action = {
+            "name": "act",
+            "blueprint": blueprint,
+            "object": reference,
+            "options": {"name": name},
+        }
+        self.create(
+            "actionsets",
+            {
+                "apiVersion": "cr.kanister.io/v1alpha1",
+                "kind": "ActionSet",
+                "metadata": {"name": name},
+                "spec": {"actions": [action], **spec},
+            },
+        )
+
+    def status(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.get(self.path(name)).get("status") or {}
+        return found
+
+    def until_ended(self, name: str) -> dict[str, Any]:
+        def ended() -> dict[str, Any] | None:
+            with suppress(ApiFailed, ApiUnreachable):
+                status = self.status(name)
+                if status.get("state") in ("complete", "failed"):
+                    return status
+            return None
+
+        try:
+            found: dict[str, Any] = until(ended)
+        except AssertionError as error:
+            raise AssertionError(f"{self.status(name)}\n{self.logs()}") from error
+        return found
+
+    def is_let_go(self, name: str) -> bool:
+        return not self.client.get(self.path(name))["metadata"].get("finalizers")
+
+    def until_running(self, name: str) -> None:
+        until(lambda: self.status(name).get("state") == "running")
+
+
+@pytest.fixture
+def place(
+    definitions: None,  # noqa: ARG001 # it is wanted for its effect
+    admin: ApiClient,
+    kubeconfig: Path,
+    namespace: str,
+    tmp_path: Path,
+) -> Iterator[Place]:
+    made = Place(admin, kubeconfig, namespace, tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def kube_ops(namespace: str, name: str = "make") -> dict[str, Any]:
+    manifest = (
+        f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}-{{{{ .Options.name }}}}\n"
+    )
+    args = {"operation": "create", "namespace": namespace, "spec": manifest}
+    return {"func": "KubeOps", "name": name, "args": args}
+
+
+def kube_task(namespace: str, name: str, script: str) -> dict[str, Any]:
+    command = ["sh", "-c", script]
+    args = {"namespace": namespace, "image": "busybox", "command": command}
+    return {"func": "KubeTask", "name": name, "args": args}
+
+
+def gate(namespace: str) -> dict[str, Any]:
+    condition = {
+        "condition": "{{ if .data }}true{{ else }}false{{ end }}",
+        "objectReference": {
+            "apiVersion": "v1",
+            "resource": "configmaps",
+            "name": "gate",
+            "namespace": namespace,
+        },
+    }
+    args = {"timeout": "5m", "conditions": {"anyOf": [condition]}}
+    return {"func": "WaitV2", "name": "gate", "args": args}
+
+
+def make_gate(place: Place) -> None:
+    place.client.post(
+        f"/api/v1/namespaces/{place.namespace}/configmaps",
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate"}},
+    )
+
+
+def open_gate(place: Place) -> None:
+    place.client.patch(
+        f"/api/v1/namespaces/{place.namespace}/configmaps/gate", {"data": {"open": "yes"}}
+    )
+
+
+def test_action_sets_run_and_kubectl_shows_how_far_they_are(place: Place, kubectl: Kubectl) -> None:
+    place.blueprint("made-up", kube_ops(place.namespace))
+    place.start()
+    place.actionset("one", "made-up")
+    assert place.until_ended("one")["state"] == "complete", place.logs()
+    shown = kubectl("-n", place.namespace, "get", "actionset", "one").stdout.decode()
+    assert "complete" in shown
+    assert "100" in shown
+
+
+def test_a_stop_ends_with_zero_and_the_next_one_leads_at_once(place: Place) -> None:
+    place.blueprint("gated", gate(place.namespace), kube_ops(place.namespace))
+    make_gate(place)
+    first = place.start(identity="first")
+    place.actionset("one", "gated")
+    place.until_running("one")
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(60) == 0, place.logs()
+    place.start(identity="second")
+    open_gate(place)
+    status = place.until_ended("one")
+    assert status["state"] == "complete", place.logs()
+    assert status["actions"][0]["phases"][0]["attempt"] == 1
+
+
+def test_another_replica_goes_on_within_fifteen_seconds_of_a_kill(place: Place) -> None:
+    place.blueprint("gated", gate(place.namespace), kube_ops(place.namespace))
+    make_gate(place)
+    first = place.start("--leader-elect", identity="first")
+    place.actionset("one", "gated")
+    place.until_running("one")
+    place.start("--leader-elect", identity="second")
+    lease = (
+        f"/apis/coordination.k8s.io/v1/namespaces/{place.namespace}/leases/kanister-py-controller"
+    )
+    until(lambda: "Stands by as second, first leads" in place.logs())
+    first.kill()
+    began = time.monotonic()
+    until(lambda: place.client.get(lease)["spec"]["holderIdentity"] == "second")
+    assert time.monotonic() - began < 15.0
+    open_gate(place)
+    assert place.until_ended("one")["state"] == "complete", place.logs()
+
+
+def test_a_second_controller_without_leader_election_is_refused(place: Place) -> None:
+    place.start(identity="first")
+    until(lambda: "Leads as first" in place.logs())
+    second = place.start(identity="second")
+    assert second.wait(60) == 1
+    assert "Another kanister-py controller (first)" in place.logs()
+
+
+class Killer:
+    """Kills a process at the n-th change that it makes to ActionSets or pods."""
+
+    def __init__(self, place: Place, process: subprocess.Popen[bytes], changes: int) -> None:
+        self._place = place
+        self._process = process
+        self._left = changes
+        self._lock = threading.Lock()
+        self.pods: dict[str, str] = {}
+        paths = (
+            f"{GROUP}/namespaces/{place.namespace}/actionsets",
+            f"/api/v1/namespaces/{place.namespace}/pods",
+        )
+        for path in paths:
+            threading.Thread(target=self._follow, args=(path,), daemon=True).start()
+
+    def _follow(self, path: str) -> None:
+        with suppress(ApiFailed, ApiUnreachable):
+            for event in self._place.client.watch(path, timeoutSeconds="60"):
+                self._take(event)
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        found = event["object"]
+        with self._lock:
+            if found.get("kind") == "Pod":
+                self.pods[found["metadata"]["uid"]] = found["metadata"]["name"]
+            elif found.get("status") is None:
+                return
+            self._left -= 1
+            if self._left == 0:
+                self._process.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("node")
+def test_a_run_outlives_a_kill_at_any_moment(place: Place, is_long: bool) -> None:
+    space = place.namespace
+    place.blueprint(
+        "three",
+        kube_task(space, "first", "sleep 0.3; kando output said hello"),
+        kube_ops(space),
+        kube_task(space, "second", "echo '{{ .Phases.first.Output.said }}'"),
+        deferPhase=kube_task(space, "tidy", "true"),
+    )
+    moments = range(1, 22) if is_long else (1, 3, 5, 8, 11)
+    for moment in moments:
+        name = f"run-{moment}"
+        first = place.start()
+        killer = Killer(place, first, moment)
+        place.actionset(name, "three")
+        with suppress(subprocess.TimeoutExpired):
+            first.wait(15)
+        first.kill()
+        first.wait()
+        second = place.start()
+        status = place.until_ended(name)
+        assert status["state"] == "complete", f"killed at {moment}: {status}\n{place.logs()}"
+        assert status["progress"]["percentCompleted"] == "100"
+        until(partial(place.is_let_go, name))
+        until(lambda: not place.client.get(f"/api/v1/namespaces/{space}/pods")["items"])
+        # Each of the three pods was made once.
+        assert len(killer.pods) == len(set(killer.pods.values())) <= 3
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(60) == 0
+
+
+@pytest.mark.usefixtures("node")
+def test_deleting_one_in_mid_run_takes_its_pod_away_and_tidies_up(place: Place) -> None:
+    space = place.namespace
+    place.blueprint(
+        "long", kube_task(space, "sleep", "sleep 300"), deferPhase=kube_ops(space, "tidied")
+    )
+    place.start()
+    place.actionset("one", "long")
+    pods = f"/api/v1/namespaces/{space}/pods"
+    until(lambda: any((each.get("status") or {}).get("phase") == "Running"
+                      for each in place.client.get(pods)["items"]))  # fmt: skip
+    place.client.delete(place.path("one"))
+    until(lambda: not place.client.get(pods)["items"])
+    until(lambda: is_gone(place, "one"))
+    place.client.get(f"/api/v1/namespaces/{space}/configmaps/tidied-one")
+
+
+def is_gone(place: Place, name: str) -> bool:
+    try:
+        place.client.get(place.path(name))
+    except ApiFailed as error:
+        return error.status == 404
+    return False
+
+
+def test_a_run_goes_on_when_the_api_server_comes_back_without_its_history(
+    new_api_server: Callable[..., LocalCluster], tmp_path: Path
+) -> None:
+    server = new_api_server()
+    install_definitions(server.client)
+    make_namespace(server.client, "shop")
+    place = Place(server.client, server.kubeconfig, "shop", tmp_path)
+    try:
+        place.blueprint("gated", gate("shop"), kube_ops("shop"))
+        make_gate(place)
+        place.start()
+        place.actionset("one", "gated")
+        place.until_running("one")
+        server.compact_etcd()
+        server.restart_api_server()
+        until(lambda: is_served(server.client, "actionsets"))
+        open_gate(place)
+        assert place.until_ended("one")["state"] == "complete", place.logs()
+        place.actionset("two", "gated")
+        assert place.until_ended("two")["state"] == "complete", place.logs()
+    finally:
+        place.close()
