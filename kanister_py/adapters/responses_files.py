@@ -7,12 +7,11 @@ import json
 import os
 import tempfile
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 from kanister_py.core.compositions.caching import CacheKey
 from kanister_py.core.compositions.messages import FunctionResponse
-from kanister_py.ports.response_store import Kept
+from kanister_py.ports.response_store import Kept, Written
 
 DEFAULT_BYTES = 512 * 1024 * 1024
 _FORMAT = 1
@@ -46,20 +45,24 @@ class FileStore:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def write(self, key: CacheKey, kept: Kept) -> None:
+    def write(self, key: CacheKey, kept: Kept) -> Written:
         data = {
             "format": _FORMAT,
             "key": list(key),
             "deadline": kept.deadline,
             "response": kept.response.as_data(),
         }
-        with suppress(OSError, TypeError, ValueError), self._lock:
-            self._write(self._path_of(key), json.dumps(data).encode())
-            self._make_room()
+        try:
+            text = json.dumps(data).encode()
+            if len(text) > self._most_bytes:
+                return Written()
+            with self._lock:
+                self._write(self._path_of(key), text)
+                return Written(len(text), *self._make_room())
+        except (OSError, TypeError, ValueError):
+            return Written()
 
     def _write(self, path: Path, text: bytes) -> None:
-        if len(text) > self._most_bytes:
-            return
         # Made with mode 0600, which stays when it takes its name.
         descriptor, name = tempfile.mkstemp(dir=self._folder, prefix=".part-")
         try:
@@ -70,16 +73,18 @@ class FileStore:
             Path(name).unlink(missing_ok=True)
             raise
 
-    def _make_room(self) -> None:
-        """Take away the oldest files, and what a killed process began to write."""
+    def _make_room(self) -> tuple[int, int]:
+        """Take away the oldest files, and what a killed process began to write; say how much."""
         files = []
         for path in self._folder.iterdir():
             if path.name.startswith(".part-") or path.suffix == _SUFFIX:
                 status = path.stat()
                 files.append((status.st_mtime, status.st_size, path))
         total = sum(size for _, size, _ in files)
+        count = gone = 0
         for _, size, path in sorted(files):
-            if total <= self._most_bytes:
-                return
+            if total - gone <= self._most_bytes:
+                break
             path.unlink(missing_ok=True)
-            total -= size
+            count, gone = count + 1, gone + size
+        return count, gone

@@ -1,5 +1,6 @@
 """Draw the actions and phases of a Blueprint or an ActionSet, and the data that flow between them.
 
+Compositions are drawn as the chain of their steps.
 An ActionSet is drawn with the Blueprint it names: give both files, or a folder
 with both. Dashed lines are data, cylinders are artifacts.
 """
@@ -15,6 +16,7 @@ from kanister_py.core.errors import InvalidDocument, Problem
 
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.graph import Graph
+    from kanister_py.core.compositions.graph import PipelineGraph
     from kanister_py.core.objects.documents import Document
 
 
@@ -33,7 +35,11 @@ def run(args: argparse.Namespace) -> int:
     """Draw what the files hold: ActionSets if there are any, Blueprints otherwise."""
     from kanister_py.core.blueprints.graph import dot_of, mermaid_of
 
-    graphs = _graphs_in(_documents_in(args.paths), args.paths[0])
+    documents = _documents_in(args.paths)
+    pipelines = _pipelines_in(documents)
+    if pipelines:
+        return _draw_pipelines(pipelines, args.output)
+    graphs = _graphs_in(documents, args.paths[0])
     if args.output in ("json", "yaml"):
         write_data({"graphs": [each.as_dict() for each in graphs]}, args.output, list)
         return 0
@@ -41,6 +47,30 @@ def run(args: argparse.Namespace) -> int:
     if len(graphs) > 1:
         say(f"note: {len(graphs)} drawings, one after the other")
     write_data(None, "lines", lambda: (line for graph in graphs for line in draw(graph)))
+    return 0
+
+
+def _pipelines_in(documents: Sequence[Document]) -> list[PipelineGraph]:
+    # A folder of blueprints must not wait for what only compositions need.
+    if not any(
+        isinstance(each.value, dict) and "Composition" in str(each.value.get("kind"))
+        for each in documents
+    ):
+        return []
+    from kanister_py.core.compositions.graph import PipelineGraph
+    from kanister_py.core.compositions.model import is_composition, parse_composition
+
+    return [
+        PipelineGraph(parse_composition(each)) for each in documents if is_composition(each.value)
+    ]
+
+
+def _draw_pipelines(pipelines: Sequence[PipelineGraph], form: str) -> int:
+    if form in ("json", "yaml"):
+        write_data({"graphs": [each.as_dict() for each in pipelines]}, form, list)
+        return 0
+    drawn = [each.mermaid() if form == "mermaid" else each.dot() for each in pipelines]
+    write_data(None, "lines", lambda: (line for lines in drawn for line in lines))
     return 0
 
 

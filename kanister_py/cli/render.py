@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,13 +158,14 @@ def _print(
     from kanister_py.core.compositions.masking import masked_secrets
     from kanister_py.core.compositions.rendering import Shown, documents_of
 
+    hide = _hiding(args, inputs)
     say_notices([*renderer.notices, *(each for result in results for each in result.notices)])
     if args.trace and form != "json":
         from kanister_py.cli.render_trace import trace_lines
 
         for record in renderer.records:
             for line in trace_lines(record, show_secrets=args.show_secrets):
-                say(line)
+                say(hide(line))
     documents: list[Data] = []
     renders = []
     was_masked = False
@@ -192,13 +193,13 @@ def _print(
             data["trace"] = [
                 trace_of(each, show_secrets=args.show_secrets) for each in renderer.records
             ]
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(_hidden(data, hide), indent=2, ensure_ascii=False) + "\n")
     else:
-        _write_yaml(documents)
+        sys.stdout.write(_yaml_of(_hidden(documents, hide)))
     if was_masked:
         say("note: data of Secrets are masked; --show-secrets prints them")
     for each in failed:
-        _say_failure(each, several=len(results) > 1)
+        _say_failure(each, hide, several=len(results) > 1)
     return 1 if failed else 0
 
 
@@ -221,11 +222,37 @@ def _as_data(result: Rendered, documents: Sequence[Data], args: argparse.Namespa
     return data
 
 
-def _write_yaml(documents: Sequence[Mapping[str, Any]]) -> None:
+def _hiding(args: argparse.Namespace, inputs: Inputs) -> Callable[[str], str]:
+    """Give what hides known secrets in a text: functions may say what they were given."""
+    if args.show_secrets or not inputs.secrets:
+        return str
+    from base64 import b64decode
+
+    from kanister_py.core.actionsets.masking import Masker
+
+    known = []
+    for each in inputs.secrets:
+        known += [str(text) for text in (each.get("stringData") or {}).values()]
+        for text in (each.get("data") or {}).values():
+            known.append(b64decode(str(text)).decode("utf-8", "surrogateescape"))
+    return Masker(known).mask
+
+
+def _hidden(value: Any, hide: Callable[[str], str]) -> Any:
+    """Hide secrets in the texts of data; what is written of it afterwards stays well formed."""
+    if hide is str:
+        return value
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, dict):
+        return {key: _hidden(each, hide) for key, each in value.items()}
+    return [_hidden(each, hide) for each in value] if isinstance(value, list) else value
+
+
+def _yaml_of(documents: Sequence[Mapping[str, Any]]) -> str:
     from kanister_py.core.objects.documents import dump_yaml
 
-    for each in documents:
-        sys.stdout.write(f"---\n{dump_yaml(_sorted(each))}")
+    return "".join(f"---\n{dump_yaml(_sorted(each))}" for each in documents)
 
 
 def _sorted(value: Any) -> Any:
@@ -236,7 +263,7 @@ def _sorted(value: Any) -> Any:
     return value
 
 
-def _say_failure(result: Rendered, *, several: bool) -> None:
+def _say_failure(result: Rendered, hide: Callable[[str], str], *, several: bool) -> None:
     from kanister_py.cli.output import error_lines
 
     assert result.error is not None  # or it would not have failed
@@ -246,7 +273,7 @@ def _say_failure(result: Rendered, *, several: bool) -> None:
         if outcome.skipped:
             say(f"note: step {outcome.step} was skipped: {outcome.skipped}")
     for line in error_lines(ComposeFailed(f"cannot compose resources: {result.error.message}")):
-        say(line)
+        say(hide(line))
 
 
 class ComposeFailed(UsageError):

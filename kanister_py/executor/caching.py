@@ -23,7 +23,7 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_metrics import FunctionMetrics, NoMetrics
 from kanister_py.ports.function_runner import FunctionCall
 from kanister_py.ports.requirement_source import RequirementSource
-from kanister_py.ports.response_store import Kept, ResponseStore
+from kanister_py.ports.response_store import Kept, ResponseStore, Written
 
 DEFAULT_BYTES = 256 * 1024 * 1024
 _MOST_REMEMBERED = 10_000
@@ -46,18 +46,21 @@ class MemoryStore:
             self._kept.move_to_end(key)
             return found[0]
 
-    def write(self, key: CacheKey, kept: Kept) -> None:
+    def write(self, key: CacheKey, kept: Kept) -> Written:
         size = _size_of(kept.response)
         with self._lock:
             before = self._kept.pop(key, None)
             if before is not None:
                 self._bytes -= before[1]
             if size > self._most_bytes:
-                return
+                return Written()
             self._kept[key] = (kept, size)
             self._bytes += size
+            dropped = []
             while self._bytes > self._most_bytes:
-                self._bytes -= self._kept.popitem(last=False)[1][1]
+                dropped.append(self._kept.popitem(last=False)[1][1])
+                self._bytes -= dropped[-1]
+            return Written(size, len(dropped), sum(dropped))
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -85,8 +88,16 @@ class ResponseCache:
         self._under_way: dict[CacheKey, threading.Event] = {}
         self._asked: OrderedDict[CacheKey, Data] = OrderedDict()
 
-    def read(self, key: CacheKey, *, is_public: bool) -> FunctionResponse | None:
+    def read(self, key: CacheKey, function: str, *, is_public: bool) -> FunctionResponse | None:
         """Give an answer that still holds; its time to live is what is left of it."""
+        began = self._clock.monotonic()
+        try:
+            return self._read(key, is_public=is_public)
+        finally:
+            seconds = self._clock.monotonic() - began
+            self.metrics.count_cache(function, "read_seconds", seconds)
+
+    def _read(self, key: CacheKey, *, is_public: bool) -> FunctionResponse | None:
         now = self._clock.now().timestamp()
         for store in (self.memory, self.disk if is_public else None):
             kept = store.read(key) if store is not None else None
@@ -98,12 +109,29 @@ class ResponseCache:
         return None
 
     def write(
-        self, key: CacheKey, response: FunctionResponse, seconds: float, *, is_public: bool
+        self,
+        key: CacheKey,
+        function: str,
+        response: FunctionResponse,
+        seconds: float,
+        *,
+        is_public: bool,
     ) -> None:
+        """Keep an answer for so long; on the disk only what anybody might read."""
+        began = self._clock.monotonic()
         kept = Kept(response, self._clock.now().timestamp() + seconds)
-        self.memory.write(key, kept)
-        if self.disk is not None and is_public:
-            self.disk.write(key, kept)
+        stores = [self.memory, *([self.disk] if self.disk is not None and is_public else [])]
+        for store in stores:
+            written = store.write(key, kept)
+            if written.bytes:
+                self.metrics.count_cache(function, "writes")
+                self.metrics.count_cache(function, "bytes_written", written.bytes)
+            else:
+                self.metrics.count_cache(function, "errors")
+            if written.deleted:
+                self.metrics.count_cache(function, "deletes", written.deleted)
+                self.metrics.count_cache(function, "bytes_deleted", written.deleted_bytes)
+        self.metrics.count_cache(function, "write_seconds", self._clock.monotonic() - began)
 
     def asked_last(self, key: CacheKey) -> Data | None:
         with self._lock:
@@ -175,7 +203,7 @@ class CachingRunner:
         is_public = not request.credentials
 
         def read() -> FunctionResponse | None:
-            return self._cache.read(key, is_public=is_public)
+            return self._cache.read(key, function, is_public=is_public)
 
         found = read()
         if found is not None:
@@ -209,8 +237,13 @@ class CachingRunner:
         asked = settled.request._replace(context=call.request.context)
         tag = call.request.tag if asked == call.request else tag_of(asked, self._digests)
         is_public = may_be_written(asked, settled.response)
-        self._cache.write(base._replace(tag=tag), settled.response, seconds, is_public=is_public)
-        self._cache.metrics.count_cache(call.revision.function, "writes")
+        self._cache.write(
+            base._replace(tag=tag),
+            call.revision.function,
+            settled.response,
+            seconds,
+            is_public=is_public,
+        )
 
     def close(self) -> None:
         self._inner.close()

@@ -221,6 +221,7 @@ def _backoff_of(retry: Retry | None) -> Backoff:
         longest_seconds=(
             parse_seconds(retry.max_backoff) if retry.max_backoff else standard.longest_seconds
         ),
+        on=retry.on,
     )
 
 

@@ -5,22 +5,30 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kanister_py.core.compositions.messages import FunctionResponse
-from kanister_py.core.errors import FunctionOverloaded, FunctionUnavailable
+from kanister_py.core.errors import FunctionCallError, FunctionOverloaded, FunctionUnavailable
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_runner import FunctionCall, FunctionRunner
 
 
 class Backoff(NamedTuple):
-    """How often a call is made at most, and how long is waited between two of them."""
+    """How often a call is made at most, after which errors, and with how long a wait."""
 
     attempts: int = 4
     first_seconds: float = 0.1
     factor: float = 2.0
     longest_seconds: float = 5.0
+    on: tuple[str, ...] = ()
+    """Reasons of errors; without any, those after which the same call may go well."""
 
     def delay_before(self, attempt: int) -> float:
         """Say how long to wait before an attempt, the second being number 1."""
         return min(self.first_seconds * self.factor ** (attempt - 1), self.longest_seconds)
+
+    def is_for(self, error: FunctionCallError) -> bool:
+        """Say whether a call is made again after an error."""
+        if self.on:
+            return error.reason in self.on
+        return isinstance(error, FunctionUnavailable | FunctionOverloaded)
 
 
 DEFAULT_BACKOFF = Backoff()
@@ -29,7 +37,8 @@ DEFAULT_BACKOFF = Backoff()
 class RetryingRunner:
     """Calls again where nobody answered, or the function had no room. Nothing else helps.
 
-    A function that took too long is not called again: it would take as long.
+    A function that took too long is not called again: it would take as long. A step
+    that knows better names the reasons itself.
     """
 
     def __init__(
@@ -45,8 +54,8 @@ class RetryingRunner:
             attempt += 1
             try:
                 return self._inner.run(call)
-            except (FunctionUnavailable, FunctionOverloaded) as error:
-                if attempt >= self._backoff.attempts:
+            except FunctionCallError as error:
+                if attempt >= self._backoff.attempts or not self._backoff.is_for(error):
                     raise
                 delay = max(self._backoff.delay_before(attempt), error.delay_seconds)
             self._clock.sleep(delay)

@@ -15,14 +15,22 @@ class Kept(NamedTuple):
     deadline: float
 
 
+class Written(NamedTuple):
+    """What came of keeping an answer: no bytes if it could not be kept, and what had to go."""
+
+    bytes: int = 0
+    deleted: int = 0
+    deleted_bytes: int = 0
+
+
 class ResponseStore(Protocol):
     """Keeps answers, as many as it has room for. Safe to use from many threads."""
 
     def read(self, key: CacheKey) -> Kept | None:
         """Give what is kept under a key, however old; None if there is nothing readable."""
 
-    def write(self, key: CacheKey, kept: Kept) -> None:
+    def write(self, key: CacheKey, kept: Kept) -> Written:
         """Keep an answer. That it cannot is nobody's failure."""
 
 
-__all__ = ["Kept", "ResponseStore"]
+__all__ = ["Kept", "ResponseStore", "Written"]

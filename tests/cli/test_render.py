@@ -77,6 +77,12 @@ metadata: {annotations: {gotemplating.fn.crossplane.io/composition-resource-name
 data: {password: aHVudGVyMg==}
 """
 
+
+def resource_with(rest: str) -> str:
+    key = "gotemplating.fn.crossplane.io/composition-resource-name"
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{annotations: {{{key}: a}}}}\n{rest}"
+
+
 Write = Callable[..., None]
 
 
@@ -260,6 +266,32 @@ class TestSecrets:
         assert documents[1]["data"] == {"password": "aHVudGVyMg=="}
         assert err == ""
 
+    def test_a_credential_that_a_function_gives_away_is_masked_wherever_it_stands(
+        self, write: Write, render: Render
+    ) -> None:
+        reference = {"namespace": "vault", "name": "s"}
+        given = [{"name": "c", "source": "Secret", "secretRef": reference}]
+        credentials = '{{ (getCredentialData . "c").token | toString }}'
+        tells = resource_with(f"data: {{seen: '{credentials}'}}\n")
+        write(
+            secrets=(
+                "apiVersion: v1\nkind: Secret\nmetadata: {namespace: vault, name: s}\n"
+                "stringData: {token: open-sesame}\n"
+            ),
+            composition=composition(templating(tells, credentials=given)),
+        )
+        words = ("--function-credentials", "secrets.yaml")
+        code, documents, err = render(*words)
+        assert code == 0, err
+        assert documents[1]["data"] == {"seen": "***"}
+        assert render(*words, "--show-secrets")[1][1]["data"] == {"seen": "open-sesame"}
+        fails = '{{ fail (printf "not %s" (getCredentialData . "c").token) }}'
+        write(composition=composition(templating(fails, credentials=given)))
+        code, _, err = render(*words)
+        assert code == 1
+        assert "not ***" in err
+        assert "open-sesame" not in err
+
     def test_a_trace_masks_credentials_too(self, write: Write, render: Render) -> None:
         reference = {"namespace": "vault", "name": "s"}
         given = [{"name": "c", "source": "Secret", "secretRef": reference}]
@@ -379,10 +411,11 @@ class TestWhatRunsAFunction:
                 }
             )
 
-        reference = {"functionRef": {"name": "pt"}}
-        selector = {"functionRevisionSelector": {"matchLabels": {"channel": "beta"}}}
+        selector = {"matchLabels": {"channel": "beta"}}
         write(
-            composition=composition(patching(**reference, **selector)),
+            composition=composition(
+                patching(functionRef={"name": "pt"}, functionRevisionSelector=selector)
+            ),
             functions="---\n".join(
                 (revision(1, "stable", "Active"), revision(2, "beta", "Active"))
             ),

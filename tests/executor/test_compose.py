@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kanister_py.core.blueprints.model import Retry
 from kanister_py.core.compositions.composed import Rules
 from kanister_py.core.compositions.messages import Data, FunctionResponse
 from kanister_py.core.compositions.model import AllowedResource, Credential, Step
@@ -441,6 +442,14 @@ class TestWhatGoesWrong:
         stage = Stage({"f": passes}, runner=runner)
         assert isinstance(stage.compose(Step("s", "f")).error, PipelineStepUnavailable)
         assert runner.calls > 1
+
+    def test_a_step_that_knows_better_says_after_what_it_is_tried_again(self) -> None:
+        late = FunctionTimedOut(*WHERE, "it did not answer within 1 s")
+        for on, calls in (((), 1), (("FunctionTimedOut",), 3)):
+            runner = Raises(late)
+            stage = Stage({"f": passes}, runner=runner)
+            stage.compose(Step("s", "f", retry=Retry(2, "1s", on=on)))
+            assert runner.calls == calls
 
     @pytest.mark.parametrize(
         ("obj", "path", "told"),

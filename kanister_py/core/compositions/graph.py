@@ -1,0 +1,79 @@
+"""Which steps does a pipeline have, in a drawing?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kanister_py.core.compositions.model import Composition, Step
+
+
+class PipelineGraph:
+    """A composition as a chain of steps from its XR to its resources."""
+
+    def __init__(self, composition: Composition) -> None:
+        self._composition = composition
+
+    def as_dict(self) -> dict[str, Any]:
+        steps = [
+            {"step": each.name, "function": each.function, "asks": _asked(each), "when": each.when}
+            for each in self._composition.steps
+        ]
+        return {
+            "title": self._composition.name,
+            "composite": {
+                "apiVersion": self._composition.api_version,
+                "kind": self._composition.kind,
+            },
+            "steps": [{key: value for key, value in each.items() if value} for each in steps],
+        }
+
+    def mermaid(self) -> Iterator[str]:
+        yield "---"
+        yield f'title: "{_quoted(self._composition.name)}"'
+        yield "---"
+        yield "flowchart LR"
+        yield f'  xr(["{_quoted(self._composition.kind)}"])'
+        before = "xr"
+        for index, step in enumerate(self._composition.steps):
+            lines = [f"<b>{_quoted(step.name)}</b>", *map(_quoted, _said(step))]
+            yield f'  s{index}["{"<br>".join(lines)}"]'
+            label = f'|"{_quoted(step.when)}"|' if step.when else ""
+            yield f"  {before} -->{label} s{index}"
+            before = f"s{index}"
+        yield '  out(["composed resources"])'
+        yield f"  {before} --> out"
+
+    def dot(self) -> Iterator[str]:
+        yield f'digraph "{_escaped(self._composition.name)}" {{'
+        yield "  rankdir=LR"
+        yield f'  xr [shape=oval, label="{_escaped(self._composition.kind)}"]'
+        before = "xr"
+        for index, step in enumerate(self._composition.steps):
+            label = "\\n".join(_escaped(each) for each in (step.name, *_said(step)))
+            yield f'  s{index} [shape=box, label="{label}"]'
+            when = f' [label="{_escaped(step.when)}"]' if step.when else ""
+            yield f"  {before} -> s{index}{when}"
+            before = f"s{index}"
+        yield '  out [shape=oval, label="composed resources"]'
+        yield f"  {before} -> out"
+        yield "}"
+
+
+def _asked(step: Step) -> str:
+    return str(step.revision) if any(step.revision) else ""
+
+
+def _said(step: Step) -> list[str]:
+    asked = _asked(step)
+    return [step.function, *([asked] if asked else [])]
+
+
+def _quoted(text: str) -> str:
+    for sign, entity in (("&", "&amp;"), ('"', "&quot;"), ("<", "&lt;"), (">", "&gt;")):
+        text = text.replace(sign, entity)
+    return text
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
