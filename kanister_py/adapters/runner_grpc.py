@@ -163,7 +163,10 @@ class _Connection:
         self, identity: tuple[str, tuple[bytes, ...]], security: ClientSecurity, limit_bytes: int
     ) -> None:
         self.identity = identity
-        self.endpoint, self._certificates = identity
+        address, self._certificates = identity
+        # Addresses of pods bear no name of their own: it comes after them.
+        self.endpoint, _, named = address.partition("#")
+        self._server_name = named or security.server_name
         self._security = security
         self._channel = self._open(limit_bytes)
         self._methods = {
@@ -186,8 +189,8 @@ class _Connection:
         ]
         if self._security.is_insecure:
             return grpc.insecure_channel(self.endpoint, options)
-        if self._security.server_name:
-            options.append(("grpc.ssl_target_name_override", self._security.server_name))
+        if self._server_name:
+            options.append(("grpc.ssl_target_name_override", self._server_name))
         authority, certificate, key = self._certificates
         credentials = grpc.ssl_channel_credentials(authority, key or None, certificate or None)
         return grpc.secure_channel(self.endpoint, credentials, options)
@@ -245,9 +248,7 @@ class _Connection:
                     context.load_cert_chain(*paths)
             with (
                 socket.create_connection((host, port), _DIAGNOSIS_SECONDS) as plain,
-                context.wrap_socket(
-                    plain, server_hostname=self._security.server_name or host
-                ) as secured,
+                context.wrap_socket(plain, server_hostname=self._server_name or host) as secured,
             ):
                 # Since TLS 1.3 a server refuses a client only after the client thinks all is well.
                 secured.settimeout(_DIAGNOSIS_SECONDS / 4)

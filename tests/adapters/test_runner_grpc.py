@@ -400,6 +400,22 @@ def test_a_certificate_may_be_of_another_name_if_one_says_which(
     assert running(request_with()).tag == "a-tag"
 
 
+def test_addresses_of_pods_may_bring_the_name_of_their_certificate(
+    cleanup: ExitStack, tmp_path: Path
+) -> None:
+    authority = Authority()
+    server = authority.folder(tmp_path / "server", "function-f-1.system")
+    client = authority.folder(tmp_path / "client", "caller", is_client=True)
+    served = serve(cleanup, "function-echo", certificates=ServerCertificates(server))
+    runner = GrpcRunner(ClientSecurity(client), timeout_seconds=20.0)
+    cleanup.callback(runner.close)
+    named = revision_at(f"ipv4:127.0.0.1:{served.port}#function-f-1.system")
+    other = revision_at(f"ipv4:127.0.0.1:{served.port}#function-f-2.system", "f-2")
+    assert runner.run(FunctionCall("s", named, request_with())).tag == "a-tag"
+    with pytest.raises(FunctionCertificateRefused):
+        runner.run(FunctionCall("s", other, request_with()))
+
+
 def wrong_host(tmp_path: Path) -> tuple[Path, Path]:
     authority = Authority()
     server = authority.folder(tmp_path / "server", "elsewhere.example.org")

@@ -1,6 +1,7 @@
 """Where does a revision of a function answer, and over what?
 
 dns:///function-auto-ready.crossplane-system:9443   gRPC; so is every other address
+ipv4:10.0.0.1:9443,10.0.0.2:9443#function-a.system  gRPC to pods, whose certificate bears a name
 builtin:function-auto-ready@v0.1.0                  the registry, in this process
 python:acme.functions:Bucket                        a class, in this process
 exec:./bucket --fast                                a program that reads stdin
