@@ -1,0 +1,108 @@
+"""`kanister-py controller`: what it watches, what it is called, and when it does not start."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import socket
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.cli.controller import add_arguments, apps_of, settings_of
+from kanister_py.cli.main import main
+from kanister_py.cli.parser import Parser
+from kanister_py.controller.controller import Controller
+from kanister_py.controller.logs import JsonLines, TextLines, fields_of
+from kanister_py.executor.loading import load_function
+from kanister_py.executor.run_actionset import FunctionSource
+from kanister_py.wiring import read_functions
+from tests.http_api.asking import ask
+
+
+def parsed(*words: str, **environment: str) -> argparse.Namespace:
+    parser = Parser(prog="kanister-py controller", environment=environment)
+    add_arguments(parser)
+    found: argparse.Namespace = parser.parse_args(list(words))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "namespaces"),
+    [
+        pytest.param([], {}, ("mine",), id="where it runs"),
+        pytest.param([], {"POD_NAMESPACE": "pods"}, ("pods",), id="where its pod runs"),
+        pytest.param(["-n", "a", "-n", "b", "-n", "a"], {}, ("a", "b"), id="what is named"),
+        pytest.param(["--all-namespaces"], {}, (), id="all"),
+    ],
+)
+def test_it_watches_what_was_asked_for(
+    words: list[str], environment: dict[str, str], namespaces: tuple[str, ...]
+) -> None:
+    settings = settings_of(parsed(*words), environment, "mine")
+    assert settings.namespaces == namespaces
+    assert settings.home == environment.get("POD_NAMESPACE", "mine")
+
+
+def test_a_pod_that_comes_back_has_its_old_name_and_a_process_never() -> None:
+    assert settings_of(parsed(), {"POD_NAME": "pod-0"}, "x").identity == "pod-0"
+    first, second = (settings_of(parsed(), {}, "x").identity for _ in range(2))
+    assert first != second
+
+
+def test_flags_may_come_from_the_environment() -> None:
+    args = parsed(KANISTER_PY_CONTROLLER_WORKERS="7", KANISTER_PY_CONTROLLER_NAMESPACES="a,b")
+    settings = settings_of(args, {}, "x")
+    assert (settings.workers, settings.namespaces) == (7, ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    "words", [["--workers", "many"], ["--keep", "-1"], ["--port", "70000"]], ids=" ".join
+)
+def test_what_is_no_number_is_refused(words: list[str]) -> None:
+    assert main(["controller", *words]) == 64
+
+
+def test_a_port_that_is_taken_stops_the_start(capsys: pytest.CaptureFixture[str]) -> None:
+    before = logging.root.handlers[:]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code = main(["controller", "--port", "0", "--health-port", port])
+    logging.root.handlers[:] = before
+    logging.getLogger("kanister_py").setLevel(logging.NOTSET)
+    assert code == 1
+    assert f"Cannot listen on 127.0.0.1 port {port}" in capsys.readouterr().err
+
+
+def test_the_log_in_json_has_its_fields_apart() -> None:
+    stream = StringIO()
+    handler = logging.StreamHandler(stream)
+    log = logging.getLogger("kanister_py.test")
+    log.addHandler(handler)
+    try:
+        for formatter in (JsonLines(), TextLines()):
+            handler.setFormatter(formatter)
+            log.warning("it %s", "happened", extra=fields_of(actionSet="one", attempt=2, phase=""))
+    finally:
+        log.removeHandler(handler)
+    first, second = stream.getvalue().splitlines()
+    line: dict[str, Any] = json.loads(first)
+    assert (line["message"], line["actionSet"], line["attempt"]) == ("it happened", "one", 2)
+    assert "phase" not in line
+    assert second.endswith("it happened (actionSet=one attempt=2)")
+
+
+def test_health_and_metrics_are_served_apart() -> None:
+    functions = read_functions()
+    source = FunctionSource(functions.registry, load_function)
+    controller = Controller(MemoryCluster(), source, clock=FakeClock())
+    apps = apps_of(controller, functions)
+    assert ask(apps.health, "/healthz").status == 200
+    assert ask(apps.health, "/readyz").json()["status"] == "ready"
+    assert "kanister_action_set_resolutions_total" in ask(apps.health, "/metrics").text
+    assert ask(apps.health, "/v1/functions").status == 404
+    assert ask(apps.functions, "/v1/functions").status == 200
