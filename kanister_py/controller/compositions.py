@@ -324,7 +324,8 @@ class Compositions:
         if outcome.is_failed:
             self.queue.add_failed(task)
             return None
-        return outcome.again_seconds
+        times = [each for each in (outcome.again_seconds, self._gate.calm_after(task)) if each]
+        return min(times, default=None)
 
     def _forget(self, task: Task) -> None:
         self._tracker.forget(task)

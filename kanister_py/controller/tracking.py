@@ -109,7 +109,7 @@ class Gate(Generic[Who]):
         self._lock = Lock()
         self._tokens: dict[Who, tuple[float, float]] = {}
         self._sources: dict[Who, deque[str]] = {}
-        self._flooded: dict[Who, float] = {}
+        self._flooded: set[Who] = set()
 
     def delay_for(self, who: Who, source: str) -> float:
         """Say after how many seconds somebody may look because of a change; 0 is at once."""
@@ -120,22 +120,40 @@ class Gate(Generic[Who]):
             self._sources.setdefault(who, deque(maxlen=self._REMEMBERED)).append(source)
             if tokens >= 0:
                 self._tokens[who] = (tokens, now)
-                if tokens > self._burst / 2:
-                    self._flooded.pop(who, None)
                 return 0.0
             # Debts do not pile up: one look sees whatever came before it.
-            self._tokens[who] = (max(tokens, -1.0), now)
-            self._flooded[who] = now
+            tokens = max(tokens, -1.0)
+            self._tokens[who] = (tokens, now)
+            self._flooded.add(who)
             return -tokens / self._refill
 
     def flooded_by(self, who: Who) -> str:
-        """Say whose changes are too many for somebody; empty if nobody's are."""
+        """Say whose changes are too many for somebody; empty if nobody's are any more."""
         with self._lock:
-            if who not in self._flooded:
+            if self._seconds_to_calm(who) <= 0:
+                self._flooded.discard(who)
                 return ""
             return Counter(self._sources[who]).most_common(1)[0][0]
 
+    def calm_after(self, who: Who) -> float | None:
+        """Say after how many seconds a flood is over if nothing more comes; None without one.
+
+        Somebody has to look again then, or it would be told of for ever.
+        """
+        with self._lock:
+            seconds = self._seconds_to_calm(who)
+            return seconds if seconds > 0 else None
+
+    def _seconds_to_calm(self, who: Who) -> float:
+        """Count the seconds until half of what may come at once may come again."""
+        if who not in self._flooded:
+            return 0.0
+        tokens, since = self._tokens[who]
+        missing = self._burst / 2 - tokens
+        return since + missing / self._refill - self._clock.monotonic()
+
     def forget(self, who: Who) -> None:
         with self._lock:
-            for each in (self._tokens, self._sources, self._flooded):
-                each.pop(who, None)
+            self._tokens.pop(who, None)
+            self._sources.pop(who, None)
+            self._flooded.discard(who)
