@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import websocket
 
 from e2e.cluster.client import ApiClient
 from e2e.cluster.local import LocalCluster
@@ -124,6 +125,33 @@ def test_a_command_ends_with_its_exit_code(kubectl: Kubectl, namespace: str, cod
     assert said.returncode == code
     assert said.stdout == b"out\n"
     assert said.stderr.startswith(b"err\n")
+
+
+@pytest.mark.parametrize("protocol", ["v5.channel.k8s.io", "v4.channel.k8s.io"])
+def test_a_client_chooses_the_version_of_the_channels(
+    kubectl: Kubectl, namespace: str, api_server: LocalCluster, protocol: str
+) -> None:
+    run_pod(kubectl, namespace, "exec sleep 60")
+    command = "command=sh&command=-c&command=head+-n1%3B+exit+4"
+    url = f"{api_server.url}/api/v1/namespaces/{namespace}/pods/worker/exec"
+    asked = websocket.create_connection(
+        f"wss{url.removeprefix('https')}?{command}&stdin=1&stdout=1&stderr=1",
+        subprotocols=[protocol],
+        header=[f"Authorization: Bearer {api_server.admin_token}"],
+        sslopt={"ca_certs": str(api_server.ca.certificate)},
+        timeout=20,
+    )
+    assert asked.getsubprotocol() == protocol
+    asked.send_binary(b"\0one\ntwo\n")
+    told: dict[int, bytes] = {}
+    while message := asked.recv():
+        assert isinstance(message, bytes)
+        told[message[0]] = told.get(message[0], b"") + message[1:]
+    asked.close()
+    asked.shutdown()
+    outcome = json.loads(told.pop(3))
+    assert outcome["details"]["causes"] == [{"reason": "ExitCode", "message": "4"}]
+    assert told == {1: b"one\n"}
 
 
 def test_a_program_that_is_not_there_says_so(kubectl: Kubectl, namespace: str) -> None:
