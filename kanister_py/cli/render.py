@@ -269,9 +269,6 @@ def _say_failure(result: Rendered, hide: Callable[[str], str], *, several: bool)
     assert result.error is not None  # or it would not have failed
     if several:
         say(f"{result.composite['kind']} {result.composite['metadata']['name']}:")
-    for outcome in result.outcomes:
-        if outcome.skipped:
-            say(f"note: step {outcome.step} was skipped: {outcome.skipped}")
     for line in error_lines(ComposeFailed(f"cannot compose resources: {result.error.message}")):
         say(hide(line))
 

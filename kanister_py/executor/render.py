@@ -12,6 +12,7 @@ from kanister_py.core.compositions.rendering import (
     Rendered,
     check_composition,
     is_legacy,
+    names_composition,
     observed_for,
     prepared,
     rendered,
@@ -33,12 +34,13 @@ def render(given: RenderInput, engine: Engine) -> Rendered:
     """Run one reconcile of an XR; nothing remains of it but what it gives back."""
     legacy = is_legacy(given.xrd)
     check_composition(given.xr, given.composition, legacy=legacy)
-    xr = prepared(given.xr)
+    xr = prepared(given.xr, given.composition.name, given.observed, legacy=legacy)
     observed = observed_for(xr, given.observed)
     # As the original does here: whatever the kind, an object may stand in a namespace.
     engine = engine._replace(rules=Rules(is_legacy=legacy))
     composed = compose(given.composition, observed, engine, context=given.context)
-    return rendered(xr, given.composition, composed, legacy=legacy)
+    was_selected = not names_composition(given.xr, legacy=legacy)
+    return rendered(xr, given.composition, composed, legacy=legacy, was_selected=was_selected)
 
 
 __all__ = ["RenderInput", "render"]

@@ -253,6 +253,27 @@ class TestWhatIsPrinted:
         assert code == 0
         assert documents[1]["data"] == {"r": "eu"}
 
+    def test_functions_see_the_xr_with_its_references(self, write: Write, render: Render) -> None:
+        spec = "{{ .observed.composite.resource.spec.crossplane | toJson }}"
+        write(
+            composition=composition(templating(resource_with(f"data: {{seen: '{spec}'}}\n"))),
+            observed=(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: old, namespace: team-a, "
+                "annotations: {crossplane.io/composition-resource-name: a}}\n"
+            ),
+        )
+        _, documents, _ = render("-o", "observed.yaml")
+        assert json.loads(documents[1]["data"]["seen"]) == {
+            "compositionRef": {"name": "apps"},
+            "resourceRefs": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "old"}],
+        }
+
+    def test_a_step_that_is_skipped_is_told(self, write: Write, render: Render) -> None:
+        write(composition=composition(patching(when="'nothing' in context")))
+        code, documents, err = render()
+        assert (code, len(documents)) == (0, 1)
+        assert "note: step patch is skipped: its when is false: 'nothing' in context" in err
+
 
 class TestSecrets:
     def test_data_of_secrets_are_masked_unless_asked_for(

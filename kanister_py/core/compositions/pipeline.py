@@ -17,7 +17,7 @@ from kanister_py.core.compositions.model import Step
 from kanister_py.core.compositions.requirements import requirements_of
 from kanister_py.core.compositions.results import CustomCondition, Event, said_by
 from kanister_py.core.errors import KanisterError, PipelineFatal
-from kanister_py.core.notices import Notice
+from kanister_py.core.notices import Notice, Severity
 
 CAPABILITIES = (
     "CAPABILITY_CAPABILITIES",
@@ -162,8 +162,11 @@ def accept(
 def skip(step: Step, state: PipelineState, why: str) -> PipelineState:
     """Leave a step out, and say so."""
     outcome = StepOutcome(step.name, step.function, skipped=why)
+    notice = Notice("StepSkipped", f"step {step.name} is skipped: {why}", Severity.INFO)
     return state._replace(
-        outcomes=(*state.outcomes, outcome), history=(*state.history, state.desired)
+        outcomes=(*state.outcomes, outcome),
+        history=(*state.history, state.desired),
+        notices=(*state.notices, notice),
     )
 
 

@@ -10,6 +10,7 @@ from kanister_py.core.compositions.composed import (
     ComposedResource,
     DeletedResource,
     observed_resources,
+    resource_refs,
 )
 from kanister_py.core.compositions.conditions import Conditions, events_of_outcome
 from kanister_py.core.compositions.messages import Data
@@ -115,8 +116,14 @@ def machinery_of(xr: Mapping[str, Any], *, legacy: bool) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def prepared(xr: Data) -> Data:
-    """Give an XR as it stands when its pipeline runs: with a UID, and the label of its name."""
+def prepared(
+    xr: Data, composition: str = "", observed: Iterable[Data] = (), *, legacy: bool = False
+) -> Data:
+    """Give an XR as it stands when its pipeline runs.
+
+    It has a UID, the label of its name, and references to its composition and to what
+    it composed before.
+    """
     metadata = dict(xr.get("metadata") or {})
     if not metadata.get("name"):
         raise CompositionMismatch("the XR has no name", "metadata.name")
@@ -124,7 +131,22 @@ def prepared(xr: Data) -> Data:
         metadata["uid"] = uid_of_rendered(xr)
     labels = dict(metadata.get("labels") or {})
     labels.setdefault(COMPOSITE, metadata["name"])
-    return {**xr, "metadata": {**metadata, "labels": labels}}
+    machinery = dict(machinery_of(xr, legacy=legacy))
+    if composition and not (machinery.get("compositionRef") or {}).get("name"):
+        machinery["compositionRef"] = {"name": composition}
+    is_namespaced = bool(metadata.get("namespace"))
+    refs = resource_refs(_addressed(observed), is_namespaced=is_namespaced)
+    if refs:
+        machinery["resourceRefs"] = list(refs)
+    spec = dict(xr.get("spec") or {})
+    spec = {**spec, **machinery} if legacy else {**spec, "crossplane": machinery}
+    made = {**xr, "metadata": {**metadata, "labels": labels}}
+    return {**made, "spec": spec} if machinery else made
+
+
+def _addressed(objects: Iterable[Data]) -> list[Data]:
+    """Leave out what has no name: nothing can refer to it."""
+    return [each for each in objects if (each.get("metadata") or {}).get("name")]
 
 
 def observed_for(xr: Data, objects: Iterable[Data]) -> Observed:
@@ -141,10 +163,18 @@ def observed_for(xr: Data, objects: Iterable[Data]) -> Observed:
     return Observed(xr, observed_resources(xr, given, strict=True))
 
 
-def rendered(xr: Data, composition: Composition, composed: Composed, *, legacy: bool) -> Rendered:
+def names_composition(xr: Mapping[str, Any], *, legacy: bool) -> bool:
+    """Say whether an XR says itself which composition it wants."""
+    reference = machinery_of(xr, legacy=legacy).get("compositionRef")
+    return isinstance(reference, dict) and bool(reference.get("name"))
+
+
+def rendered(
+    xr: Data, composition: Composition, composed: Composed, *, legacy: bool, was_selected: bool
+) -> Rendered:
     """Say what an XR, its conditions and its events are after a run of its pipeline."""
     events: list[Event] = []
-    if not (machinery_of(xr, legacy=legacy).get("compositionRef") or {}).get("name"):
+    if was_selected:
         said = f"Successfully selected composition: {composition.name}"
         events.append(Event("Normal", "SelectComposition", said))
     before = (xr.get("status") or {}).get("conditions") or ()
