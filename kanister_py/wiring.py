@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
     from kanister_py.adapters.journal_files import RecordedRun, StateFolder
     from kanister_py.adapters.pods_processes.standing import StandingPods
+    from kanister_py.controller.composing import CompositionSettings
+    from kanister_py.controller.compositions import Compositions
+    from kanister_py.controller.controller import PartMaker, PartTools
     from kanister_py.core.actionsets.course import Course
     from kanister_py.core.actionsets.status import Status
     from kanister_py.core.blueprints.lint.signatures import Signature
@@ -674,7 +677,12 @@ def open_render_functions(
     raise AssertionError("an exit stack swallows nothing")
 
 
-def function_runner(entries: Registry[FunctionEntry], folder: Path | None = None) -> FunctionRunner:
+def function_runner(
+    entries: Registry[FunctionEntry],
+    folder: Path | None = None,
+    *,
+    over_grpc: FunctionRunner | None = None,
+) -> FunctionRunner:
     """Make what calls functions wherever they are; without certificates, in the clear."""
     from kanister_py.adapters.runner_routing import RoutingRunner
     from kanister_py.core.compositions.endpoints import BUILTIN, EXEC, GRPC, PYTHON
@@ -688,7 +696,9 @@ def function_runner(entries: Registry[FunctionEntry], folder: Path | None = None
 
         return MemoryRunner(lambda revision: loaded(revision.endpoint))
 
-    def over_grpc() -> FunctionRunner:
+    def reached_over_grpc() -> FunctionRunner:
+        if over_grpc is not None:
+            return over_grpc
         from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
 
         return GrpcRunner(ClientSecurity(folder, is_insecure=folder is None))
@@ -699,8 +709,73 @@ def function_runner(entries: Registry[FunctionEntry], folder: Path | None = None
         return ProcessRunner()
 
     return RoutingRunner(
-        {BUILTIN: in_process, PYTHON: in_process, EXEC: as_process, GRPC: over_grpc}
+        {BUILTIN: in_process, PYTHON: in_process, EXEC: as_process, GRPC: reached_over_grpc}
     )
+
+
+class FunctionAccess(NamedTuple):
+    """How a controller reaches packages and functions."""
+
+    package_cache: Path | None = None
+    registry_authority: Path | None = None
+    certificates: Path | None = None
+    is_insecure: bool = False
+    replaces_crossplane: bool = False
+
+
+def composing_part(
+    functions: Functions,
+    settings: CompositionSettings,
+    access: FunctionAccess,
+    stack: ExitStack,
+) -> PartMaker:
+    """Make the part of a controller that composes. What it opens ends with the stack."""
+    from tempfile import TemporaryDirectory
+
+    from kanister_py.adapters.certificates_x509 import X509Certificates
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.adapters.metrics_prometheus import PrometheusFunctionMetrics
+    from kanister_py.adapters.packages_oci.registry import OciPackages
+    from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
+    from kanister_py.controller.composing import FunctionTools
+    from kanister_py.controller.compositions import Compositions
+    from kanister_py.core.compositions.endpoints import builtin_endpoint
+    from kanister_py.core.compositions.installed import built_in
+
+    folder = access.certificates
+    if settings.runs_functions and folder is None and not access.is_insecure:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="kanister-py-")))
+    is_in_the_clear = folder is None and access.is_insecure
+    over_grpc = GrpcRunner(ClientSecurity(folder, is_insecure=is_in_the_clear))
+    stack.callback(over_grpc.close)
+    runner = function_runner(functions.registry, over_grpc=over_grpc)
+    stack.callback(runner.close)
+    known = built_in(functions.registry).registry()
+
+    def endpoint_of(function: str) -> str:
+        if function not in known:
+            return ""
+        version = known.family(function).candidates[0].version
+        return builtin_endpoint(function, str(version or ""))
+
+    def make(tools: PartTools) -> Compositions:
+        return Compositions(
+            tools,
+            FunctionTools(
+                runner,
+                known,
+                endpoint_of,
+                OciPackages(access.package_cache, ca_file=access.registry_authority),
+                X509Certificates(SystemClock()),
+                over_grpc.keep_only,
+                PrometheusFunctionMetrics(tools.metrics.registry),
+                folder if access.certificates is None else None,
+            ),
+            settings,
+            replaces_crossplane=access.replaces_crossplane,
+        )
+
+    return make
 
 
 def python_function(endpoint: str, entries: Registry[FunctionEntry]) -> PythonFunction:

@@ -30,6 +30,10 @@ from contextlib import ExitStack, contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kanister_py.cli.controller_compositions import (
+    add_composition_arguments,
+    composition_parts,
+)
 from kanister_py.cli.output import say_warning
 from kanister_py.core.errors import AddressUnavailable
 
@@ -49,6 +53,7 @@ _SPARE_CONNECTIONS: Final = 16
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_where(parser.add_argument_group("where it acts"))
     _add_how_much(parser.add_argument_group("how much it does"))
+    add_composition_arguments(parser.add_argument_group("compositions"))
     _add_replicas(parser.add_argument_group("replicas"))
     _add_what_it_tells(parser.add_argument_group("what it tells"))
 
@@ -195,8 +200,9 @@ def _controller(args: argparse.Namespace, functions: Functions, stack: ExitStack
     cluster = stack.enter_context(KubeCluster(choice, clock=clock, pool_size=pool_size))
     source = FunctionSource(functions.registry, load_function, args.strict_versions)
     settings = settings_of(args, os.environ, cluster.default_namespace)
+    parts = composition_parts(args, functions, settings.home, stack)
     return Controller(
-        cluster, source, clock=clock, settings=settings, effects=system_effects(clock)
+        cluster, source, clock=clock, settings=settings, effects=system_effects(clock), parts=parts
     )
 
 

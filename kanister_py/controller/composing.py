@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from threading import RLock
 from typing import Any, Final, NamedTuple
 
@@ -77,6 +78,8 @@ class FunctionTools(NamedTuple):
     keep_only: Callable[[Collection[str]], None] = lambda _names: None
     """Called with the revisions that are still called, so that others are let go of."""
     metrics: FunctionMetrics | None = None
+    client_files: Path | None = None
+    """Where the certificate is kept that functions are called with, if it is made here."""
 
 
 class ComposingWorld:

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from threading import RLock, Thread
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.certificates import CertificateKeeper
+from kanister_py.controller.client_certificate import ClientCertificate
 from kanister_py.controller.composing import ComposingWorld, CompositionSettings, FunctionTools
+from kanister_py.controller.controller import PartTools
 from kanister_py.controller.function_runtime import FunctionRuntime, RuntimeSettings
+from kanister_py.controller.neighbours import CROSSPLANE, find_neighbour
 from kanister_py.controller.queue import WorkQueue
 from kanister_py.controller.reconcile_claim import ClaimReconciler
 from kanister_py.controller.reconcile_composite import CompositeReconciler, Kind
-from kanister_py.controller.reconcile_composition import Tell, reconcile_composition
+from kanister_py.controller.reconcile_composition import reconcile_composition
 from kanister_py.controller.reconcile_definition import Offered, reconcile_definition
 from kanister_py.controller.reconcile_function import FunctionReconciler
 from kanister_py.controller.seen import Seen
@@ -30,6 +33,7 @@ from kanister_py.controller.watch import ObjectKey, key_of
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.errors import (
+    AnotherController,
     KanisterError,
     LeadershipLost,
     NoMatch,
@@ -49,9 +53,7 @@ from kanister_py.core.revisions.kinds import (
     FUNCTIONS,
 )
 from kanister_py.core.revisions.policy import RevisionFacts, follows, wishes_of
-from kanister_py.executor.alarms import Alarms
-from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.cluster import KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
 _COLLECT_SECONDS: Final = 60.0
@@ -91,23 +93,22 @@ class Compositions:
 
     def __init__(
         self,
-        cluster: Cluster,
-        clock: Clock,
-        alarms: Alarms,
-        tell: Tell,
+        part: PartTools,
         tools: FunctionTools,
         settings: CompositionSettings,
         *,
-        on_error: Callable[[KanisterError], None] | None = None,
+        replaces_crossplane: bool = False,
     ) -> None:
+        cluster, clock, tell = part.cluster, part.clock, part.tell
         self._cluster = cluster
         self._clock = clock
-        self._alarms = alarms
+        self._alarms = part.alarms
         self._tell = tell
         self._tools = tools
         self._settings = settings
-        self.queue: WorkQueue[Task] = WorkQueue(clock, alarms)
-        self.seen = Seen(cluster, clock, self._on_change, on_error)
+        self._replaces_crossplane = replaces_crossplane
+        self.queue: WorkQueue[Task] = WorkQueue(clock, part.alarms)
+        self.seen = Seen(cluster, clock, self._on_change, part.on_error)
         self._tracker: Tracker[Task] = Tracker()
         self._gate: Gate[Task] = Gate(clock)
         self._lock = RLock()
@@ -121,6 +122,19 @@ class Compositions:
         keeper = CertificateKeeper(
             cluster, tools.certificates, clock, life=settings.certificate_life
         )
+        looks_every = min(timedelta(hours=1), settings.certificate_life / 6)
+        self._client: ClientCertificate | None = None
+        if tools.client_files is not None:
+            self._client = ClientCertificate(
+                keeper,
+                clock,
+                part.alarms,
+                tools.client_files,
+                namespace=settings.namespace,
+                authority=settings.authority,
+                looks_every=looks_every,
+                on_error=part.on_error,
+            )
         self._function_reconciler = FunctionReconciler(
             cluster,
             tools.packages,
@@ -139,7 +153,7 @@ class Compositions:
                 settings.authority,
                 settings.default_runtime,
                 settings.drains_for,
-                min(timedelta(hours=1), settings.certificate_life / 6),
+                looks_every,
             ),
             built_in=tools.built_in_endpoint,
             ready_addresses=self.world.addresses_of,
@@ -149,12 +163,23 @@ class Compositions:
 
     def start(self) -> None:
         """Watch what is always watched, and begin to look."""
+        if not self._replaces_crossplane:
+            self._refuse_crossplane()
+        if self._client is not None:
+            self._client.start()
         for resource in self._always():
             self.seen.watch(resource)
         for index in range(max(1, self._settings.workers)):
             Thread(target=self._work, name=f"compose {index}", daemon=True).start()
         if self._settings.uses_revisions and self._settings.keeps_revisions:
             self._alarms.set(_COLLECT_SECONDS, self._collect_later)
+
+    def _refuse_crossplane(self) -> None:
+        found = find_neighbour(self._cluster, CROSSPLANE)
+        if found:
+            raise AnotherController(
+                found, "scale it to 0, or start this one with --replace-crossplane"
+            )
 
     def _always(self) -> tuple[GroupVersionResource, ...]:
         kinds: tuple[GroupVersionResource, ...] = (
@@ -171,6 +196,8 @@ class Compositions:
 
     def close(self) -> None:
         self._is_closed = True
+        if self._client is not None:
+            self._client.close()
         self.queue.close()
         self.seen.close()
 

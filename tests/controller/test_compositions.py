@@ -16,7 +16,9 @@ from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.controller.composing import CompositionSettings, FunctionTools
 from kanister_py.controller.compositions import Compositions
+from kanister_py.controller.controller import PartTools
 from kanister_py.controller.events import Subject
+from kanister_py.controller.metrics import ControllerMetrics
 from kanister_py.core.compositions.installed import built_in
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.documents import parse_documents
@@ -147,14 +149,15 @@ class World:
             OciPackages(),
             X509Certificates(self.clock),
         )
-        self.compositions = Compositions(
+        part = PartTools(
             _counting(self.cluster, self.writes),
             self.clock,
             self.alarms,
             self._tell,
-            tools,
-            settings,
+            lambda _error: None,
+            ControllerMetrics(),
         )
+        self.compositions = Compositions(part, tools, settings)
 
     def _tell(self, _subject: Subject, kind: str, reason: str, message: str) -> None:
         self.told.append(f"{kind} {reason}: {message}")

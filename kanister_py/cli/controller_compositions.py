@@ -1,0 +1,127 @@
+"""Which flags switch compositions on in the controller, and what is made of them?"""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kanister_py.cli.parser import CommandLineError
+
+if TYPE_CHECKING:
+    from kanister_py.controller.controller import PartMaker
+    from kanister_py.wiring import Functions
+
+
+def add_composition_arguments(group: Any) -> None:
+    group.add_argument(
+        "--enable-compositions",
+        action="store_true",
+        help="compose the resources of CompositeResourceDefinitions, in Crossplane's place",
+    )
+    group.add_argument(
+        "--enable-composition-revisions",
+        action="store_true",
+        help="make a revision of each change of a Composition, which resources hold or follow; "
+        "without it they use the Composition itself",
+    )
+    group.add_argument(
+        "--enable-function-revisions",
+        action="store_true",
+        help="install the packages of Functions and run each active revision; without it, "
+        "functions that come with kanister-py are called, and whatever has an endpoint",
+    )
+    group.add_argument(
+        "--replace-crossplane",
+        action="store_true",
+        help="act even though Crossplane is installed: scale it to 0 first",
+    )
+    group.add_argument(
+        "--disable-extra-resources",
+        action="store_true",
+        help="give functions no resources of the cluster but those they compose",
+    )
+    group.add_argument(
+        "--keep-composition-revisions",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="keep the newest N revisions of a Composition and all that are used; 0 keeps all",
+    )
+    group.add_argument(
+        "--poll-interval",
+        default="0s",
+        metavar="DURATION",
+        help="look at every composite resource so often, besides whenever something changes",
+    )
+    group.add_argument(
+        "--compose-workers", type=_count, default=8, metavar="N", help="default: %(default)s"
+    )
+    group.add_argument(
+        "--package-runtime",
+        choices=("Deployment", "InProcess", "External"),
+        default="Deployment",
+        help="who runs a Function whose annotation kanister-py.io/runtime says nothing",
+    )
+    group.add_argument(
+        "--package-cache", default="", metavar="DIR", help="where packages are kept once read"
+    )
+    group.add_argument(
+        "--registry-ca", default="", metavar="FILE", help="an authority that registries may have"
+    )
+    group.add_argument(
+        "--function-certificates",
+        default="",
+        metavar="DIR",
+        help="tls.crt, tls.key and ca.crt to call functions with, where nobody here makes them",
+    )
+    group.add_argument(
+        "--insecure-functions", action="store_true", help="call functions in the clear"
+    )
+
+
+def _count(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) <= 6:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a whole number, found {text!r}")
+
+
+def composition_parts(
+    args: argparse.Namespace, functions: Functions, namespace: str, stack: ExitStack
+) -> list[PartMaker]:
+    """Make what composes, if it is switched on."""
+    needs = ("enable_composition_revisions", "enable_function_revisions", "replace_crossplane")
+    if not args.enable_compositions:
+        asked = [each for each in needs if getattr(args, each)]
+        if asked:
+            flag = asked[0].replace("_", "-")
+            raise CommandLineError(f"--{flag} goes with --enable-compositions")
+        return []
+    from kanister_py.controller.composing import CompositionSettings
+    from kanister_py.core.objects.durations import parse_seconds
+    from kanister_py.core.revisions.functions import Runtime
+    from kanister_py.wiring import FunctionAccess, composing_part
+
+    settings = CompositionSettings(
+        namespace,
+        uses_revisions=args.enable_composition_revisions,
+        runs_functions=args.enable_function_revisions,
+        gives_resources=not args.disable_extra_resources,
+        keeps_revisions=args.keep_composition_revisions,
+        poll_seconds=parse_seconds(args.poll_interval),
+        workers=max(1, args.compose_workers),
+        default_runtime=Runtime(args.package_runtime),
+    )
+    access = FunctionAccess(
+        _path(args.package_cache),
+        _path(args.registry_ca),
+        _path(args.function_certificates),
+        args.insecure_functions,
+        args.replace_crossplane,
+    )
+    return [composing_part(functions, settings, access, stack)]
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None
