@@ -21,6 +21,7 @@ OnChange = Callable[[GroupVersionResource, ObjectKey, KubeObject | None, KubeObj
 # Read when needed, never watched: nobody should have to grant us all Secrets.
 _NEVER_WATCHED: Final = frozenset({SECRETS})
 _MOST_REMEMBERED: Final = 20_000
+_MOST_GONE: Final = 20_000
 
 
 class Seen:
@@ -40,6 +41,10 @@ class Seen:
         self._lock = RLock()
         self._stores: dict[GroupVersionResource, Store[KubeObject]] = {}
         self._written: dict[tuple[GroupVersionResource, ObjectKey], KubeObject] = {}
+        self._listed: dict[GroupVersionResource, int] = {}
+        """As of which version a kind was listed last."""
+        self._gone: dict[str, None] = {}
+        """Which objects were seen to end, by their UID: the latest of them."""
         self._is_closed = False
 
     def resource_of(self, api_version: str, kind: str) -> GroupVersionResource:
@@ -60,18 +65,63 @@ class Seen:
 
     def _made(self, resource: GroupVersionResource) -> Store[KubeObject]:
         def change(key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+            if new is None and old is not None and _uid(old):
+                self._note_end(_uid(old))
             self._forget_older(resource, key, new)
             self._on_change(resource, key, old, new)
             self._forget_same(resource, key, new)
 
+        def listed(version: str) -> None:
+            for key, written in self._missing_from_list(resource, version):
+                self._on_change(resource, key, written, None)
+
         return Store(
-            self._cluster, self._clock, resource, lambda obj: obj, change, on_error=self._on_error
+            self._cluster,
+            self._clock,
+            resource,
+            lambda obj: obj,
+            change,
+            on_error=self._on_error,
+            on_listed=listed,
         )
+
+    def _note_end(self, uid: str) -> None:
+        with self._lock:
+            self._gone[uid] = None
+            while len(self._gone) > _MOST_GONE:
+                del self._gone[next(iter(self._gone))]
+
+    def _missing_from_list(
+        self, resource: GroupVersionResource, version: str
+    ) -> list[tuple[ObjectKey, KubeObject]]:
+        """Forget what we wrote before a list was made that does not hold it: it is gone."""
+        if not version.isdigit():
+            return []
+        with self._lock:
+            self._listed[resource] = int(version)
+            missing = [
+                (each[1], obj)
+                for each, obj in self._written.items()
+                if each[0] == resource and self._has_ended(resource, each[1], obj)
+            ]
+            for key, _obj in missing:
+                del self._written[resource, key]
+        return missing
+
+    def _has_ended(self, resource: GroupVersionResource, key: ObjectKey, obj: KubeObject) -> bool:
+        """Say whether an object that is not seen was there before, and is no more."""
+        if _uid(obj) in self._gone:
+            return True
+        store = self._stores.get(resource)
+        if store is None or store.get(key) is not None or not _version(obj).isdigit():
+            return False
+        return int(_version(obj)) <= self._listed.get(resource, -1)
 
     def stop(self, resource: GroupVersionResource) -> None:
         """Watch a kind no longer, because it is gone or nobody cares."""
         with self._lock:
             store = self._stores.pop(resource, None)
+            self._listed.pop(resource, None)
             for each in [each for each in self._written if each[0] == resource]:
                 del self._written[each]
         if store is not None:
@@ -163,6 +213,8 @@ class Seen:
             seen = store.get(key) if store is not None else None
             if seen is not None and _is_at_least(seen, obj):
                 return
+            if self._has_ended(resource, key, obj):
+                return
             self._written[resource, key] = obj
             while len(self._written) > _MOST_REMEMBERED:
                 del self._written[next(iter(self._written))]
@@ -200,6 +252,11 @@ class Seen:
             self._stores.clear()
         for each in stores:
             each.close()
+
+
+def _uid(obj: KubeObject) -> str:
+    uid: str = obj["metadata"].get("uid", "")
+    return uid
 
 
 def _version(obj: KubeObject) -> str:

@@ -50,12 +50,14 @@ class Store(Generic[T]):
         *,
         namespaces: Sequence[str] = ("",),
         on_error: Callable[[KanisterError], None] | None = None,
+        on_listed: Callable[[str], None] = lambda _version: None,
     ) -> None:
         self.resource = resource
         self._lock = RLock()
         self._kept: dict[ObjectKey, T] = {}
         self._keep = keep
         self._on_change = on_change
+        self._on_listed = on_listed
         self._feeds = [
             _Feed(cluster, clock, resource, each, self._replace_all, self._take, on_error)
             for each in namespaces
@@ -124,6 +126,7 @@ class Store(Generic[T]):
             with self._lock:
                 old = self._kept.pop(key, None)
             self._on_change(key, old, None)
+        self._on_listed(version)
         return version
 
 
