@@ -32,7 +32,7 @@ from kanister_py.core.registry.entries import (
 )
 from kanister_py.core.versions.catalogue import Catalogue, parse_catalogue
 from kanister_py.core.versions.semver import Version, parse_version
-from kanister_py.executor.loading import load_function
+from kanister_py.executor.loading import LOADING, load_function
 from kanister_py.functions.builtin import BUILTIN_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -799,7 +799,7 @@ def _function_class(target: str) -> type[CompositionFunction]:
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        with redirect_stdout(sys.stderr):
+        with LOADING, redirect_stdout(sys.stderr):
             found: type[CompositionFunction] = getattr(import_module(module), name)
     except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
         raise PluginBroken(target, f"{type(error).__name__}: {error}") from error

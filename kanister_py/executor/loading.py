@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from contextlib import redirect_stdout
 from importlib import import_module
 from typing import Any
@@ -15,6 +16,10 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind
 from kanister_py.core.versions.semver import parse_version
+
+# Where standard output goes is one thing for the whole process: of two threads that turn it
+# aside at once, the second would turn it back to where the first had sent it.
+LOADING = threading.RLock()
 
 
 def load_function(entry: FunctionEntry) -> type[Any]:
@@ -39,7 +44,7 @@ def _imported(entry: FunctionEntry) -> Any:
     module_name, _, attribute = entry.target.partition(":")
     try:
         # Standard output belongs to the result, whatever foreign code says when it is imported.
-        with redirect_stdout(sys.stderr):
+        with LOADING, redirect_stdout(sys.stderr):
             return getattr(import_module(module_name), attribute)
     except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
         why = f"its code {entry.target} cannot be loaded: {type(error).__name__}: {error}"

@@ -372,6 +372,33 @@ class TestWhatRunsAFunction:
         _, documents, _ = render("functions.yaml")
         assert documents[1]["metadata"]["name"] == "p"
 
+    def test_a_function_that_is_served_elsewhere_answers_as_the_one_that_is_built_in(
+        self, write: Write, render: Render
+    ) -> None:
+        name = "function-patch-and-transform"
+        served = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "kanister_py", "function", "serve", name),
+                *("--insecure", "--port", "0", "--metrics-port", "0"),
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        try:
+            assert served.stderr is not None
+            told = next(each for each in served.stderr if each.startswith("Serving"))
+            address = told.split(" on ")[1].split()[0]
+            write(functions=function(name, runtime="Development", target=address))
+            code, documents, err = render("functions.yaml", "-r", "-c")
+            assert (code, err) == (0, "")
+            assert documents == render("-r", "-c")[1]
+        finally:
+            served.terminate()
+            served.wait(30)
+            if served.stderr is not None:
+                served.stderr.close()
+
     def test_a_container_is_refused_where_no_engine_answers_and_the_ways_out_are_named(
         self, write: Write, render: Render, monkeypatch: pytest.MonkeyPatch
     ) -> None:
