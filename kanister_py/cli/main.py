@@ -26,6 +26,7 @@ COMMANDS = {
     "render": "Compose the resources of an XR, without a cluster or containers",
     "serve": "Publish the versions over HTTP",
     "controller": "Run the ActionSets of a cluster, in place of Kanister's controller",
+    "actionset": "Create, list, follow, retry and cancel ActionSets on a cluster",
     "crds": "Print, install and upgrade the definitions of our resources",
     "completion": "Print a completion script for a shell",
 }

@@ -31,7 +31,7 @@ class Ending(NamedTuple):
 
     `state` is the folder it is kept in, empty for none; `is_kept` says whether this end
     is written down there; `more` are the words of the command line that it needs again
-    to be taken up.
+    to be taken up. `retry_with` is the command that does a run of a controller again.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Ending(NamedTuple):
     is_kept: bool = True
     state: str = ""
     more: Sequence[str] = ()
+    retry_with: Sequence[str] = ()
 
     @property
     def is_cancelled(self) -> bool:
@@ -157,6 +158,11 @@ def _failure(error: RunError, paint: Paint) -> Iterator[str]:
 
 def _next(ending: Ending, paint: Paint) -> Iterator[str]:
     if ending.status.error is None:
+        return
+    if ending.retry_with:
+        import shlex
+
+        yield _entry("try again", shlex.join(ending.retry_with), paint)
         return
     if not ending.state:
         hint = "with --state DIR a run can go on: --resume, --retry-from PHASE"

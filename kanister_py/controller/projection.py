@@ -12,16 +12,11 @@ from sys import intern
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.controller.status import FINALIZER, read_status_data
+from kanister_py.core.actionsets.creation import PARENT, RETRY_OF
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.ports.cluster import KubeObject
 
 CONCURRENCY_KEY: Final = "kanister-py.io/concurrency-key"
-PARENT: Final = "kanister-py.io/from"
-"""Names, on an ActionSet that took over the artifacts of an earlier one, that one."""
-RETRY_OF: Final = "kanister-py.io/retry-of"
-"""Names, on an ActionSet that repeats an earlier one, that one."""
-RETRY_FROM: Final = "kanister-py.io/retry-from"
-"""Names, beside `retry-of`, the phase to begin with; without it, the first that is not complete."""
 
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ENDS: Final = ("complete", "failed")

@@ -25,11 +25,12 @@ from kanister_py.controller.events import subject_of
 from kanister_py.controller.lines import Lines
 from kanister_py.controller.logs import fields_of
 from kanister_py.controller.planning import Planned, Planner
-from kanister_py.controller.projection import RETRY_FROM, RETRY_OF, Ended, Kept, Live, keep
+from kanister_py.controller.projection import Ended, Kept, Live, keep
 from kanister_py.controller.queue import WorkQueue
 from kanister_py.controller.status import FINALIZER, StatusForm, StatusWriter, read_status
 from kanister_py.controller.telling import RunTeller, Tellers
 from kanister_py.controller.watch import ObjectKey, Store
+from kanister_py.core.actionsets.creation import RETRY_FROM, RETRY_OF
 from kanister_py.core.actionsets.outcomes import Begun
 from kanister_py.core.actionsets.progress import record_phase
 from kanister_py.core.actionsets.status import (

@@ -1835,3 +1835,78 @@ class DefinitionNotServed(TransientError):
     def __init__(self, name: str, seconds: float) -> None:
         super().__init__(f"{name} is not served after {seconds:.0f}s; look at its conditions")
         self.name = name
+
+
+class ActionSetUnclear(UsageError):
+    """Not enough is said of an ActionSet for it to be made."""
+
+    reason = "ActionSetUnclear"
+
+    def __init__(self, what: str, what_to_do: str) -> None:
+        super().__init__(f"An ActionSet with {what} does nothing; {what_to_do}")
+
+
+class ActionSetIncomplete(UsageError):
+    """An ActionSet is to follow one that has not come to a good end."""
+
+    reason = "ActionSetIncomplete"
+
+    def __init__(self, name: str, state: str) -> None:
+        super().__init__(
+            f"ActionSet {name} is {state}; only one that is complete has artifacts to go on from"
+        )
+        self.name = name
+        self.state = state
+
+
+class ActionSetNotFit(UsageError):
+    """What an ActionSet names is not there; it would fail at once."""
+
+    reason = "ActionSetNotFit"
+
+    def __init__(self, missing: Sequence[str]) -> None:
+        super().__init__(f"{'; '.join(missing)}; --skip-validation creates it all the same")
+        self.missing = tuple(missing)
+
+
+class ActionSetState(UsageError):
+    """Something is asked of an ActionSet that does not fit how far it is."""
+
+    reason = "ActionSetState"
+
+    def __init__(self, name: str, state: str, why: str) -> None:
+        super().__init__(f"ActionSet {name} is {state}: {why}")
+        self.name = name
+        self.state = state
+
+
+class ActionSetGone(UsageError):
+    """Somebody deleted an ActionSet while another one waited for its end."""
+
+    reason = "ActionSetGone"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"ActionSet {name} was deleted before it ended")
+        self.name = name
+
+
+class CancelNotKept(UsageError):
+    """The cluster's definition of ActionSets drops the wish to cancel one."""
+
+    reason = "CancelNotKept"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"This cluster's definition of ActionSets knows no spec.cancel; "
+            f"delete {name} instead, or install ours with kanister-py crds upgrade"
+        )
+        self.name = name
+
+
+class PhaseLinesUnavailable(UsageError):
+    """Nobody is found who could give the lines that phases printed."""
+
+    reason = "PhaseLinesUnavailable"
+
+    def __init__(self, why: str, what_to_do: str) -> None:
+        super().__init__(f"{why}; {what_to_do}")

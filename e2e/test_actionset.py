@@ -1,0 +1,114 @@
+"""The verbs of `kanister-py actionset` against a controller on a real API server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.cluster.client import ApiClient
+from e2e.test_controller import Place, install_definitions
+from tests.conftest import CommandLine
+
+
+@pytest.fixture
+def place(admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) -> Iterator[Place]:
+    install_definitions(admin)
+    made = Place(admin, kubeconfig, namespace, tmp_path)
+    yield made
+    made.close()
+
+
+class Verbs:
+    """`kanister-py actionset`, in the namespace of the test."""
+
+    def __init__(self, kanister: CommandLine, place: Place) -> None:
+        self._kanister = kanister
+        self._where = ("-n", place.namespace, "--kubeconfig", str(place.kubeconfig))
+
+    def __call__(self, verb: str, *words: str, code: int = 0) -> str:
+        done = self._kanister("actionset", verb, *words, *self._where)
+        assert done.code == code, done.err
+        return done.out if code == 0 else done.err
+
+
+@pytest.fixture
+def verbs(kanister: CommandLine, place: Place) -> Verbs:
+    return Verbs(kanister, place)
+
+
+def makes(name: str, of: str) -> dict[str, Any]:
+    """A phase that makes an object, or fails where that cannot be."""
+    manifest = f"apiVersion: v1\nkind: {of}\nmetadata: {{name: '{name}'}}\ndata: {{a: b}}\n"
+    args = {"operation": "create", "namespace": "{{ .Object.metadata.name }}", "spec": manifest}
+    return {"name": f"make-{name}", "func": "KubeOps", "args": args}
+
+
+def test_an_actionset_is_created_followed_and_listed(place: Place, verbs: Verbs) -> None:
+    place.blueprint("maps", makes("one", "ConfigMap"))
+    place.start()
+    words = ("-a", "act", "-b", "maps", "-T", place.namespace, "--name", "first", "--wait")
+    assert verbs("create", *words) == "actionset first created\n"
+    assert place.client.get(f"/api/v1/namespaces/{place.namespace}/configmaps/one")
+    (row,) = verbs("get").splitlines()[1:]
+    assert row.split()[:3] == ["first", "complete", "100%"]
+    read = json.loads(verbs("get", "first", "-o", "json"))
+    assert read["status"]["actions"][0]["phases"][0]["funcVersion"] == "v0.0.0"
+
+
+def test_what_failed_is_done_again_without_what_went_well(place: Place, verbs: Verbs) -> None:
+    place.blueprint("maps", makes("one", "ConfigMap"), makes("two", "ConfigMap"))
+    taken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "two"}}
+    maps = f"/api/v1/namespaces/{place.namespace}/configmaps"
+    place.client.post(maps, taken)
+    place.start()
+    place.actionset("first", "maps")
+    said = verbs("watch", "first", code=1)
+    assert "kanister-py actionset retry" in said
+    place.client.delete(f"{maps}/two")
+    verbs("retry", "first", "--name", "again", "--wait")
+    status = place.status("again")
+    assert status["state"] == "complete"
+    # The first phase would have failed the second time: its map is there.
+    assert [each["state"] for each in status["actions"][0]["phases"]] == ["complete"] * 2
+
+
+def test_a_child_gets_its_parents_artifacts(place: Place, verbs: Verbs) -> None:
+    left = {"made": {"keyValue": {"name": "one"}}}
+    place.blueprint("maps", makes("one", "ConfigMap"), outputArtifacts=left)
+    place.start()
+    place.actionset("first", "maps")
+    place.until_ended("first")
+    child = verbs("create", "--from", "first", "--dry-run", "--output", "json")
+    assert json.loads(child)["spec"]["actions"][0]["artifacts"]["made"]["keyValue"] == {
+        "name": "one"
+    }
+
+
+def test_a_cancelled_actionset_ends_so(place: Place, verbs: Verbs) -> None:
+    condition = {
+        "condition": '{{ if eq "{ $.status.phase }" "Gone" }}true{{ else }}false{{ end }}',
+        "objectReference": {"apiVersion": "v1", "resource": "namespaces", "name": place.namespace},
+    }
+    args = {"timeout": "10m", "conditions": {"anyOf": [condition]}}
+    wait = {"name": "wait", "func": "Wait", "args": args}
+    place.blueprint("waits", wait)
+    place.start()
+    place.actionset("first", "waits")
+    said = verbs("cancel", "first", "--wait", code=130)
+    assert "cancelled" in said
+    assert place.status("first")["error"]["reason"] == "Cancelled"
+    assert "nothing left to cancel" in verbs("cancel", "first", code=1)
+
+
+def test_everything_that_is_missing_is_said_before_anything_is_made(
+    place: Place, verbs: Verbs
+) -> None:
+    place.blueprint("maps", makes("one", "ConfigMap"))
+    said = verbs("create", "-a", "act", "-b", "maps", "-d", "gone", "-p", "s3", code=1)
+    assert "There is no Deployment" in said
+    assert "There is no profile" in said
+    assert verbs("get", "-o", "name") == ""

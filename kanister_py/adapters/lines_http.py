@@ -1,0 +1,69 @@
+"""What have the phases of an ActionSet printed, as a controller tells it over HTTP?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from kanister_py.core.errors import PhaseLinesUnavailable
+from kanister_py.ports.phase_lines import ToldLine
+
+_SECONDS: Final = 30.0
+
+
+class LinesOverHttp:
+    """Asks the address where a controller publishes functions."""
+
+    def __init__(self, server: str, token: str = "") -> None:
+        self._server = server.rstrip("/")
+        self._token = token
+        self._after = 0
+
+    def new_lines(self, actionset: Mapping[str, Any]) -> Iterator[ToldLine]:
+        metadata = actionset["metadata"]
+        path = "/".join(
+            quote(str(each), safe="")
+            for each in ("namespaces", metadata["namespace"], "actionsets", metadata["name"])
+        )
+        for each in self._ask(f"{self._server}/v1/{path}/lines?after={self._after}"):
+            self._after = max(self._after, int(each["number"]))
+            yield ToldLine(
+                str(each["time"]),
+                str(each["action"]),
+                str(each["phase"]),
+                str(each["line"]),
+                str(each["function"]),
+                str(each["version"]),
+                int(each["attempt"]),
+            )
+
+    def _ask(self, url: str) -> list[Mapping[str, Any]]:
+        import urllib3
+
+        headers = {"Accept": "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            answer = urllib3.PoolManager(retries=2).request(
+                "GET", url, headers=headers, timeout=_SECONDS
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise PhaseLinesUnavailable(
+                f"Nobody answers at {self._server}: {error}", "look whether the controller is there"
+            ) from error
+        if answer.status != 200:
+            raise PhaseLinesUnavailable(
+                f"{self._server} answered {answer.status} {_detail(answer.data)}".rstrip(),
+                "give --token-file" if answer.status in (401, 403) else "look at its log",
+            )
+        found: list[Mapping[str, Any]] = json.loads(answer.data)["lines"]
+        return found
+
+
+def _detail(body: bytes) -> str:
+    try:
+        return str(json.loads(body).get("detail", ""))
+    except (ValueError, AttributeError):
+        return ""

@@ -1,0 +1,42 @@
+"""Stop an ActionSet: phases at work are told to stop, deferred phases still run.
+
+It ends as failed, with the reason Cancelled. One that has ended is left as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from kanister_py.core.objects.resources import ACTION_SETS
+
+if TYPE_CHECKING:
+    from kanister_py.ports.cluster import Cluster
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("--wait", action="store_true", help="follow it to its end")
+
+
+def run(args: argparse.Namespace, cluster: Cluster) -> int:
+    from kanister_py.controller.status import read_status
+    from kanister_py.core.actionsets.status import Status
+    from kanister_py.core.errors import ActionSetState, CancelNotKept
+
+    found = cluster.get(ACTION_SETS, args.name, namespace=args.namespace)
+    status = read_status(found) or Status()
+    if status.is_final:
+        raise ActionSetState(args.name, str(status.state), "there is nothing left to cancel")
+    patched = cluster.patch(
+        ACTION_SETS, args.name, {"spec": {"cancel": True}}, namespace=args.namespace
+    )
+    if (patched.get("spec") or {}).get("cancel") is not True:
+        raise CancelNotKept(args.name)
+    sys.stdout.write(f"actionset {args.name} is being cancelled\n")
+    if args.wait:
+        from kanister_py.cli.actionset_watch import follow
+
+        return follow(cluster, args.namespace, args.name)
+    return 0

@@ -1,0 +1,295 @@
+"""Create an ActionSet: one action for each object that is named or selected.
+
+kanister-py actionset create -a backup -b mysql --deployment shop/db --profile shop/s3
+kanister-py actionset create -a backup -b mysql -l app=db -k statefulset
+kanister-py actionset create -a restore --from backup-x7k2p --options point=noon
+
+What it names must be there, unless --skip-validation. --from takes over actions, objects
+and artifacts of one that is complete; what is given besides wins, and maps are merged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kanister_py.core.objects.resources import (
+    ACTION_SETS,
+    BLUEPRINTS,
+    CONFIG_MAPS,
+    DEPLOYMENT_CONFIGS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PROFILES,
+    SECRETS,
+    STATEFUL_SETS,
+    GroupVersionResource,
+)
+
+if TYPE_CHECKING:
+    from kanister_py.core.blueprints.model import ObjectReference
+    from kanister_py.ports.cluster import Cluster, KubeObject
+
+_KINDS: Final[Mapping[str, tuple[str, GroupVersionResource]]] = {
+    "deployment": ("Deployment", DEPLOYMENTS),
+    "statefulset": ("StatefulSet", STATEFUL_SETS),
+    "deploymentconfig": ("DeploymentConfig", DEPLOYMENT_CONFIGS),
+    "pvc": ("PVC", PERSISTENT_VOLUME_CLAIMS),
+    "namespace": ("Namespace", NAMESPACES),
+}
+_NAMED: Final = {"profile": PROFILES, "secret": SECRETS, "config map": CONFIG_MAPS}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-a", "--action", default="", help="which action of the Blueprint")
+    parser.add_argument("-A", "--name", default="", help="default: made of action and parent")
+    parser.add_argument("-b", "--blueprint", default="", help="which Blueprint, by name")
+    parser.add_argument("-f", "--from", dest="parent", default="", metavar="ACTIONSET")
+    _add_objects(parser.add_argument_group("what it acts on"))
+    _add_inputs(parser.add_argument_group("what it works with"))
+    how = parser.add_argument_group("how it is created")
+    how.add_argument("--labels", action="append", default=[], metavar="KEY=VALUE,…")
+    how.add_argument("--dry-run", action="store_true", help="print it, and create nothing")
+    how.add_argument(
+        "--skip-validation", action="store_true", help="do not look whether what it names is there"
+    )
+    how.add_argument("--wait", action="store_true", help="follow it to its end")
+    how.add_argument(
+        "--output", choices=("yaml", "json", "name"), help="print what was created in this form"
+    )
+
+
+def _add_objects(what: Any) -> None:
+    for short, kind in (
+        ("-d", "deployment"),
+        ("-t", "statefulset"),
+        ("-D", "deploymentconfig"),
+        ("-v", "pvc"),
+    ):
+        what.add_argument(
+            short, f"--{kind}", action="append", default=[], metavar="NAMESPACE/NAME,…"
+        )
+    what.add_argument(
+        "-T", "--namespacetargets", action="append", default=[], metavar="NAMESPACE,…"
+    )
+    what.add_argument(
+        "-O",
+        "--objects",
+        action="append",
+        default=[],
+        metavar="GROUP/VERSION/RESOURCE/NAMESPACE/NAME,…",
+        help="of the core: VERSION/RESOURCE/NAMESPACE/NAME",
+    )
+    what.add_argument("-l", "--selector", default="", help="all objects with these labels")
+    what.add_argument(
+        "-k", "--kind", choices=("all", *_KINDS), default="all", help="of this kind; default: all"
+    )
+    what.add_argument("--selector-namespace", default="", help="in this namespace")
+
+
+def _add_inputs(with_what: Any) -> None:
+    for short, flag, form in (
+        ("-c", "--config-maps", "REF=NAMESPACE/NAME,…"),
+        ("-s", "--secrets", "REF=NAMESPACE/NAME,…"),
+        ("-o", "--options", "KEY=VALUE,…"),
+    ):
+        with_what.add_argument(short, flag, action="append", default=[], metavar=form)
+    with_what.add_argument("-p", "--profile", default="", metavar="[NAMESPACE/]NAME")
+    with_what.add_argument("--podlabels", action="append", default=[], metavar="KEY=VALUE,…")
+    with_what.add_argument("--podannotations", action="append", default=[], metavar="KEY=VALUE,…")
+    with_what.add_argument(
+        "--preferred-version", default="", help="for phases that name no version"
+    )
+    with_what.add_argument("--execution-mode", choices=("Parallel", "Sequential"), default="")
+
+
+def run(args: argparse.Namespace, cluster: Cluster) -> int:
+    from secrets import choice
+
+    from kanister_py.core.actionsets.creation import new_actionset
+
+    parent = None
+    if args.parent:
+        parent = cluster.get(ACTION_SETS, args.parent, namespace=args.namespace)
+    made = new_actionset(_order_of(args, cluster), parent, choice)
+    if not args.skip_validation:
+        _validate(made, cluster)
+    if args.dry_run:
+        _print(made, args.output or "yaml")
+        return 0
+    created = cluster.create(made)
+    _print(created, args.output or "line")
+    if args.wait:
+        from kanister_py.cli.actionset_watch import follow
+
+        return follow(cluster, args.namespace, created["metadata"]["name"])
+    return 0
+
+
+def _order_of(args: argparse.Namespace, cluster: Cluster) -> Any:
+    from kanister_py.core.actionsets.creation import Order
+    from kanister_py.core.actionsets.references import parse_named_reference, parse_place
+
+    where = args.namespace
+    return Order(
+        args.action,
+        args.name,
+        where,
+        args.blueprint,
+        tuple(dict.fromkeys(_objects(args, cluster))),
+        dict(_pairs(args.options)),
+        parse_place(args.profile, where) if args.profile else None,
+        dict(parse_named_reference(each, where) for each in _split(args.secrets)),
+        dict(parse_named_reference(each, where) for each in _split(args.config_maps)),
+        dict(_pairs(args.labels)),
+        dict(_pairs(args.podlabels)),
+        dict(_pairs(args.podannotations)),
+        args.preferred_version,
+        args.execution_mode,
+    )
+
+
+def _split(texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        yield from (each.strip() for each in text.split(",") if each.strip())
+
+
+def _pairs(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    from kanister_py.core.errors import InvalidReference
+
+    for text in texts:
+        for part in _parts(text):
+            key, sign, value = part.partition("=")
+            if not key or not sign:
+                raise InvalidReference(part, "it is no pair", "KEY=VALUE")
+            yield key.strip(), value
+
+
+def _parts(text: str) -> list[str]:
+    """Split at commas, but not inside a value: `a=1,2,b=3` says a is `1,2`."""
+    parts: list[str] = []
+    for each in text.split(","):
+        if "=" in each or not parts:
+            parts.append(each)
+        else:
+            parts[-1] += f",{each}"
+    return parts
+
+
+def _objects(args: argparse.Namespace, cluster: Cluster) -> Iterator[ObjectReference]:
+    from kanister_py.core.actionsets.references import parse_object_reference, parse_place
+    from kanister_py.core.blueprints.model import ObjectReference
+
+    for kind in ("deployment", "statefulset", "deploymentconfig", "pvc"):
+        for text in _split(getattr(args, kind)):
+            place = parse_place(text, args.namespace)
+            yield place._replace(kind=_KINDS[kind][0])
+    for name in _split(args.namespacetargets):
+        yield ObjectReference(kind="Namespace", name=name, namespace=name)
+    for text in _split(args.objects):
+        yield parse_object_reference(text, args.namespace)
+    if args.selector:
+        yield from _selected(args, cluster)
+
+
+def _selected(args: argparse.Namespace, cluster: Cluster) -> Iterator[ObjectReference]:
+    from kanister_py.core.blueprints.model import ObjectReference
+    from kanister_py.core.errors import NoMatch
+
+    kinds = [each for each in _KINDS if each != "namespace"] if args.kind == "all" else [args.kind]
+    for kind in kinds:
+        title, resource = _KINDS[kind]
+        where = "" if kind == "namespace" else args.selector_namespace or args.namespace
+        try:
+            found = cluster.list(resource, namespace=where, label_selector=args.selector)
+        except NoMatch:
+            # A cluster without such a kind has none of them.
+            if args.kind != "all":
+                raise
+            continue
+        for each in found:
+            metadata = each["metadata"]
+            # Templates read a namespace's name out of `namespace`.
+            inside = metadata.get("namespace") or metadata["name"]
+            yield ObjectReference(kind=title, name=metadata["name"], namespace=inside)
+
+
+def _validate(made: Mapping[str, Any], cluster: Cluster) -> None:
+    """Refuse what would fail at once, and say everything that is missing."""
+    from kanister_py.core.errors import ActionSetNotFit
+
+    missing = list(dict.fromkeys(_missing(made, cluster)))
+    if missing:
+        raise ActionSetNotFit(missing)
+
+
+def _missing(made: Mapping[str, Any], cluster: Cluster) -> Iterator[str]:
+    from kanister_py.core.actionsets.creation import references_of
+
+    where = made["metadata"]["namespace"]
+    for action in made["spec"]["actions"]:
+        name = str(action.get("blueprint") or "")
+        blueprint = _found(cluster, BLUEPRINTS, where, name)
+        if blueprint is None:
+            yield f"There is no Blueprint {where}/{name}"
+        elif action.get("name") not in (blueprint.get("actions") or {}):
+            known: Sequence[str] = sorted(blueprint.get("actions") or {})
+            yield (
+                f"Blueprint {where}/{name} has no action {action.get('name')}, "
+                f"only {', '.join(known) or 'none at all'}"
+            )
+        yield from _missing_object(action.get("object") or {}, cluster)
+    for what, reference in references_of(made):
+        place = str(reference.get("namespace") or where)
+        if _found(cluster, _NAMED[what], place, str(reference.get("name"))) is None:
+            yield f"There is no {what} {place}/{reference.get('name')}"
+
+
+def _missing_object(reference: Mapping[str, Any], cluster: Cluster) -> Iterator[str]:
+    kind, name = str(reference.get("kind") or ""), str(reference.get("name") or "")
+    where = str(reference.get("namespace") or "")
+    found = next((each for each in _KINDS.values() if each[0].lower() == kind.lower()), None)
+    if found is not None:
+        resource = found[1]
+    elif reference.get("resource"):
+        resource = GroupVersionResource(
+            str(reference.get("group") or ""),
+            str(reference.get("apiVersion") or "v1"),
+            str(reference["resource"]),
+        )
+    else:
+        return
+    title = kind or resource.group_resource
+    if resource == NAMESPACES:
+        where = ""
+    if _found(cluster, resource, where, name) is None:
+        yield f"There is no {title} {f'{where}/' if where else ''}{name}"
+
+
+def _found(
+    cluster: Cluster, resource: GroupVersionResource, namespace: str, name: str
+) -> KubeObject | None:
+    from kanister_py.core.errors import NotFound
+
+    try:
+        return cluster.get(resource, name, namespace=namespace)
+    except NotFound:
+        return None
+
+
+def _print(made: Mapping[str, Any], form: str) -> None:
+    if form == "json":
+        import json
+
+        sys.stdout.write(json.dumps(made, indent=2, ensure_ascii=False) + "\n")
+    elif form == "yaml":
+        from kanister_py.core.objects.documents import dump_yaml
+
+        sys.stdout.write(dump_yaml(dict(made)))
+    elif form == "name":
+        sys.stdout.write(f"{made['metadata']['name']}\n")
+    else:
+        sys.stdout.write(f"actionset {made['metadata']['name']} created\n")

@@ -1,0 +1,106 @@
+"""List ActionSets, or print some of them.
+
+kanister-py actionset get
+kanister-py actionset get -A -l app=db
+kanister-py actionset get backup-x7k2p -o yaml
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from kanister_py.cli.output import paint, table, visible, write_data
+from kanister_py.core.objects.resources import ACTION_SETS
+
+if TYPE_CHECKING:
+    from kanister_py.ports.cluster import Cluster, KubeObject
+
+_COLOURS: Final = {"complete": "green", "failed": "red", "running": "blue"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", metavar="NAME", nargs="*", help="these alone; default: all")
+    parser.add_argument("-A", "--all-namespaces", action="store_true")
+    parser.add_argument("-l", "--selector", default="", help="those with these labels")
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json", "yaml", "name"), default="table"
+    )
+
+
+def run(args: argparse.Namespace, cluster: Cluster) -> int:
+    from kanister_py.adapters.clock_system import SystemClock
+
+    where = "" if args.all_namespaces else args.namespace
+    if args.names:
+        found = [cluster.get(ACTION_SETS, name, namespace=args.namespace) for name in args.names]
+    else:
+        found = cluster.list(ACTION_SETS, namespace=where, label_selector=args.selector).items
+    if args.output == "name":
+        sys.stdout.writelines(f"{each['metadata']['name']}\n" for each in found)
+        return 0
+    shown = [_shown(each) for each in found]
+    data: Any = shown[0] if len(args.names) == 1 else _list_of(shown)
+    now = SystemClock().now()
+    write_data(data, args.output, lambda: lines_of(found, now, has_namespaces=not where))
+    return 0
+
+
+def _shown(obj: KubeObject) -> KubeObject:
+    """Leave out what the cluster keeps for itself, and put a status that is in parts together."""
+    from kanister_py.controller.status import STATUS_ANNOTATION, read_status_data
+
+    metadata = {key: each for key, each in obj["metadata"].items() if key != "managedFields"}
+    status = read_status_data(obj)
+    notes = {
+        key: each
+        for key, each in (metadata.get("annotations") or {}).items()
+        if key != STATUS_ANNOTATION
+    }
+    if "annotations" in metadata:
+        metadata["annotations"] = notes
+    return {**obj, "metadata": metadata, **({"status": status} if status is not None else {})}
+
+
+def _list_of(items: Sequence[KubeObject]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "List", "items": list(items)}
+
+
+def lines_of(found: Sequence[KubeObject], now: datetime, *, has_namespaces: bool) -> list[str]:
+    """Set ActionSets in a table, as far as they are."""
+    if not found:
+        return []
+    head = ["NAME", "STATE", "PROGRESS", "PHASE", "WARNINGS", "AGE", "ERROR"]
+    rows = [_row(each, now) for each in found]
+    if has_namespaces:
+        head.insert(0, "NAMESPACE")
+        for row, each in zip(rows, found, strict=True):
+            row.insert(0, each["metadata"]["namespace"])
+    if not any(row[-1] for row in rows):
+        head, rows = head[:-1], [row[:-1] for row in rows]
+    return table(head, [[each or "-" for each in row] for row in rows])
+
+
+def _row(obj: KubeObject, now: datetime) -> list[str]:
+    from kanister_py.cli.frame import whole_seconds
+    from kanister_py.controller.status import read_status_data
+    from kanister_py.core.actionsets.status import parse_time
+
+    status = read_status_data(obj) or {}
+    progress, error = status.get("progress") or {}, status.get("error") or {}
+    state = str(status.get("state") or "pending")
+    percent = progress.get("percentCompleted")
+    created = parse_time(obj["metadata"].get("creationTimestamp"))
+    warnings = sorted({str(each.get("reason")) for each in status.get("warnings") or ()})
+    return [
+        obj["metadata"]["name"],
+        paint(state, _COLOURS.get(state, "dim")),
+        f"{percent}%" if percent else "",
+        visible(str(progress.get("runningPhase") or "")),
+        visible(", ".join(warnings)),
+        whole_seconds((now - created).total_seconds()) if created is not None else "",
+        visible(" ".join(str(error.get("message") or "").split()))[:100],
+    ]

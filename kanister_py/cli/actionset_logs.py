@@ -1,0 +1,87 @@
+"""Print what the phases of an ActionSet have printed.
+
+kanister-py actionset logs backup-x7k2p
+kanister-py actionset logs backup-x7k2p --follow --phase dump
+kanister-py actionset logs backup-x7k2p --server http://127.0.0.1:8640
+
+The lines are in the log of the controller, which is read where its pods run: where its
+Lease is, unless --controller-namespace says so. A controller that runs elsewhere, or whose
+log you may not read, gives them out over HTTP: --server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from kanister_py.core.objects.resources import ACTION_SETS
+
+if TYPE_CHECKING:
+    from kanister_py.ports.cluster import Cluster
+    from kanister_py.ports.phase_lines import LineSource, ToldLine
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("--action", default="", help="only what this action's phases printed")
+    parser.add_argument("--phase", default="", help="only what this phase printed")
+    parser.add_argument("--follow", action="store_true", help="go on until it has ended")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    parser.add_argument("--server", default="", metavar="URL", help="where the controller listens")
+    parser.add_argument(
+        "--token-file", default="", metavar="FILE", help="who you are, for --server"
+    )
+    parser.add_argument(
+        "--controller-namespace", default="", metavar="NAMESPACE", help="where its pods are"
+    )
+
+
+def run(args: argparse.Namespace, cluster: Cluster) -> int:
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.controller.status import read_status
+    from kanister_py.core.actionsets.status import Status
+
+    clock = SystemClock()
+    found = cluster.get(ACTION_SETS, args.name, namespace=args.namespace)
+    source = _source(args, cluster)
+    while True:
+        # Looked at first: what was printed before the end is there once the end is.
+        found = cluster.get(ACTION_SETS, args.name, namespace=args.namespace)
+        is_over = (read_status(found) or Status()).is_final
+        for line in source.new_lines(found):
+            if _is_wanted(line, args):
+                _print(line, args.output)
+        sys.stdout.flush()
+        if is_over or not args.follow:
+            return 0
+        clock.sleep(1.0)
+
+
+def _source(args: argparse.Namespace, cluster: Cluster) -> LineSource:
+    from kanister_py.controller.read_lines import LinesOfPods
+
+    if args.server:
+        from pathlib import Path
+
+        from kanister_py.adapters.lines_http import LinesOverHttp
+
+        token = Path(args.token_file).read_text(encoding="utf-8") if args.token_file else ""
+        return LinesOverHttp(args.server, token.strip())
+    return LinesOfPods(cluster, args.controller_namespace)
+
+
+def _is_wanted(line: ToldLine, args: argparse.Namespace) -> bool:
+    return args.action in ("", line.action) and args.phase in ("", line.phase)
+
+
+def _print(line: ToldLine, form: str) -> None:
+    if form == "json":
+        import json
+
+        sys.stdout.write(json.dumps(line.as_dict(), ensure_ascii=False) + "\n")
+        return
+    from kanister_py.cli.columns import clean
+
+    text = clean(line.text) if sys.stdout.isatty() else line.text
+    sys.stdout.write(f"{line.action}/{line.phase} | {text}\n")

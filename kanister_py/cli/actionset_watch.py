@@ -1,0 +1,221 @@
+"""Follow an ActionSet to its end.
+
+Ends with 0 when it is complete, with 1 when it failed or was deleted, with 130 when it was
+cancelled. Ctrl-C ends the watching alone; `kanister-py actionset cancel` stops an ActionSet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from queue import Empty, Queue
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from kanister_py.cli.output import paint, say
+from kanister_py.core.objects.resources import ACTION_SETS
+
+if TYPE_CHECKING:
+    from kanister_py.core.actionsets.status import PhaseStatus, Status
+    from kanister_py.ports.cluster import Cluster, KubeObject
+
+_OK, _FAILED, _CANCELLED = 0, 1, 130
+_LOOK_SECONDS: Final = 0.25
+_PAUSE_SECONDS: Final = 1.0
+_WATCH_SECONDS: Final = 240.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument(
+        "--timeout", metavar="DURATION", help="stop watching after so long, and end with 1"
+    )
+    parser.add_argument("-o", "--output", choices=("yaml", "json"), help="print the final status")
+
+
+def run(args: argparse.Namespace, cluster: Cluster) -> int:
+    from kanister_py.core.objects.durations import parse_seconds
+
+    timeout = parse_seconds(args.timeout) if args.timeout else None
+    return follow(cluster, args.namespace, args.name, timeout, args.output)
+
+
+def follow(
+    cluster: Cluster, namespace: str, name: str, timeout: float | None = None, form: str = ""
+) -> int:
+    """Show how an ActionSet gets on until it is over, and say with which code to end."""
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.cli.view import view_on
+    from kanister_py.controller.status import read_status
+    from kanister_py.core.actionsets.status import Status
+    from kanister_py.core.errors import ActionSetGone
+
+    clock = SystemClock()
+    view = view_on(sys.stderr, clock)
+    until = None if timeout is None else clock.monotonic() + timeout
+    status, obj = Status(), None
+    with _Follower(cluster, namespace, name) as follower, view:
+        while True:
+            news = follower.next(_LOOK_SECONDS)
+            if isinstance(news, _Gone):
+                view.clear()
+                if news.error is not None:
+                    raise news.error
+                raise ActionSetGone(f"{namespace}/{name}")
+            if news is not None:
+                obj, before = news, status
+                status = read_status(obj) or status
+                if view.width is None:
+                    for line in told_between(before, status):
+                        view.tell(line)
+            view.refresh(name, status, status.warnings)
+            if status.is_final and obj is not None:
+                view.clear()
+                return _end(obj, status, view.width, form)
+            if until is not None and clock.monotonic() >= until:
+                view.clear()
+                say(f"{paint('error:', 'red', sys.stderr)} {name} is {status.state} still")
+                return _FAILED
+
+
+def _end(obj: KubeObject, status: Status, width: int | None, form: str) -> int:
+    from kanister_py.cli.output import write_data
+    from kanister_py.cli.summary import Ending, summary_of
+    from kanister_py.controller.status import read_status_data
+    from kanister_py.core.actionsets.status import State
+
+    if form:
+        write_data(read_status_data(obj), form, list)
+    name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
+    ending = Ending(
+        name,
+        status,
+        _seconds_of(status),
+        retry_with=("kanister-py", "actionset", "retry", "-n", namespace, name),
+    )
+    for line in summary_of(ending, width, lambda text, colour: paint(text, colour, sys.stderr)):
+        say(line)
+    if ending.is_cancelled:
+        return _CANCELLED
+    return _OK if status.state is State.COMPLETE else _FAILED
+
+
+def _seconds_of(status: Status) -> float:
+    began = [each.start_time for each in status.actions if each.start_time is not None]
+    ended = [each.completion_time for each in status.actions if each.completion_time is not None]
+    return (max(ended) - min(began)).total_seconds() if began and ended else 0.0
+
+
+# What is told, where no picture is kept up to date
+
+
+def told_between(before: Status, after: Status) -> Iterator[str]:
+    """Say in lines what has happened from one look to the next."""
+    for index, action in enumerate(after.actions):
+        known = before.actions[index] if index < len(before.actions) else None
+        old = {each.name: each for each in known.phases} if known is not None else {}
+        for phase in action.phases:
+            yield from _told(f"{action.name}/{phase.name}", old.get(phase.name), phase)
+        if action.deferred is not None:
+            was = known.deferred if known is not None else None
+            yield from _told(f"{action.name}/{action.deferred.name}", was, action.deferred)
+
+
+def _told(where: str, before: PhaseStatus | None, after: PhaseStatus) -> Iterator[str]:
+    from kanister_py.core.actionsets.status import State
+
+    was = (before.state, before.attempt) if before is not None else (State.PENDING, 0)
+    if was == (after.state, after.attempt):
+        return
+    again = f" (attempt {after.attempt})" if after.attempt > 1 else ""
+    why = f": {' '.join(after.error.message.split())}" if after.error is not None else ""
+    if after.state is State.RUNNING:
+        yield f"{paint('▶', 'blue', sys.stderr)} {where}{again}"
+    elif after.state is State.COMPLETE:
+        note = " skipped" if after.is_skipped else ""
+        yield f"{paint('✓', 'green', sys.stderr)} {where}{note}"
+    elif after.state is State.FAILED:
+        yield f"{paint('✗', 'red', sys.stderr)} {where}{why}"
+    elif after.retry_time is not None:
+        yield f"{paint('↻', 'yellow', sys.stderr)} {where}{why}"
+
+
+# Where news come from
+
+
+class _Gone(NamedTuple):
+    """There is nothing more to come, and why, if it is not that the object was deleted."""
+
+    error: Exception | None = None
+
+
+class _Follower:
+    """Watches one ActionSet in a thread of its own, so that the picture stays alive."""
+
+    def __init__(self, cluster: Cluster, namespace: str, name: str) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._name = name
+        self._news: Queue[KubeObject | _Gone] = Queue()
+        self._is_over = Event()
+        self._thread = Thread(target=self._follow, name="watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        # The first look says whether it is there at all, and that at once.
+        self._news.put(self._get())
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._is_over.set()
+
+    def next(self, seconds: float) -> KubeObject | _Gone | None:
+        """Give what has come last; None if nothing has come for so long."""
+        try:
+            news = self._news.get(timeout=seconds)
+        except Empty:
+            return None
+        return news
+
+    def _get(self) -> KubeObject:
+        return self._cluster.get(ACTION_SETS, self._name, namespace=self._namespace)
+
+    def _follow(self) -> None:
+        from kanister_py.core.errors import NotFound, TransientError
+
+        while not self._is_over.is_set():
+            try:
+                if not self._watch():
+                    return
+            except NotFound:
+                self._news.put(_Gone())
+                return
+            except TransientError:
+                # The cluster is away for a moment; what has happened meanwhile is read then.
+                self._is_over.wait(_PAUSE_SECONDS)
+            except Exception as error:  # noqa: BLE001 # it is raised where somebody sees it
+                self._news.put(_Gone(error))
+                return
+
+    def _watch(self) -> bool:
+        """Hand on what a watch tells; False if nothing more can come."""
+        from kanister_py.ports.cluster import EventType
+
+        obj = self._get()
+        self._news.put(obj)
+        with self._cluster.watch(
+            ACTION_SETS,
+            namespace=self._namespace,
+            field_selector=f"metadata.name={self._name}",
+            resource_version=obj["metadata"]["resourceVersion"],
+            timeout_seconds=_WATCH_SECONDS,
+        ) as events:
+            for event in events:
+                if event.type is EventType.DELETED:
+                    self._news.put(_Gone())
+                    return False
+                self._news.put(event.object)
+                if self._is_over.is_set():
+                    return False
+        return True

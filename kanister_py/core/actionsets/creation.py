@@ -1,0 +1,177 @@
+"""What does a new ActionSet say, given what somebody asks for and the one it follows?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.blueprints.model import ObjectReference
+from kanister_py.core.errors import ActionSetIncomplete, ActionSetUnclear
+from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.names import generate_name
+
+API_VERSION: Final = "cr.kanister.io/v1alpha1"
+PARENT: Final = "kanister-py.io/from"
+"""Names, on an ActionSet that took over the artifacts of an earlier one, that one."""
+RETRY_OF: Final = "kanister-py.io/retry-of"
+"""Names, on an ActionSet that repeats an earlier one, that one."""
+RETRY_FROM: Final = "kanister-py.io/retry-from"
+"""Names, beside `retry-of`, the phase to begin with; without it, the first that is not complete."""
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_NO_OBJECTS: Final[Mapping[str, ObjectReference]] = MappingProxyType({})
+# What belongs to one life of an ActionSet, and not to the next.
+_OF_ONE_LIFE: Final = ("cancel", "suspend")
+_KEPT_NOTES: Final = (PARENT, "kanister-py.io/concurrency-key")
+
+
+class Order(NamedTuple):
+    """What somebody asks for; what is left out comes from the parent."""
+
+    action: str = ""
+    name: str = ""
+    namespace: str = ""
+    blueprint: str = ""
+    objects: tuple[ObjectReference, ...] = ()
+    options: Mapping[str, str] = _NOTHING
+    profile: ObjectReference | None = None
+    secrets: Mapping[str, ObjectReference] = _NO_OBJECTS
+    config_maps: Mapping[str, ObjectReference] = _NO_OBJECTS
+    labels: Mapping[str, str] = _NOTHING
+    pod_labels: Mapping[str, str] = _NOTHING
+    pod_annotations: Mapping[str, str] = _NOTHING
+    preferred_version: str = ""
+    execution_mode: str = ""
+
+
+def new_actionset(
+    order: Order, parent: Mapping[str, Any] | None, choose: Callable[[str], str]
+) -> dict[str, Any]:
+    """Write the ActionSet that somebody asks for, one action for each object.
+
+    A parent gives its actions, each with the artifacts it left; what is asked for wins.
+    `choose` picks a letter of a generated name.
+    """
+    if parent is not None:
+        metadata = parent["metadata"]
+        state = (parent.get("status") or {}).get("state") or "pending"
+        if state != "complete":
+            raise ActionSetIncomplete(f"{metadata['namespace']}/{metadata['name']}", state)
+        bases = _actions_of(parent)
+    else:
+        bases = [{}]
+        if not order.action:
+            raise ActionSetUnclear("no action", "name one with --action")
+        if not order.blueprint:
+            raise ActionSetUnclear("no Blueprint", "name one with --blueprint")
+        if not order.objects:
+            raise ActionSetUnclear(
+                "no object to act on", "name one, select some, or give a parent with --from"
+            )
+    actions = [_action_of(base, order, each) for base in bases for each in order.objects or (None,)]
+    data: dict[str, Any] = {
+        "apiVersion": API_VERSION,
+        "kind": "ActionSet",
+        "metadata": {
+            "name": order.name or _name_of(order, parent, choose),
+            "namespace": order.namespace,
+        },
+        "spec": {"actions": actions},
+    }
+    if order.labels:
+        data["metadata"]["labels"] = dict(order.labels)
+    if parent is not None:
+        data["metadata"]["annotations"] = {PARENT: parent["metadata"]["name"]}
+    if order.execution_mode:
+        data["spec"]["executionMode"] = order.execution_mode
+    return data
+
+
+def _name_of(order: Order, parent: Mapping[str, Any] | None, choose: Callable[[str], str]) -> str:
+    words = [order.action, parent["metadata"]["name"] if parent is not None else ""]
+    return generate_name(f"{'-'.join(each.lower() for each in words if each)}-", choose)
+
+
+def _actions_of(parent: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give a parent's actions as they were asked for, with the artifacts they left."""
+    given: list[dict[str, Any]] = copy_json((parent.get("spec") or {}).get("actions") or [])
+    statuses = (parent.get("status") or {}).get("actions") or []
+    for index, action in enumerate(given):
+        left = statuses[index].get("artifacts") if index < len(statuses) else None
+        action.pop("artifacts", None)
+        if left:
+            action["artifacts"] = copy_json(left)
+    return given
+
+
+def _action_of(
+    base: Mapping[str, Any], order: Order, target: ObjectReference | None
+) -> dict[str, Any]:
+    action = copy_json(base)
+    said: dict[str, Any] = {
+        "name": order.action,
+        "blueprint": order.blueprint,
+        "object": target.as_dict() if target is not None else None,
+        "profile": order.profile.as_dict() if order.profile is not None else None,
+        "preferredVersion": order.preferred_version,
+    }
+    action.update({key: value for key, value in said.items() if value})
+    maps: dict[str, Mapping[str, Any]] = {
+        "options": order.options,
+        "secrets": {name: each.as_dict() for name, each in order.secrets.items()},
+        "configMaps": {name: each.as_dict() for name, each in order.config_maps.items()},
+        "podLabels": order.pod_labels,
+        "podAnnotations": order.pod_annotations,
+    }
+    for key, value in maps.items():
+        if value:
+            action[key] = {**(action.get(key) or {}), **value}
+    return dict(action)
+
+
+def retry_of(
+    actionset: Mapping[str, Any], name: str, from_phase: str, choose: Callable[[str], str]
+) -> dict[str, Any]:
+    """Write the ActionSet that does again what another one failed to do.
+
+    What that one completed is taken over by whoever runs this one; `from_phase` says
+    where to begin instead.
+    """
+    metadata = actionset["metadata"]
+    spec = {
+        key: value
+        for key, value in copy_json(actionset.get("spec") or {}).items()
+        if key not in _OF_ONE_LIFE
+    }
+    annotations = {
+        key: value
+        for key, value in (metadata.get("annotations") or {}).items()
+        if key in _KEPT_NOTES
+    }
+    annotations[RETRY_OF] = metadata["name"]
+    if from_phase:
+        annotations[RETRY_FROM] = from_phase
+    made: dict[str, Any] = {
+        "name": name or generate_name(f"{metadata['name']}-", choose),
+        "namespace": metadata["namespace"],
+        "annotations": annotations,
+    }
+    if metadata.get("labels"):
+        made["labels"] = dict(metadata["labels"])
+    return {"apiVersion": API_VERSION, "kind": "ActionSet", "metadata": made, "spec": spec}
+
+
+def references_of(actionset: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    """List what an ActionSet names beside its objects, each once: `(what it is, reference)`."""
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    for action in actionset["spec"]["actions"]:
+        if action.get("profile"):
+            found.append(("profile", action["profile"]))
+        found += [("secret", each) for each in (action.get("secrets") or {}).values()]
+        found += [("config map", each) for each in (action.get("configMaps") or {}).values()]
+    unique: list[tuple[str, Mapping[str, Any]]] = []
+    for each in found:
+        if each not in unique:
+            unique.append(each)
+    return unique

@@ -1,0 +1,35 @@
+"""Where the lines can be read that the phases of an ActionSet have printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+from kanister_py.ports.cluster import KubeObject
+
+
+class ToldLine(NamedTuple):
+    """One line of a phase. Times are texts that sort as they follow one another."""
+
+    time: str
+    action: str
+    phase: str
+    text: str
+    function: str = ""
+    version: str = ""
+    attempt: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        data = self._asdict()
+        data["line"] = data.pop("text")
+        return data
+
+
+class LineSource(Protocol):
+    """Remembers what it has given out already."""
+
+    def new_lines(self, actionset: KubeObject) -> Iterator[ToldLine]:
+        """Give the lines of an ActionSet that have come since the last time, all at first."""
+
+
+__all__ = ["LineSource", "ToldLine"]

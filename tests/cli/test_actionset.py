@@ -1,0 +1,359 @@
+"""Do the verbs of `kanister-py actionset` do what people ask, on a cluster in memory?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from threading import Thread
+from typing import Any
+
+import pytest
+import yaml
+
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.cli import (
+    actionset_cancel,
+    actionset_create,
+    actionset_get,
+    actionset_retry,
+    actionset_watch,
+)
+from kanister_py.cli.actionset_watch import told_between
+from kanister_py.cli.parser import Parser
+from kanister_py.core.actionsets.status import Status, parse_status
+from kanister_py.core.errors import (
+    ActionSetNotFit,
+    ActionSetState,
+    CancelNotKept,
+    InvalidReference,
+    NotFound,
+    NothingToRetry,
+)
+from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.wiring import read_definitions
+
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    made = MemoryCluster(default_namespace="shop")
+    for each in read_definitions("blueprints"):
+        made.create(each)
+    labels = {"app": "db"}
+    made.load(
+        [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
+            workload("StatefulSet", "db", labels),
+            workload("Deployment", "web", labels),
+            workload("Deployment", "other", {"app": "x"}),
+            {
+                "apiVersion": "cr.kanister.io/v1alpha1",
+                "kind": "Blueprint",
+                "metadata": {"name": "mysql", "namespace": "shop"},
+                "actions": {"backup": {"phases": [{"name": "dump", "func": "KubeTask"}]}},
+            },
+        ]
+    )
+    return made
+
+
+def workload(kind: str, name: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    pod = {"containers": [{"name": "c", "image": "i"}]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "shop", "labels": dict(labels)},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod},
+        },
+    }
+
+
+def call(module: Any, cluster: MemoryCluster, *words: str) -> int:
+    parser = Parser(prog="kanister-py actionset", environment={})
+    module.add_arguments(parser)
+    args = parser.parse_args(list(words))
+    args.namespace = "shop"
+    code: int = module.run(args, cluster)
+    return code
+
+
+def actionset(cluster: MemoryCluster, name: str, **status: Any) -> None:
+    reference = {"kind": "StatefulSet", "name": "db", "namespace": "shop"}
+    made = cluster.create(
+        {
+            "apiVersion": "cr.kanister.io/v1alpha1",
+            "kind": "ActionSet",
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"actions": [{"name": "backup", "blueprint": "mysql", "object": reference}]},
+        }
+    )
+    if status:
+        cluster.replace_status({**made, "status": status})
+
+
+def phases(state: str, **more: Any) -> list[dict[str, Any]]:
+    return [{"name": "backup", "phases": [{"name": "dump", "state": state, **more}]}]
+
+
+def created(cluster: MemoryCluster) -> dict[str, Any]:
+    (found,) = cluster.list(ACTION_SETS).items
+    return found
+
+
+# create
+
+
+def test_a_workload_that_is_named_gets_an_action(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("-a", "backup", "-b", "mysql", "--statefulset", "shop/db", "--name", "one")
+    assert call(actionset_create, cluster, *words, "-o", "a=1,2,b=x=y") == 0
+    assert capsys.readouterr().out == "actionset one created\n"
+    (action,) = created(cluster)["spec"]["actions"]
+    assert action["object"]["kind"] == "StatefulSet"
+    assert action["options"] == {"a": "1,2", "b": "x=y"}
+
+
+def test_objects_are_chosen_by_their_labels_and_kind(cluster: MemoryCluster) -> None:
+    words = ("-a", "backup", "-b", "mysql", "-l", "app=db")
+    assert call(actionset_create, cluster, *words) == 0
+    actions = created(cluster)["spec"]["actions"]
+    assert [each["object"]["name"] for each in actions] == ["web", "db"]
+
+
+def test_any_object_is_named_by_its_group_without_a_stray_slash(cluster: MemoryCluster) -> None:
+    words = ("-a", "backup", "-b", "mysql", "-O", "apps/v1/deployments/shop/web")
+    assert call(actionset_create, cluster, *words) == 0
+    (action,) = created(cluster)["spec"]["actions"]
+    assert action["object"]["group"] == "apps"
+
+
+def test_a_namespace_that_is_chosen_by_label_is_named_in_full(cluster: MemoryCluster) -> None:
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": "billing", "labels": {"app": "db"}},
+        }
+    )
+    words = ("-a", "backup", "-b", "mysql", "-l", "app=db", "-k", "namespace")
+    assert call(actionset_create, cluster, *words) == 0
+    (action,) = created(cluster)["spec"]["actions"]
+    assert (action["object"]["name"], action["object"]["namespace"]) == ("billing", "billing")
+
+
+def test_everything_that_is_missing_is_said_at_once_and_nothing_is_made(
+    cluster: MemoryCluster,
+) -> None:
+    words = ("-a", "restore", "-b", "mysql", "-t", "shop/gone", "-p", "s3", "-s", "x=shop/key")
+    with pytest.raises(ActionSetNotFit) as caught:
+        call(actionset_create, cluster, *words)
+    assert caught.value.missing == (
+        "Blueprint shop/mysql has no action restore, only backup",
+        "There is no StatefulSet shop/gone",
+        "There is no profile shop/s3",
+        "There is no secret shop/key",
+    )
+    assert cluster.list(ACTION_SETS).items == []
+
+
+def test_whoever_skips_the_validation_gets_it_all_the_same(cluster: MemoryCluster) -> None:
+    words = ("-a", "backup", "-b", "none", "-t", "shop/gone", "--skip-validation")
+    assert call(actionset_create, cluster, *words) == 0
+    assert created(cluster)["spec"]["actions"][0]["blueprint"] == "none"
+
+
+def test_a_dry_run_prints_what_it_would_create(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("-a", "backup", "-b", "mysql", "-t", "shop/db", "--dry-run")
+    assert call(actionset_create, cluster, *words) == 0
+    assert yaml.safe_load(capsys.readouterr().out)["kind"] == "ActionSet"
+    assert cluster.list(ACTION_SETS).items == []
+
+
+def test_an_option_without_a_value_is_refused(cluster: MemoryCluster) -> None:
+    with pytest.raises(InvalidReference, match="KEY=VALUE"):
+        call(actionset_create, cluster, "-a", "backup", "-b", "mysql", "-t", "shop/db", "-o", "x")
+
+
+# get
+
+
+def test_actionsets_are_listed_as_far_as_they_are(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    actionset(cluster, "fresh")
+    progress = {"percentCompleted": "50", "runningPhase": "dump"}
+    actionset(cluster, "working", state="running", progress=progress)
+    actionset(cluster, "broken", state="failed", error={"message": "no\nluck"})
+    assert call(actionset_get, cluster) == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert rows["fresh"].split()[1:5] == ["pending", "-", "-", "-"]
+    assert rows["working"].split()[1:4] == ["running", "50%", "dump"]
+    assert rows["broken"].endswith("no luck")
+
+
+def test_one_that_is_named_is_printed_alone_for_programs(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    actionset(cluster, "one", state="complete")
+    assert call(actionset_get, cluster, "one", "-o", "json") == 0
+    read = json.loads(capsys.readouterr().out)
+    assert (read["kind"], read["status"]["state"]) == ("ActionSet", "complete")
+    assert call(actionset_get, cluster, "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "List"
+    assert call(actionset_get, cluster, "-o", "name") == 0
+    assert capsys.readouterr().out == "one\n"
+
+
+def test_one_that_is_not_there_is_an_error(cluster: MemoryCluster) -> None:
+    with pytest.raises(NotFound):
+        call(actionset_get, cluster, "nobody")
+
+
+# watch
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        pytest.param({"state": "complete", "actions": phases("complete")}, 0, id="complete"),
+        pytest.param({"state": "failed", "error": {"message": "no luck"}}, 1, id="failed"),
+        pytest.param(
+            {
+                "state": "failed",
+                "error": {"message": "was cancelled", "reason": "Cancelled"},
+                "conditions": [{"type": "CancelAsked", "status": "True", "reason": "Cancelled"}],
+            },
+            130,
+            id="cancelled",
+        ),
+    ],
+)
+def test_the_code_of_the_watch_is_how_it_ended(
+    cluster: MemoryCluster, status: dict[str, Any], code: int
+) -> None:
+    actionset(cluster, "one", **status)
+    assert call(actionset_watch, cluster, "one") == code
+
+
+def test_a_watch_sees_what_happens_after_it_began(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    actionset(cluster, "one", state="running", actions=phases("running", attempt=1))
+
+    def end() -> None:
+        found = cluster.get(ACTION_SETS, "one", namespace="shop")
+        done = {"state": "complete", "actions": phases("complete", attempt=1)}
+        cluster.replace_status({**found, "status": done})
+
+    thread = Thread(target=end)
+    thread.start()
+    assert call(actionset_watch, cluster, "one", "-o", "json") == 0
+    thread.join()
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["state"] == "complete"
+    assert "✓ backup/dump" in captured.err
+
+
+def test_an_actionset_that_is_deleted_ends_the_watch(cluster: MemoryCluster) -> None:
+    actionset(cluster, "one", state="running")
+    thread = Thread(target=lambda: cluster.delete(ACTION_SETS, "one", namespace="shop"))
+    follower = actionset_watch._Follower(cluster, "shop", "one")
+    with follower:
+        thread.start()
+        thread.join()
+        news = [follower.next(5) for _ in range(2)]
+        while not isinstance(news[-1], actionset_watch._Gone):
+            news.append(follower.next(5))
+        assert news[-1].error is None
+
+
+def test_a_time_limit_ends_the_watch_and_not_the_actionset(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    actionset(cluster, "one", state="running")
+    assert call(actionset_watch, cluster, "one", "--timeout", "1ms") == 1
+    assert "one is running still" in capsys.readouterr().err
+
+
+def test_each_thing_is_told_once() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
+    looks = [
+        Status(),
+        parse_status({"state": "running", "actions": phases("running", attempt=1)}),
+        parse_status(
+            {
+                "state": "running",
+                "actions": phases(
+                    "pending", attempt=1, retryTime=at, error={"message": "a\nb", "reason": "R"}
+                ),
+            }
+        ),
+        parse_status({"state": "running", "actions": phases("running", attempt=2)}),
+        parse_status({"state": "complete", "actions": phases("complete", attempt=2)}),
+    ]
+    told = [
+        list(told_between(before, after))
+        for before, after in zip(looks, [*looks[1:], looks[-1]], strict=True)
+    ]
+    assert told == [
+        ["▶ backup/dump"],
+        ["↻ backup/dump: a b"],
+        ["▶ backup/dump (attempt 2)"],
+        ["✓ backup/dump"],
+        [],
+    ]
+
+
+# retry and cancel
+
+
+def test_a_retry_makes_a_new_one_beside_the_old(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    actionset(cluster, "one", state="failed", actions=phases("failed"))
+    assert call(actionset_retry, cluster, "one", "--name", "two") == 0
+    assert capsys.readouterr().out == "actionset two created\n"
+    made = cluster.get(ACTION_SETS, "two", namespace="shop")
+    assert made["metadata"]["annotations"] == {"kanister-py.io/retry-of": "one"}
+
+
+def test_what_is_not_over_or_went_well_is_not_done_again(cluster: MemoryCluster) -> None:
+    actionset(cluster, "working", state="running", actions=phases("running"))
+    actionset(cluster, "done", state="complete", actions=phases("complete"))
+    for name in ("working", "done"):
+        with pytest.raises(ActionSetState, match=name):
+            call(actionset_retry, cluster, name)
+    with pytest.raises(NothingToRetry):
+        call(actionset_retry, cluster, "done", "--from-phase", "nosuch")
+    assert len(cluster.list(ACTION_SETS).items) == 2
+
+
+def test_cancelling_says_so_in_the_spec(cluster: MemoryCluster) -> None:
+    actionset(cluster, "one", state="running")
+    assert call(actionset_cancel, cluster, "one") == 0
+    assert created(cluster)["spec"]["cancel"] is True
+
+
+def test_what_has_ended_cannot_be_cancelled(cluster: MemoryCluster) -> None:
+    actionset(cluster, "one", state="complete")
+    with pytest.raises(ActionSetState, match="nothing left to cancel"):
+        call(actionset_cancel, cluster, "one")
+    assert "cancel" not in created(cluster)["spec"]
+
+
+def test_a_definition_that_drops_the_wish_is_told_of() -> None:
+    cluster = MemoryCluster(default_namespace="shop")
+    for each in read_definitions("blueprints"):
+        schema = each["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+        schema.get("spec", {}).get("properties", {}).pop("cancel", None)
+        cluster.create(each)
+    actionset(cluster, "one", state="running")
+    with pytest.raises(CancelNotKept):
+        call(actionset_cancel, cluster, "one")
