@@ -16,7 +16,7 @@ from kanister_py.core.compositions.claims import (
     is_of_claim,
 )
 from kanister_py.core.compositions.naming import child_name
-from kanister_py.core.errors import AlreadyExists, Conflict, NotFound
+from kanister_py.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
@@ -60,8 +60,10 @@ class ClaimReconciler:
         claim = self._hold(claim)
         composite = self._make(claim, composite)
         claim = self._take_over(claim, composite)
-        self._hand_on_secret(claim, composite)
-        self._write_status(claim, composite, "")
+        why = self._hand_on_secret(claim, composite)
+        if why:
+            self._tell(subject_of(claim), WARNING, "PropagateConnectionSecret", why)
+        self._write_status(claim, composite, why)
 
     def _composite_of(self, claim: KubeObject) -> KubeObject | None:
         reference = (claim.get("spec") or {}).get("resourceRef") or {}
@@ -110,18 +112,18 @@ class ClaimReconciler:
             return claim
         return self._cluster.replace({**claim, "spec": wanted}, field_manager=_FIELD_MANAGER)
 
-    def _hand_on_secret(self, claim: KubeObject, composite: KubeObject) -> None:
-        """Copy connection details to where the claim wants them."""
+    def _hand_on_secret(self, claim: KubeObject, composite: KubeObject) -> str:
+        """Copy connection details to where the claim wants them; say why not, if it cannot be."""
         target = (claim.get("spec") or {}).get("writeConnectionSecretToRef") or {}
         source = (composite.get("spec") or {}).get("writeConnectionSecretToRef") or {}
         if not target.get("name") or not source.get("name"):
-            return
+            return ""
         try:
             found = self._cluster.get(
                 SECRETS, source["name"], namespace=source.get("namespace", "")
             )
         except NotFound:
-            return
+            return ""
         metadata = claim["metadata"]
         owner = {
             "apiVersion": claim["apiVersion"],
@@ -145,8 +147,13 @@ class ClaimReconciler:
         live: Mapping[str, Any] | None = None
         with suppress(NotFound):
             live = self._cluster.get(SECRETS, target["name"], namespace=metadata["namespace"])
-        if live is None or not says(live, wanted):
+        if live is not None and says(live, wanted):
+            return ""
+        try:
             self._cluster.apply(wanted, field_manager=_FIELD_MANAGER, force=True)
+        except Invalid as error:
+            return f"Cannot write connection details to Secret {target['name']}: {error.message}"
+        return ""
 
     def _let_go(self, claim: KubeObject, composite: KubeObject | None) -> None:
         metadata = claim["metadata"]
@@ -174,15 +181,14 @@ class ClaimReconciler:
 
     def _write_status(self, claim: KubeObject, composite: KubeObject | None, failure: str) -> None:
         before = claim.get("status") or {}
-        if composite is None:
-            wanted = dict(before)
+        if failure:
             conditions = [condition("Synced", "False", "ReconcileError", failure)]
         else:
+            conditions = [condition("Synced", "True", "ReconcileSuccess")]
+        wanted = dict(before)
+        if composite is not None:
             wanted = claim_status_after(claim, composite)
-            conditions = [
-                condition("Synced", "True", "ReconcileSuccess"),
-                _readiness_of(composite),
-            ]
+            conditions.append(_readiness_of(composite))
         status = with_conditions(
             wanted,
             conditions,

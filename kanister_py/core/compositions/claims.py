@@ -42,7 +42,9 @@ def composite_of_claim(
         wanted.pop("compositionRevisionRef", None)
         if "compositionRevisionRef" in theirs:
             wanted["compositionRevisionRef"] = deepcopy(theirs["compositionRevisionRef"])
-    for key in ("compositionRef", *_OF_COMPOSITES):
+    # What was chosen for the resource stays, until the claim says otherwise.
+    kept = [each for each in _CHOICE if each != "compositionRevisionRef"]
+    for key in (*kept, *_OF_COMPOSITES):
         if key not in wanted and key in theirs:
             wanted[key] = deepcopy(theirs[key])
     wanted["claimRef"] = {
