@@ -30,8 +30,10 @@ _TAIL_WIDTH: Final = 400
 _LONGEST_LINE: Final = 64 * 1024
 _FIRST_POLL_SECONDS: Final = 0.1
 _LONGEST_POLL_SECONDS: Final = 10.0
-# A wait on watches needs no asking. This is for what also depends on the time.
+# A wait on watches needs no asking. This is for what also depends on the time; the longer
+# somebody waits, the less a little more matters, and a thousand may wait at once.
 _SAFETY_SECONDS: Final = 30.0
+_LONGEST_SAFETY_SECONDS: Final = 240.0
 
 
 class RunIdentity(NamedTuple):
@@ -316,7 +318,9 @@ def _next_look(
     if every_seconds is not None:
         return every_seconds, every_seconds
     if reads and not subscription.is_blind:
-        return _SAFETY_SECONDS, pause
+        pause = max(pause, _SAFETY_SECONDS)
+        return pause, min(pause * 2, _LONGEST_SAFETY_SECONDS)
+    pause = min(pause, _LONGEST_POLL_SECONDS)
     return pause, min(pause * 2, _LONGEST_POLL_SECONDS)
 
 
