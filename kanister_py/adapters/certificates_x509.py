@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
     from kanister_py.ports.clock import Clock
 
-# A clock that is a little behind ours must take what we sign.
+# A clock that is a little behind ours must take what we sign. What lives only for moments
+# must not be taken for old at once.
 _LEEWAY: Final = timedelta(minutes=5)
+_LEEWAY_OF_LIFE: Final = 10
 
 
 class X509Certificates:
@@ -121,7 +123,7 @@ class X509Certificates:
             .issuer_name(issuer)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - _LEEWAY)
+            .not_valid_before(now - min(_LEEWAY, life / _LEEWAY_OF_LIFE))
             .not_valid_after(now + life)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
         )

@@ -99,6 +99,17 @@ def test_what_a_certificate_says_can_be_read_again(
     )
 
 
+def test_a_certificate_that_lives_for_moments_is_not_due_at_once(
+    certificates: X509Certificates, authority: KeyPair
+) -> None:
+    clock = SystemClock()
+    facts = certificates.read(
+        certificates.issue(authority, ["a"], timedelta(minutes=1)).certificate
+    )
+    assert facts is not None
+    assert not facts.is_due(clock.now())
+
+
 @pytest.mark.parametrize("text", ["", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n"])
 def test_what_is_no_certificate_is_none(certificates: X509Certificates, text: str) -> None:
     assert certificates.read(text) is None
