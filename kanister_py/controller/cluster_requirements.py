@@ -33,7 +33,9 @@ class ClusterSource:
             resource = self._seen.resource_of(api_version, kind)
         except NoMatch:
             return ()
-        namespace = str(selector.get("namespace") or "")
+        is_namespaced = self._cluster.describe(resource).is_namespaced
+        # What has no namespace is found all the same: some functions always name one.
+        namespace = str(selector.get("namespace") or "") if is_namespaced else ""
         if "matchName" in selector:
             found = self._seen.get(resource, ObjectKey(namespace, str(selector["matchName"])))
             return () if found is None else (found,)

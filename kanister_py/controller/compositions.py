@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from threading import RLock, Thread
@@ -17,13 +17,18 @@ from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.certificates import CertificateKeeper
 from kanister_py.controller.client_certificate import ClientCertificate
-from kanister_py.controller.composing import ComposingWorld, CompositionSettings, FunctionTools
+from kanister_py.controller.composing import (
+    ComposingWorld,
+    CompositionSettings,
+    FunctionTools,
+    revision_facts,
+)
 from kanister_py.controller.controller import PartTools
 from kanister_py.controller.function_runtime import FunctionRuntime, RuntimeSettings
 from kanister_py.controller.neighbours import CROSSPLANE, find_neighbour
 from kanister_py.controller.queue import WorkQueue
 from kanister_py.controller.reconcile_claim import ClaimReconciler
-from kanister_py.controller.reconcile_composite import CompositeReconciler, Kind
+from kanister_py.controller.reconcile_composite import CompositeReconciler, Kind, Outcome
 from kanister_py.controller.reconcile_composition import reconcile_composition
 from kanister_py.controller.reconcile_definition import Offered, reconcile_definition
 from kanister_py.controller.reconcile_function import FunctionReconciler
@@ -214,10 +219,10 @@ class Compositions:
     def _work(self) -> None:
         while (task := self.queue.take()) is not None:
             try:
-                again = self.look(task)
-                self.queue.forget(task)
-                if again is not None:
-                    self.queue.add_later(task, again)
+                if self.look(task):
+                    self.queue.forget(task)
+                else:
+                    self.queue.add_failed(task)
             except LeadershipLost:
                 pass
             except TransientError as error:
@@ -233,11 +238,18 @@ class Compositions:
             finally:
                 self.queue.done(task)
 
-    def look(self, task: Task) -> float | None:
-        """Look at one object; say after how many seconds to look again."""
-        name = task.key.name
+    def look(self, task: Task) -> bool:
+        """Look at one object; say whether it came to rest, if only until its time comes."""
         if task.role is Role.COMPOSITE:
             return self._look_at_composite(task)
+        again = self._look_at_machinery(task)
+        if again is not None:
+            self.queue.add_later(task, again)
+        return True
+
+    def _look_at_machinery(self, task: Task) -> float | None:
+        """Look at what composing stands on; say after how many seconds to look again."""
+        name = task.key.name
         if task.role is Role.CLAIM:
             served = self._served.get(task.resource)
             if served is not None and served.claims is not None:
@@ -329,30 +341,33 @@ class Compositions:
             if each is not None:
                 self.seen.stop(each)
 
-    def _look_at_composite(self, task: Task) -> float | None:
+    def _look_at_composite(self, task: Task) -> bool:
         served = self._served.get(task.resource)
         if served is None:
-            return None
+            return True
         xr = self.seen.known(task.resource, task.key)
         if xr is None:
             self._forget(task)
-            return None
+            return True
         outcome = served.reconciler.reconcile(
             xr, self._remembered.get(task), flooded_by=self._gate.flooded_by(task)
         )
         if outcome.is_gone:
             self._forget(task)
-            return None
+            return True
         self._note_use(task, served)
         if outcome.requirements or task in self._remembered:
             self._remembered[task] = outcome.requirements
-        if not outcome.is_failed:
-            self._track(task, outcome.refs, outcome.requirements)
+        is_known = outcome.refs or outcome.requirements or outcome.needs
+        if is_known or not outcome.is_failed:
+            # One that failed hears of it when what it lacks comes.
+            self._track(task, outcome)
         if outcome.is_failed:
-            self.queue.add_failed(task)
-            return None
-        times = [each for each in (outcome.again_seconds, self._gate.calm_after(task)) if each]
-        return min(times, default=None)
+            return False
+        for seconds in (outcome.again_seconds, self._gate.calm_after(task)):
+            if seconds:
+                self.queue.add_later(task, seconds)
+        return True
 
     def _forget(self, task: Task) -> None:
         self._tracker.forget(task)
@@ -378,10 +393,10 @@ class Compositions:
             self._uses[task] = used
             self._users[used].add(task)
 
-    def _track(self, task: Task, refs: Iterable[Data], requirements: Mapping[str, Data]) -> None:
+    def _track(self, task: Task, outcome: Outcome) -> None:
         named: list[tuple[GroupVersionResource, ObjectKey]] = []
         wanted: list[Wanted] = []
-        for ref in refs:
+        for ref in outcome.refs:
             try:
                 resource = self.seen.resource_of(ref["apiVersion"], ref["kind"])
             except NoMatch:
@@ -391,10 +406,12 @@ class Compositions:
             named.append(
                 (resource, ObjectKey(namespace if known.is_namespaced else "", ref["name"]))
             )
-        for asked in requirements.values():
+        for asked in outcome.requirements.values():
             for selectors in (asked.get("resources"), asked.get("extraResources")):
                 for selector in (selectors or {}).values():
                     self._track_selector(selector, named, wanted)
+        for selector in outcome.needs:
+            self._track_selector(selector, named, wanted)
         self._tracker.track(task, named, wanted)
         for resource in {each[0] for each in named} | {each.resource for each in wanted}:
             self.seen.watch(resource)
@@ -411,7 +428,8 @@ class Compositions:
             )
         except NoMatch:
             return
-        namespace = str(selector.get("namespace") or "")
+        is_namespaced = self._cluster.describe(resource).is_namespaced
+        namespace = str(selector.get("namespace") or "") if is_namespaced else ""
         if "matchName" in selector:
             named.append((resource, ObjectKey(namespace, str(selector["matchName"]))))
             return
@@ -510,8 +528,9 @@ class Compositions:
             self.queue.add(task)
 
     def _users_of(self, composition: str) -> list[Task]:
+        """Name those that use a composition, and those that have found none yet."""
         with self._lock:
-            return list(self._users.get(composition, ()))
+            return [*self._users.get(composition, ()), *self._users.get("", ())]
 
     def _on_composition_revision(self, old: KubeObject | None, new: KubeObject | None) -> None:
         facts = self.world.note_revision(old, new)
@@ -524,7 +543,8 @@ class Compositions:
             if served is None or xr is None:
                 continue
             wishes = wishes_of(machinery_of(xr, legacy=served.kind.is_legacy))
-            if follows(wishes, served.kind.rules, facts.composition, facts):
+            is_missed = wishes.revision in ("", facts.name)
+            if is_missed or follows(wishes, served.kind.rules, facts.composition, facts):
                 self.queue.add(task)
 
     def _on_function_revision(
@@ -545,12 +565,19 @@ class Compositions:
 
     def _tell_users_of_function(self, function: str) -> None:
         """Have whoever is composed with a function look again: another revision may serve."""
-        for obj in self.seen.all_of(COMPOSITIONS):
+        found = [(obj["metadata"]["name"], obj) for obj in self.seen.all_of(COMPOSITIONS)]
+        if self._settings.uses_revisions:
+            # A resource may hold a revision that says what its composition no longer does.
+            revisions = self.seen.all_of(COMPOSITION_REVISIONS)
+            found += [(revision_facts(obj).composition, obj) for obj in revisions]
+        using = set()
+        for composition, obj in found:
             steps = (obj.get("spec") or {}).get("pipeline") or ()
-            names = {(each.get("functionRef") or {}).get("name") for each in steps}
-            if function in names:
-                for task in self._users_of(obj["metadata"]["name"]):
-                    self.queue.add(task)
+            if any((each.get("functionRef") or {}).get("name") == function for each in steps):
+                using.add(composition)
+        for composition in sorted(using):
+            for task in self._users_of(composition):
+                self.queue.add(task)
 
     def _on_endpoints(self, slices: KubeObject) -> None:
         name = self.world.note_endpoints(slices)

@@ -127,12 +127,14 @@ class Outcome(NamedTuple):
     """What a pass leaves to be done: when to look again, and what to watch meanwhile.
 
     `is_failed` asks for another look soon, later and later the more often it fails.
+    `needs` selects what the composition itself wants functions to be given.
     """
 
     again_seconds: float | None = None
     is_failed: bool = False
     refs: tuple[Data, ...] = ()
     requirements: Mapping[str, Data] = {}
+    needs: tuple[Data, ...] = ()
     is_gone: bool = False
 
 
@@ -318,7 +320,13 @@ class CompositeReconciler:
             run.steps = [each.as_dict() for each in composed.outcomes]
             run.conditions.set_custom(composed.conditions)
             failure = CompositionFailed(composed.error)
-            return self._say_failure(run, failure, composed.conditions)
+            failed = self._say_failure(run, failure, composed.conditions)
+            kept = machinery_of(run.xr, legacy=self._kind.is_legacy).get("resourceRefs") or ()
+            return failed._replace(
+                refs=tuple(each for each in kept if each.get("name")),
+                requirements=composed.requirements,
+                needs=_needs_of(chosen.composition),
+            )
         self._collect(composed)
         self._write_refs(run, composed)
         unsynced = self._apply_all(run, composed, observed)
@@ -340,6 +348,7 @@ class CompositeReconciler:
             bool(unsynced),
             composed.refs,
             composed.requirements,
+            _needs_of(chosen.composition),
         )
 
     def _collect(self, composed: Composed) -> None:
@@ -567,6 +576,12 @@ class _Pass:
         """Give what functions desired before, so far as it is not ours to say."""
         ours = (*_OF_OURS, "conditions", MACHINERY_KEY)
         return {key: value for key, value in self.status.items() if key not in ours}
+
+
+def _needs_of(composition: Composition) -> tuple[Data, ...]:
+    return tuple(
+        selector for step in composition.steps for selector in step.required_resources.values()
+    )
 
 
 def _digest(obj: Mapping[str, Any]) -> str:

@@ -29,6 +29,7 @@ from kanister_py.core.objects.resources import (
 )
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS
 from kanister_py.executor.alarms import Alarms
+from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.wiring import function_runner, read_functions
 
@@ -131,8 +132,16 @@ def bucket(name: str = "mine", names: tuple[str, ...] = ("a", "b"), **machinery:
 class World:
     """A cluster, and a controller that composes on it."""
 
-    def __init__(self, settings: CompositionSettings, cluster: MemoryCluster | None = None) -> None:
-        self.clock = SystemClock()
+    def __init__(
+        self,
+        settings: CompositionSettings,
+        cluster: MemoryCluster | None = None,
+        clock: Clock | None = None,
+        *,
+        through: Any = None,
+    ) -> None:
+        """`through` is how the controller sees the cluster, if not as it is."""
+        self.clock = clock or SystemClock()
         self.cluster = cluster or MemoryCluster()
         self.writes: list[str] = []
         self.told: list[str] = []
@@ -150,7 +159,7 @@ class World:
             X509Certificates(self.clock),
         )
         part = PartTools(
-            _counting(self.cluster, self.writes),
+            _counting(through or self.cluster, self.writes),
             self.clock,
             self.alarms,
             self._tell,
