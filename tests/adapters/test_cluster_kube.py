@@ -425,6 +425,21 @@ class TestLogs:
         assert all("sinceTime=2026-01-02T03%3A04%3A05" in each for each in asked[1:])
         assert all("tailLines" not in each for each in asked[1:])
 
+    def test_a_log_that_a_server_ended_on_its_way_out_goes_on(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        ended = {"status": {"containerStatuses": [{"name": "m", "state": {"terminated": {}}}]}}
+        first, second = "2026-01-02T03:04:05.5Z one\n", "2026-01-02T03:04:06Z two\n"
+        server.says(
+            Answer(first),
+            *[Answer(status(500, "InternalError"), 500)] * 3,
+            Answer(first + second),
+            Answer(ended),
+        )
+        wanted = LogOptions(container="m", follow=True)
+        with cluster.read_log("p", namespace="shop", options=wanted) as stream:
+            assert b"".join(stream) == b"one\ntwo\n"
+
     def test_a_container_that_starts_anew_has_a_log_of_its_own(
         self, server: Script, cluster: KubeCluster
     ) -> None:

@@ -10,7 +10,13 @@ from typing import Any, Final, NamedTuple, Self
 
 from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.requests import Request, Requests
-from kanister_py.core.errors import ApiError, BadRequest, NotFound, StreamLost
+from kanister_py.core.errors import (
+    ApiError,
+    BadRequest,
+    NotFound,
+    StreamLost,
+    TransientError,
+)
 from kanister_py.ports.cluster import KubeObject, LogOptions
 
 _PIECE: Final = 64 * 1024
@@ -201,6 +207,9 @@ class KubeLogStream:
             status = self._read_pod().get("status") or {}
         except NotFound:
             return True
+        except TransientError:
+            # An API server that goes away ends its logs in good order: that is no end of them.
+            return False
         except ApiError:
             # Whoever may read logs alone learns of the end from the log alone.
             return True
