@@ -165,17 +165,20 @@ def _wait_until_it_stands(cluster: KubeCluster, workload: Mapping[str, Any]) -> 
 
 def _wait_until_gone(cluster: KubeCluster, namespace: Mapping[str, Any]) -> None:
     resource = cluster.resource_for("v1", "Namespace").gvr
-    name = namespace["metadata"]["name"]
+    selector = f"metadata.name={namespace['metadata']['name']}"
+    found = cluster.list(resource, field_selector=selector)
+    if not found.items:
+        return
     with cluster.watch(
-        resource, field_selector=f"metadata.name={name}", timeout_seconds=60
+        resource,
+        field_selector=selector,
+        resource_version=found.resource_version,
+        timeout_seconds=60,
     ) as watch:
         for event in watch:
-            try:
-                cluster.get(resource, name)
-            except NotFound:
-                return
             if event.type == "DELETED":
                 return
+    raise AssertionError(f"namespace {selector} does not go")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from itertools import islice
@@ -142,6 +143,21 @@ def first(events: Iterator[WatchEvent], count: int) -> list[tuple[str, str]]:
     return [(str(event.type), event.object["metadata"]["name"]) for event in islice(events, count)]
 
 
+def wait_until_served(cluster: Cluster, resource: GroupVersionResource) -> None:
+    """Outlast the moment in which an API server does not list yet what it has established."""
+    end = time.monotonic() + 30
+    while True:
+        try:
+            cluster.describe(resource)
+            cluster.list(resource)
+        except NotFound:
+            if time.monotonic() >= end:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
 class ClusterContract:
     """What every Cluster does, whichever stands behind it."""
 
@@ -174,7 +190,9 @@ class ClusterContract:
                 conditions = event.object.get("status", {}).get("conditions") or []
                 if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
                     break
-        yield GroupVersionResource("contract.example.org", "v1", plural)
+        resource = GroupVersionResource("contract.example.org", "v1", plural)
+        wait_until_served(cluster, resource)
+        yield resource
         cluster.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
 
     def widget(
