@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from kanister_py.controller.controller import Controller
-from kanister_py.controller.projection import CONCURRENCY_KEY, PARENT
+from kanister_py.controller.projection import CONCURRENCY_KEY
 from kanister_py.controller.status import FINALIZER
 from kanister_py.controller.watch import ObjectKey
+from kanister_py.core.actionsets.creation import PARENT
 from kanister_py.core.errors import AnotherController
 from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS, EVENTS
 from kanister_py.ports.cluster import KubeObject

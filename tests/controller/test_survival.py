@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.controller.projection import RETRY_OF
+from kanister_py.core.actionsets.creation import RETRY_OF
 from kanister_py.core.objects.resources import BLUEPRINTS, CONFIG_MAPS
 from tests.controller.conftest import Counted, Mortal, World, actionset, blueprint, phase
 
