@@ -149,12 +149,13 @@ class World:
             for path in sorted(CRDS.glob("*.yaml")):
                 self.cluster.create(parse_documents(path.read_bytes(), path.name)[0].value)
         entries = read_functions().registry
+        known = built_in(entries).registry()
         self.runner = function_runner(entries)
         self.alarms = Alarms(self.clock)
         tools = FunctionTools(
             self.runner,
-            built_in(entries).registry(),
-            lambda _name: "",
+            known,
+            lambda name: known.family(name).candidates[0].endpoint if name in known else "",
             OciPackages(),
             X509Certificates(self.clock),
         )
