@@ -34,6 +34,7 @@ from kanister_py.cli.controller_compositions import (
     add_composition_arguments,
     composition_parts,
 )
+from kanister_py.cli.controller_webhook import add_webhook_arguments, webhook_served
 from kanister_py.cli.output import say_warning
 from kanister_py.core.errors import AddressUnavailable
 
@@ -42,7 +43,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from kanister_py.controller.controller import Controller, ControllerSettings
+    from kanister_py.http_api.health import Check
     from kanister_py.http_api.metrics import Metrics
+    from kanister_py.ports.clock import Clock
+    from kanister_py.ports.cluster import Cluster
     from kanister_py.wiring import Functions
 
 _HEALTH_PORT: Final = 8641
@@ -56,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_composition_arguments(parser.add_argument_group("compositions"))
     _add_replicas(parser.add_argument_group("replicas"))
     _add_what_it_tells(parser.add_argument_group("what it tells"))
+    add_webhook_arguments(parser.add_argument_group("admission webhook"))
 
 
 def _add_where(where: Any) -> None:
@@ -159,15 +164,28 @@ def _port(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
+    from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.controller.logs import set_up_logging
 
     set_up_logging(args.log_format, sys.stderr, args.log_level)
     with ExitStack() as stack:
         listening = [] if args.no_http else _listen(args, stack)
+        webhook_at = None
+        if args.webhook_port:
+            webhook_at = stack.enter_context(_listening(args.webhook_host, args.webhook_port))
         functions = _functions()
-        controller = _controller(args, functions, stack)
+        clock = SystemClock()
+        cluster = _cluster(args, clock, stack)
+        controller = _controller(args, functions, cluster, clock, stack)
+        checks = dict(controller.checks())
+        if webhook_at is not None:
+            checks["webhook"] = stack.enter_context(
+                webhook_served(
+                    args, functions, cluster, clock, controller.settings.home, webhook_at
+                )
+            )
         if listening:
-            apps = apps_of(controller, functions)
+            apps = apps_of(controller, functions, checks)
             for socket_, app in zip(listening, apps, strict=True):
                 stack.enter_context(_served(app, socket_))
         with _stopping(controller):
@@ -185,19 +203,27 @@ def _functions() -> Functions:
     return functions
 
 
-def _controller(args: argparse.Namespace, functions: Functions, stack: ExitStack) -> Controller:
-    from kanister_py.adapters.clock_system import SystemClock
+def _cluster(args: argparse.Namespace, clock: Clock, stack: ExitStack) -> Cluster:
     from kanister_py.adapters.cluster_kube.cluster import KubeCluster
     from kanister_py.adapters.cluster_kube.connection import ClusterChoice
+
+    choice = ClusterChoice(kubeconfig=args.kubeconfig, context=args.context)
+    pool_size = args.workers + _SPARE_CONNECTIONS
+    return stack.enter_context(KubeCluster(choice, clock=clock, pool_size=pool_size))
+
+
+def _controller(
+    args: argparse.Namespace,
+    functions: Functions,
+    cluster: Cluster,
+    clock: Clock,
+    stack: ExitStack,
+) -> Controller:
     from kanister_py.adapters.effects_system import system_effects
     from kanister_py.controller.controller import Controller
     from kanister_py.executor.loading import load_function
     from kanister_py.executor.run_actionset import FunctionSource
 
-    clock = SystemClock()
-    choice = ClusterChoice(kubeconfig=args.kubeconfig, context=args.context)
-    pool_size = args.workers + _SPARE_CONNECTIONS
-    cluster = stack.enter_context(KubeCluster(choice, clock=clock, pool_size=pool_size))
     source = FunctionSource(functions.registry, load_function, args.strict_versions)
     settings = settings_of(args, os.environ, cluster.default_namespace)
     parts = composition_parts(args, functions, settings.home, stack)
@@ -245,7 +271,9 @@ class Apps(NamedTuple):
     health: ASGIApp
 
 
-def apps_of(controller: Controller, functions: Functions) -> Apps:
+def apps_of(
+    controller: Controller, functions: Functions, checks: Mapping[str, Check] | None = None
+) -> Apps:
     """Build what is served: the functions for whoever is asked, health and metrics apart."""
     from importlib.resources import files
 
@@ -263,11 +291,12 @@ def apps_of(controller: Controller, functions: Functions) -> Apps:
         tuple(broken.plugin for broken in functions.broken),
     )
     metrics = Metrics(controller.metrics.registry)
-    app = build_app(publication, checks=controller.checks(), metrics=metrics)
-    return Apps(app, _health_app(controller, metrics))
+    checks = checks or controller.checks()
+    app = build_app(publication, checks=checks, metrics=metrics)
+    return Apps(app, _health_app(checks, metrics))
 
 
-def _health_app(controller: Controller, metrics: Metrics) -> ASGIApp:
+def _health_app(checks: Mapping[str, Check], metrics: Metrics) -> ASGIApp:
     from starlette.applications import Starlette
     from starlette.routing import Route
 
@@ -281,7 +310,7 @@ def _health_app(controller: Controller, metrics: Metrics) -> ASGIApp:
 
     asks: dict[str, Ask] = {
         "/healthz": lambda _parts, _wishes: ALIVE,
-        "/readyz": lambda _parts, _wishes: readiness_of(controller.checks()),
+        "/readyz": lambda _parts, _wishes: readiness_of(checks),
         "/metrics": scrape,
     }
     return Starlette(

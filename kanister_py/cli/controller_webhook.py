@@ -1,0 +1,170 @@
+"""Which flags switch the admission webhook on, and how is it served?"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import ssl
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, Final, Self
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from kanister_py.core.objects.certificates import KeyPair
+    from kanister_py.ports.clock import Clock
+    from kanister_py.ports.cluster import Cluster
+    from kanister_py.wiring import Functions
+
+_SERVICE: Final = "kanister-py-webhook"
+
+
+def add_webhook_arguments(group: Any) -> None:
+    group.add_argument(
+        "--webhook-port",
+        type=int,
+        default=0,
+        metavar="PORT",
+        help="judge Blueprints and ActionSets before they are stored; 0, the default, for not",
+    )
+    group.add_argument("--webhook-host", default="0.0.0.0", help="default: %(default)s")  # noqa: S104 - the API server calls from another machine; it is served over TLS
+    group.add_argument(
+        "--webhook-service",
+        default=_SERVICE,
+        metavar="NAME",
+        help="the Service by which it is called; default: %(default)s",
+    )
+    group.add_argument(
+        "--webhook-name",
+        dest="webhook_names",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="another name or address by which it is called; may be given several times",
+    )
+    group.add_argument(
+        "--webhook-configuration",
+        default="kanister-py",
+        metavar="NAME",
+        help="the ValidatingWebhookConfiguration that is told whom to trust; default: %(default)s",
+    )
+
+
+@contextmanager
+def webhook_served(
+    args: argparse.Namespace,
+    functions: Functions,
+    cluster: Cluster,
+    clock: Clock,
+    home: str,
+    listening: socket.socket,
+) -> Iterator[Callable[[], str]]:
+    """Serve the webhook for as long as the block lasts, and say whether it is in trouble."""
+    from kanister_py.adapters.certificates_x509 import X509Certificates
+    from kanister_py.controller.certificates import CertificateKeeper
+    from kanister_py.controller.webhook import WebhookSettings, WebhookTrust
+    from kanister_py.core.blueprints.lint.context import Context
+    from kanister_py.core.objects.durations import parse_seconds
+    from kanister_py.executor.loading import load_function
+    from kanister_py.http_api.admission import Judge, admission_app
+    from kanister_py.wiring import read_signatures
+
+    context = Context(
+        functions.registry,
+        is_strict=args.strict_versions,
+        load=load_function,
+        signatures=read_signatures(),
+    )
+    judge = Judge(cluster, context, allows_other_namespaces=args.allow_cross_namespace_blueprints)
+    life = timedelta(seconds=parse_seconds(args.certificate_life))
+    names = (
+        f"{args.webhook_service}.{home}.svc",
+        f"{args.webhook_service}.{home}.svc.cluster.local",
+        *args.webhook_names,
+    )
+    keeper = CertificateKeeper(cluster, X509Certificates(clock), clock, life=life)
+    with ExitStack() as stack:
+        server = stack.enter_context(TlsServer(admission_app(judge), listening))
+        trust = WebhookTrust(
+            cluster,
+            keeper,
+            clock,
+            WebhookSettings(
+                home,
+                names,
+                args.webhook_configuration,
+                min(600.0, life.total_seconds() / 12),
+            ),
+            server.use,
+        )
+        stack.callback(trust.close)
+        trust.start()
+        yield lambda: trust.trouble
+
+
+class TlsServer:
+    """Serves an app over TLS once it has a certificate, which may change while it serves.
+
+    Connections that stand keep the certificate they began with; each new one gets the
+    newest.
+    """
+
+    def __init__(self, app: ASGIApp, listening: socket.socket) -> None:
+        self._app = app
+        self._listening = listening
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._lock = Lock()
+        self._server: Any = None
+        self._thread: Thread | None = None
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        with self._lock:
+            self._is_closed = True
+            server, thread = self._server, self._thread
+        if server is not None and thread is not None:
+            server.should_exit = True
+            thread.join(5)
+
+    def use(self, pair: KeyPair) -> None:
+        """Show this certificate from the next connection on."""
+        # The library reads keys from files alone; they are gone before anybody is served.
+        with tempfile.TemporaryDirectory(prefix="kanister-py-") as folder:
+            certificate, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
+            key.touch(mode=0o600)
+            key.write_text(pair.key, encoding="ascii")
+            certificate.write_text(pair.certificate, encoding="ascii")
+            self._context.load_cert_chain(certificate, key)
+        with self._lock:
+            if self._server is None and not self._is_closed:
+                self._start()
+
+    def _start(self) -> None:
+        import uvicorn
+
+        config = uvicorn.Config(
+            self._app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=2,
+        )
+        config.load()
+        config.ssl = self._context
+        self._server = uvicorn.Server(config)
+        self._thread = Thread(
+            target=self._server.run, args=([self._listening],), name="webhook", daemon=True
+        )
+        self._thread.start()

@@ -1,0 +1,197 @@
+"""May an object be stored, and what should whoever stores it know?
+
+Whatever makes an object useless is refused where its author still looks; everything else is
+a warning that goes back with the answer. What was stored before is never held against a
+change of something else: an object that is wrong must stay deletable and finishable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.actionsets.model import parse_actionset
+from kanister_py.core.blueprints.lint.check import lint_sources
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import Finding, Severity
+from kanister_py.core.blueprints.lint.reading import Source
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.objects.documents import parse_document
+from kanister_py.core.revisions.activation import problems_of_limits
+
+_MOST_PROBLEMS: Final = 20
+# An API server cuts warnings that are longer, and drops what is more in all.
+_MOST_WARNING_CHARACTERS: Final = 250
+_MOST_WARNINGS_CHARACTERS: Final = 3800
+
+_PACKAGES: Final = ("Function", "FunctionRevision")
+_KEPT_OUT: Final = frozenset({"metadata", "status"})
+
+
+class Verdict(NamedTuple):
+    """Whether an object may be stored; `problems` say why not, `warnings` go back either way."""
+
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_allowed(self) -> bool:
+        return not self.problems
+
+    @property
+    def message(self) -> str:
+        shown = "; ".join(self.problems[:_MOST_PROBLEMS])
+        more = len(self.problems) - _MOST_PROBLEMS
+        return f"{shown}; and {more} more" if more > 0 else shown
+
+
+FINE: Final = Verdict()
+
+
+def says_nothing_new(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
+    """Say whether a change touches nothing that is judged, or an object that is going."""
+    if new.get("metadata", {}).get("deletionTimestamp"):
+        return True
+    if old is None:
+        return False
+    return _said(old) == _said(new)
+
+
+def _said(obj: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: each for key, each in obj.items() if key not in _KEPT_OUT}
+
+
+def blueprints_named(actionset: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the Blueprints without which an ActionSet cannot be judged, as far as it can be read."""
+    spec = actionset.get("spec")
+    actions = spec.get("actions") if isinstance(spec, dict) else None
+    names = [
+        each["blueprint"]
+        for each in (actions if isinstance(actions, list) else ())
+        if isinstance(each, dict) and isinstance(each.get("blueprint"), str)
+    ]
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def judge_blueprint(blueprint: Mapping[str, Any], context: Context) -> Verdict:
+    """Judge a Blueprint: what lint calls an error is refused."""
+    return _verdict(_found_in(blueprint, {}, context))
+
+
+def judge_actionset(
+    actionset: Mapping[str, Any],
+    blueprints: Mapping[str, Mapping[str, Any] | None],
+    context: Context,
+) -> Verdict:
+    """Judge an ActionSet beside the Blueprints it names; None stands for one that is not there.
+
+    What is wrong with a Blueprint, or missing, is no fault of the ActionSet's: a warning.
+    """
+    try:
+        parse_actionset(parse_document(json.dumps(actionset)))
+    except InvalidDocument as error:
+        return Verdict(tuple(_said_of(each.path, each.message) for each in error.problems))
+    there = {name: each for name, each in blueprints.items() if each is not None}
+    verdict = _verdict(_found_in(actionset, there, context))
+    warnings = [*verdict.warnings, *_warned_of_blueprints(actionset, blueprints, context)]
+    return Verdict(verdict.problems, _bounded(warnings))
+
+
+def _warned_of_blueprints(
+    actionset: Mapping[str, Any],
+    blueprints: Mapping[str, Mapping[str, Any] | None],
+    context: Context,
+) -> Iterator[str]:
+    for given in actionset.get("spec", {}).get("actions") or ():
+        name, action = given.get("blueprint") or "", given.get("name") or ""
+        blueprint = blueprints.get(name)
+        if name not in blueprints:
+            continue
+        if blueprint is None:
+            yield f"There is no Blueprint {name} yet: the ActionSet fails unless it comes first"
+            continue
+        if action not in (blueprint.get("actions") or {}):
+            yield f"Blueprint {name} has no action {action}: the ActionSet will fail"
+            continue
+        prefers = bool(given.get("preferredVersion"))
+        for finding in _found_in(blueprint, {}, context):
+            is_its = finding.action == action and bool(finding.function)
+            is_of_versions = bool(finding.deprecated_in or finding.removed_in)
+            if is_its and is_of_versions and not prefers:
+                yield f"Blueprint {name}, {_text_of(finding)}"
+
+
+def _found_in(
+    obj: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]], context: Context
+) -> list[Finding]:
+    own = str(obj.get("kind"))
+    sources = [Source(own, json.dumps(obj))]
+    sources += [Source(f"Blueprint {name}", json.dumps(each)) for name, each in beside.items()]
+    return [each for each in lint_sources(sources, context).findings if each.file == own]
+
+
+def _verdict(findings: list[Finding]) -> Verdict:
+    problems = [_text_of(each) for each in findings if each.severity is Severity.ERROR]
+    warnings = [_text_of(each) for each in findings if each.severity is not Severity.ERROR]
+    return Verdict(tuple(dict.fromkeys(problems)), _bounded(warnings))
+
+
+def _text_of(finding: Finding) -> str:
+    place = "/".join(each for each in (finding.action, finding.phase) if each) or finding.path
+    return f"{_said_of(place, ' '.join(finding.message.split()))} [{finding.rule}]"
+
+
+def _said_of(place: str, message: str) -> str:
+    return f"{place}: {message}" if place else message
+
+
+def _bounded(texts: list[str]) -> tuple[str, ...]:
+    """Cut warnings to what an API server hands on, and say so."""
+    shown: list[str] = []
+    size = 0
+    for text in dict.fromkeys(texts):
+        short = text
+        if len(text) > _MOST_WARNING_CHARACTERS:
+            short = f"{text[: _MOST_WARNING_CHARACTERS - 1]}…"
+        size += len(short.encode())
+        if size > _MOST_WARNINGS_CHARACTERS:
+            shown.append("There is more to be said: kanister-py lint tells all of it")
+            break
+        shown.append(short)
+    return tuple(shown)
+
+
+# Compositions
+
+
+def judge_revision(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Verdict:
+    """Judge a change of a CompositionRevision: its number may rise, what it says is for ever."""
+    if old is None:
+        return FINE
+    before, after = dict(old.get("spec") or {}), dict(new.get("spec") or {})
+    before.pop("revision", None)
+    after.pop("revision", None)
+    changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+    return Verdict(
+        tuple(
+            f"spec.{key}: Must not change: a revision is what a Composition once was; "
+            "change the Composition instead"
+            for key in changed
+        )
+    )
+
+
+def judge_package(obj: Mapping[str, Any]) -> Verdict:
+    """Judge the limits of a Function or of another package."""
+    spec = obj.get("spec") or {}
+    problems = problems_of_limits(
+        _whole(spec.get("activeRevisionLimit")),
+        _whole(spec.get("revisionHistoryLimit")),
+        is_function=obj.get("kind") in _PACKAGES,
+    )
+    return Verdict(tuple(f"spec.{field}: {said}" for field, said in problems))
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

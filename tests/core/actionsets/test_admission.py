@@ -1,0 +1,175 @@
+"""Is what people store judged as they would wish it were?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kanister_py.core.actionsets.admission import (
+    blueprints_named,
+    judge_actionset,
+    judge_blueprint,
+    judge_package,
+    judge_revision,
+    says_nothing_new,
+)
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.executor.loading import load_function
+from kanister_py.wiring import read_functions, read_signatures
+
+
+@pytest.fixture(scope="module")
+def context() -> Context:
+    return Context(read_functions().registry, load=load_function, signatures=read_signatures())
+
+
+def blueprint(**phase: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "Blueprint",
+        "metadata": {"name": "b"},
+        "actions": {"act": {"phases": [{"name": "one", **phase}]}},
+    }
+
+
+def actionset(**action: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "ActionSet",
+        "metadata": {"name": "a"},
+        "spec": {"actions": [{"name": "act", "blueprint": "b", **action}]},
+    }
+
+
+GOOD = blueprint(func="KubeTask", args={"image": "i", "command": ["c"]})
+
+
+def test_a_blueprint_without_mistakes_is_stored_in_silence(context: Context) -> None:
+    verdict = judge_blueprint(GOOD, context)
+    assert (verdict.is_allowed, verdict.problems) == (True, ())
+
+
+@pytest.mark.parametrize(
+    ("phase", "word"),
+    [
+        pytest.param({"func": "KubeTsk"}, "KubeTask", id="a function that nobody has"),
+        pytest.param({"func": "KubeTask", "args": {}}, "image", id="an argument that is missing"),
+        pytest.param(
+            {"func": "KubeTask", "args": {"image": "i", "command": ["c"], "imag": "x"}},
+            "imag",
+            id="an argument that nobody knows",
+        ),
+        pytest.param(
+            {"func": "KubeTask", "args": {"image": "{{ .Nope", "command": ["c"]}},
+            "template-invalid",
+            id="a template that does not parse",
+        ),
+        pytest.param({"func": "KubeTask", "funcVersion": "v1"}, "v1", id="half a version"),
+    ],
+)
+def test_a_mistake_in_a_blueprint_is_refused_with_its_place(
+    context: Context, phase: dict[str, Any], word: str
+) -> None:
+    verdict = judge_blueprint(blueprint(**phase), context)
+    assert not verdict.is_allowed
+    assert "act/one: " in verdict.message
+    assert word in verdict.message
+
+
+def test_a_version_that_falls_back_is_a_warning(context: Context) -> None:
+    phase = {"func": "KubeTask", "funcVersion": "v9.0.0"}
+    verdict = judge_blueprint(blueprint(**phase, args={"image": "i", "command": ["c"]}), context)
+    assert verdict.is_allowed
+    assert any("v9.0.0" in each for each in verdict.warnings)
+
+
+def test_many_mistakes_are_counted_and_long_warnings_are_cut(context: Context) -> None:
+    phases = [{"name": f"p{index}", "func": f"Nobody{index}"} for index in range(40)]
+    verdict = judge_blueprint({**GOOD, "actions": {"act": {"phases": phases}}}, context)
+    assert verdict.message.endswith("and 20 more")
+    args = {"image": "i", "command": ["c"]}
+    many = [
+        {"name": f"p{index}", "func": "KubeTask", "funcVersion": f"v9.{index}.0", "args": args}
+        for index in range(40)
+    ]
+    verdict = judge_blueprint({**GOOD, "actions": {"act": {"phases": many}}}, context)
+    assert sum(len(each.encode()) for each in verdict.warnings) < 4096
+    assert all(len(each) <= 256 for each in verdict.warnings)
+    assert "kanister-py lint" in verdict.warnings[-1]
+
+
+def test_an_actionset_is_judged_beside_its_blueprints(context: Context) -> None:
+    assert judge_actionset(actionset(), {"b": GOOD}, context).warnings == ()
+    verdict = judge_actionset(actionset(preferredVersion="v1"), {"b": GOOD}, context)
+    assert not verdict.is_allowed
+
+
+def test_what_an_actionset_cannot_help_is_a_warning(context: Context) -> None:
+    missing = judge_actionset(actionset(), {"b": None}, context)
+    assert (missing.is_allowed, len(missing.warnings)) == (True, 1)
+    other = judge_actionset(actionset(name="other"), {"b": GOOD}, context)
+    assert other.is_allowed
+    assert "no action other" in other.warnings[0]
+
+
+def test_an_actionset_that_cannot_be_read_is_refused_with_the_field(context: Context) -> None:
+    verdict = judge_actionset(actionset(options={"a": 1}), {}, context)
+    assert "spec.actions[0].options" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "want"),
+    [
+        pytest.param(None, GOOD, False, id="it is new"),
+        pytest.param(GOOD, {**GOOD, "metadata": {"labels": {"a": "b"}}}, True, id="a label"),
+        pytest.param(GOOD, {**GOOD, "status": {"state": "failed"}}, True, id="its status"),
+        pytest.param(GOOD, blueprint(func="X"), False, id="what it says"),
+        pytest.param(
+            GOOD,
+            {**blueprint(func="X"), "metadata": {"deletionTimestamp": "now"}},
+            True,
+            id="it is going",
+        ),
+    ],
+)
+def test_only_what_an_object_says_is_judged(old: Any, new: Any, want: bool) -> None:
+    assert says_nothing_new(old, new) is want
+
+
+@pytest.mark.parametrize(
+    "value", [{}, {"spec": None}, {"spec": {"actions": "x"}}, {"spec": {"actions": [1, None]}}]
+)
+def test_a_malformed_actionset_names_no_blueprints(value: dict[str, Any]) -> None:
+    assert blueprints_named(value) == ()
+
+
+def test_the_number_of_a_revision_may_change_and_nothing_else() -> None:
+    def revision(number: int, **spec: Any) -> dict[str, Any]:
+        return {"spec": {"revision": number, "pipeline": ["a"], **spec}}
+
+    assert judge_revision(None, revision(1)).is_allowed
+    assert judge_revision(revision(1), revision(2)).is_allowed
+    verdict = judge_revision(revision(1), revision(2, pipeline=["b"], mode="Pipeline"))
+    assert [each.partition(":")[0] for each in verdict.problems] == ["spec.mode", "spec.pipeline"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "is_allowed"),
+    [
+        pytest.param("Function", {}, True, id="nothing said"),
+        pytest.param(
+            "Function",
+            {"activeRevisionLimit": 2, "revisionHistoryLimit": 3},
+            True,
+            id="two of three",
+        ),
+        pytest.param(
+            "Function", {"activeRevisionLimit": 3, "revisionHistoryLimit": 2}, False, id="3 of two"
+        ),
+        pytest.param("Function", {"activeRevisionLimit": 0}, False, id="none"),
+        pytest.param("Provider", {"activeRevisionLimit": 2}, False, id="two of a provider"),
+    ],
+)
+def test_limits_must_make_sense(kind: str, spec: dict[str, Any], is_allowed: bool) -> None:
+    assert judge_package({"kind": kind, "spec": spec}).is_allowed is is_allowed

@@ -1,0 +1,103 @@
+"""Does an API server get an answer that it understands, whatever it sends?"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.http_api.admission import MOST_BYTES, Judge, admission_app
+from kanister_py.wiring import read_functions
+
+BAD = {
+    "apiVersion": "cr.kanister.io/v1alpha1",
+    "kind": "Blueprint",
+    "metadata": {"name": "b"},
+    "actions": {"act": {"phases": [{"name": "one", "func": "Nobody"}]}},
+}
+
+
+class Client:
+    """Posts to the webhook as an API server does."""
+
+    def __init__(self) -> None:
+        self._app = admission_app(Judge(MemoryCluster(), Context(read_functions().registry)))
+
+    def post(self, path: str, body: bytes) -> httpx.Response:
+        async def send() -> httpx.Response:
+            transport = httpx.ASGITransport(app=self._app)
+            async with httpx.AsyncClient(transport=transport, base_url="https://w") as client:
+                return await client.post(path, content=body)
+
+        return asyncio.run(send())
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+def review(kind: str = "Blueprint", **request: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {"uid": "1", "kind": {"kind": kind}, "namespace": "shop", **request},
+    }
+
+
+def ask(client: Client, asked: Any) -> dict[str, Any]:
+    answer = client.post("/validate?timeout=10s", json.dumps(asked).encode())
+    assert answer.status_code == 200
+    body: dict[str, Any] = answer.json()
+    assert (body["apiVersion"], body["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    assert body["response"]["uid"] == "1"
+    response: dict[str, Any] = body["response"]
+    return response
+
+
+def test_a_mistake_is_denied_in_words(client: Client) -> None:
+    response = ask(client, review(object=BAD, operation="CREATE"))
+    assert response["allowed"] is False
+    assert response["status"]["code"] == 422
+    assert "Nobody" in response["status"]["message"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(review(object=BAD, oldObject=BAD), id="nothing has changed"),
+        pytest.param(review(object=None, oldObject=BAD, operation="DELETE"), id="it is deleted"),
+        pytest.param(review("Secret", object={"kind": "Secret"}), id="a kind of others"),
+    ],
+)
+def test_what_is_not_ours_to_judge_is_allowed(client: Client, asked: dict[str, Any]) -> None:
+    assert ask(client, asked) == {"uid": "1", "allowed": True}
+
+
+def test_a_blueprint_that_is_not_there_is_a_warning(client: Client) -> None:
+    actionset = {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "ActionSet",
+        "metadata": {"name": "a"},
+        "spec": {"actions": [{"name": "x", "blueprint": "none"}]},
+    }
+    response = ask(client, review("ActionSet", object=actionset))
+    assert response["allowed"] is True
+    assert "none" in response["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"x", b"[]", b"{}", b"{" * 99),
+        json.dumps({**review(), "apiVersion": "v0"}).encode(),
+        pytest.param(b" " * (MOST_BYTES + 1), id="too much"),
+    ],
+)
+def test_what_is_no_review_is_refused(client: Client, body: bytes) -> None:
+    assert client.post("/validate", body).status_code == 400
