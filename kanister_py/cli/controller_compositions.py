@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,12 @@ def add_composition_arguments(group: Any) -> None:
         "--registry-ca", default="", metavar="FILE", help="an authority that registries may have"
     )
     group.add_argument(
+        "--certificate-life",
+        default="2160h",
+        metavar="DURATION",
+        help="how long certificates of functions live; they are renewed when a third is left",
+    )
+    group.add_argument(
         "--function-certificates",
         default="",
         metavar="DIR",
@@ -112,6 +119,7 @@ def composition_parts(
         poll_seconds=parse_seconds(args.poll_interval),
         workers=max(1, args.compose_workers),
         default_runtime=Runtime(args.package_runtime),
+        certificate_life=timedelta(seconds=parse_seconds(args.certificate_life)),
     )
     access = FunctionAccess(
         _path(args.package_cache),

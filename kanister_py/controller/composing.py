@@ -21,7 +21,12 @@ from kanister_py.core.compositions.model import Composition, parse_composition
 from kanister_py.core.compositions.pipeline import Observed, StepOutcome
 from kanister_py.core.errors import NoMatch, NotFound
 from kanister_py.core.objects.documents import Document
-from kanister_py.core.registry.entries import FunctionRevision, Registry, RegistryBuilder
+from kanister_py.core.registry.entries import (
+    DesiredState,
+    FunctionRevision,
+    Registry,
+    RegistryBuilder,
+)
 from kanister_py.core.revisions.collection import words_for_uses
 from kanister_py.core.revisions.functions import Runtime, revision_of, runtime_of
 from kanister_py.core.revisions.identity import COMPOSITION_NAME_LABEL
@@ -236,6 +241,12 @@ class ComposingWorld:
     @property
     def uses_revisions(self) -> bool:
         return self._settings.uses_revisions
+
+    def is_coming_up(self, function: str) -> bool:
+        return any(
+            each.function == function and each.desired_state is DesiredState.ACTIVE
+            for each in map(revision_of, self.seen.all_of(FUNCTION_REVISIONS))
+        )
 
     def note_composed(self, revision: str, outcomes: Sequence[StepOutcome]) -> None:
         if not revision:

@@ -45,7 +45,11 @@ from kanister_py.core.errors import (
     NotFound,
     TransientError,
 )
-from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, GroupVersionResource
+from kanister_py.core.objects.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    GroupVersionResource,
+)
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.core.revisions.collection import Revision, plan_collection, words_for_uses
 from kanister_py.core.revisions.functions import revision_of
@@ -62,6 +66,8 @@ from kanister_py.ports.cluster import KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
 _COLLECT_SECONDS: Final = 60.0
+# A pod that dies is back in less; what lasts longer, people should hear of.
+_PATIENCE_SECONDS: Final = 30.0
 
 
 class Role(StrEnum):
@@ -122,6 +128,7 @@ class Compositions:
         self._users: dict[str, set[Task]] = defaultdict(set)
         self._uses: dict[Task, str] = {}
         self._remembered: dict[Task, Mapping[str, Data]] = {}
+        self._failing: dict[Task, float] = {}
         self._is_closed = False
         self.world = ComposingWorld(cluster, clock, self.seen, tools, settings, tell)
         keeper = CertificateKeeper(
@@ -174,6 +181,9 @@ class Compositions:
             self._client.start()
         for resource in self._always():
             self.seen.watch(resource)
+        if self._settings.runs_functions:
+            for resource in (ENDPOINT_SLICES, DEPLOYMENTS):
+                self.seen.watch(resource, self._settings.namespace)
         for index in range(max(1, self._settings.workers)):
             Thread(target=self._work, name=f"compose {index}", daemon=True).start()
         if self._settings.uses_revisions and self._settings.keeps_revisions:
@@ -196,7 +206,7 @@ class Compositions:
         if self._settings.uses_revisions:
             kinds = (*kinds, COMPOSITION_REVISIONS)
         if self._settings.runs_functions:
-            kinds = (*kinds, FUNCTIONS, ENDPOINT_SLICES)
+            kinds = (*kinds, FUNCTIONS)
         return kinds
 
     def close(self) -> None:
@@ -349,12 +359,21 @@ class Compositions:
         if xr is None:
             self._forget(task)
             return True
+        now = self._clock.monotonic()
         outcome = served.reconciler.reconcile(
-            xr, self._remembered.get(task), flooded_by=self._gate.flooded_by(task)
+            xr,
+            self._remembered.get(task),
+            flooded_by=self._gate.flooded_by(task),
+            is_patient=now - self._failing.get(task, now) < _PATIENCE_SECONDS,
         )
         if outcome.is_gone:
             self._forget(task)
             return True
+        if outcome.is_postponed:
+            self._failing.setdefault(task, now)
+            return False
+        if not outcome.is_failed:
+            self._failing.pop(task, None)
         self._note_use(task, served)
         if outcome.requirements or task in self._remembered:
             self._remembered[task] = outcome.requirements
@@ -373,6 +392,7 @@ class Compositions:
         self._tracker.forget(task)
         self._gate.forget(task)
         self._remembered.pop(task, None)
+        self._failing.pop(task, None)
         with self._lock:
             before = self._uses.pop(task, None)
             if before is not None:
@@ -460,6 +480,11 @@ class Compositions:
             self._on_function_revision(key, old, new)
         elif resource == ENDPOINT_SLICES:
             self._on_endpoints(new or old or {})
+        elif resource == DEPLOYMENTS and key.namespace == self._settings.namespace:
+            # A revision of a function is run by a Deployment of its name.
+            name = ObjectKey("", key.name)
+            if self.seen.known(FUNCTION_REVISIONS, name) is not None:
+                self.queue.add(Task(Role.REVISION, FUNCTION_REVISIONS, name))
         else:
             self._on_resource(resource, key, old, new)
             return

@@ -44,6 +44,7 @@ ENDPOINT: Final = "kanister-py.io/endpoint"
 
 _FIELD_MANAGER: Final = "kanister-py"
 _DEFAULT_CONFIG: Final = "default"
+_LOOKS_AGAIN_SECONDS: Final = 10.0
 
 
 class RuntimeSettings(NamedTuple):
@@ -128,7 +129,8 @@ class FunctionRuntime:
         deployment = self._apply(DEPLOYMENTS, wanted)
         why = why_not_well(deployment, len(self._ready_addresses(name)))
         self._say(revision, service_endpoint(name, namespace), why)
-        return self._settings.looks_every.total_seconds()
+        # The watches tell when it is up; should one be cut, nobody waits for long.
+        return _LOOKS_AGAIN_SECONDS if why else self._settings.looks_every.total_seconds()
 
     def _stop(self, revision: KubeObject) -> float | None:
         """Take a revision out of service: nobody calls it any more, then its pods go."""

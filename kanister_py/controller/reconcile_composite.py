@@ -36,9 +36,12 @@ from kanister_py.core.errors import (
     CompositionFailed,
     Conflict,
     DesiredStateEmpty,
+    FunctionRevisionNotFound,
     Invalid,
     KanisterError,
     NotFound,
+    PipelineStepFailed,
+    PipelineStepUnavailable,
 )
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.durations import parse_seconds
@@ -116,6 +119,9 @@ class World(Protocol):
     def connection_details(self, namespace: str, secret: str) -> Mapping[str, str]:
         """Give the data of a Secret in base64; nothing if there is none."""
 
+    def is_coming_up(self, function: str) -> bool:
+        """Say whether a revision of a function is meant to serve, though it may not yet."""
+
     def note_composed(self, revision: str, outcomes: Sequence[StepOutcome]) -> None:
         """Write down which revisions of functions a revision was composed with."""
 
@@ -136,6 +142,8 @@ class Outcome(NamedTuple):
     requirements: Mapping[str, Data] = {}
     needs: tuple[Data, ...] = ()
     is_gone: bool = False
+    is_postponed: bool = False
+    """Whether the failure is nobody's news yet."""
 
 
 class CompositeReconciler:
@@ -166,10 +174,12 @@ class CompositeReconciler:
         remembered: Mapping[str, Data] | None = None,
         *,
         flooded_by: str = "",
+        is_patient: bool = False,
     ) -> Outcome:
         """Bring one composite resource to rest.
 
         `flooded_by` says whose changes are so many that not each of them is followed at once.
+        Who `is_patient` is not told of a function that is away for a moment, if all was well.
         """
         run = _Pass(xr, self._clock, flooded_by)
         annotations = xr["metadata"].get("annotations") or {}
@@ -187,12 +197,23 @@ class CompositeReconciler:
             composed = self._world.compose(chosen.composition, observed, self._kind, remembered)
             if composed.error is None:
                 self._refuse_emptiness(chosen.composition, composed, observed)
+            elif is_patient and self._is_passing(composed.error) and _was_synced(xr):
+                return Outcome(is_failed=True, is_postponed=True)
             return self._carry_out(run, chosen, observed, composed)
         except Conflict:
             # Somebody was faster: nobody's news, look again.
             raise
         except KanisterError as error:
             return self._say_failure(run, error, ())
+
+    def _is_passing(self, error: KanisterError) -> bool:
+        """Say whether a function will most likely answer in a moment."""
+        if isinstance(error, PipelineStepUnavailable):
+            return True
+        if not isinstance(error, PipelineStepFailed):
+            return False
+        is_away = isinstance(error.cause, FunctionRevisionNotFound)
+        return is_away and self._world.is_coming_up(error.function)
 
     # Beginning and end
 
@@ -582,6 +603,11 @@ def _needs_of(composition: Composition) -> tuple[Data, ...]:
     return tuple(
         selector for step in composition.steps for selector in step.required_resources.values()
     )
+
+
+def _was_synced(xr: Mapping[str, Any]) -> bool:
+    found = (xr.get("status") or {}).get("conditions") or ()
+    return any(each.get("type") == "Synced" and each.get("status") == "True" for each in found)
 
 
 def _digest(obj: Mapping[str, Any]) -> str:

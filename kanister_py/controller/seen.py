@@ -50,20 +50,20 @@ class Seen:
     def resource_of(self, api_version: str, kind: str) -> GroupVersionResource:
         return self._cluster.resource_for(api_version, kind).gvr
 
-    def watch(self, resource: GroupVersionResource) -> Store[KubeObject]:
-        """Watch a kind from now on, if it is not watched yet and may be."""
+    def watch(self, resource: GroupVersionResource, namespace: str = "") -> Store[KubeObject]:
+        """Watch a kind from now on, everywhere or in one namespace, if it may be watched."""
         with self._lock:
             store = self._stores.get(resource)
             if store is not None:
                 return store
-            store = self._made(resource)
+            store = self._made(resource, namespace)
             if self._is_closed or resource in _NEVER_WATCHED:
                 return store
             self._stores[resource] = store
         store.start()
         return store
 
-    def _made(self, resource: GroupVersionResource) -> Store[KubeObject]:
+    def _made(self, resource: GroupVersionResource, namespace: str) -> Store[KubeObject]:
         def change(key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
             if new is None and old is not None and _uid(old):
                 self._note_end(_uid(old))
@@ -81,6 +81,7 @@ class Seen:
             resource,
             lambda obj: obj,
             change,
+            namespaces=(namespace,),
             on_error=self._on_error,
             on_listed=listed,
         )

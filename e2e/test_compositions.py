@@ -1,0 +1,517 @@
+"""Compositions on a real API server: revisions of both kinds, and upgrades that nobody notices."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+import yaml
+
+from e2e.cluster.client import ApiClient, ApiFailed, ApiUnreachable
+from e2e.cluster.local import LocalCluster
+from e2e.cluster.network import pod_network
+from e2e.cluster.programs import Programs
+from e2e.cluster.standing import own_folder
+from e2e.conftest import Kubectl, make_namespace
+from e2e.node.node import E2ENode
+from kanister_py.adapters.packages_oci.images import build_image, package_layer
+from kanister_py.adapters.packages_oci.registry import OciPackages
+from tests.oci_registry import RunningRegistry, running_registry
+
+ROOT = Path(__file__).parents[1]
+SYSTEM = "kanister-py"
+EXTENSIONS = "/apis/apiextensions.crossplane.io/v1"
+PACKAGES = "/apis/pkg.crossplane.io/v1"
+THINGS = "/apis/example.org/v1alpha1/namespaces/default/xthings"
+PATIENCE_SECONDS = 90.0
+
+
+def until(wanted: Callable[[], Any], what: Callable[[], str], seconds: float = 0) -> Any:
+    """Ask again and again until the answer is something."""
+    end = time.monotonic() + (seconds or PATIENCE_SECONDS)
+    while time.monotonic() < end:
+        with suppress(ApiFailed, ApiUnreachable):
+            answer = wanted()
+            if answer:
+                return answer
+        time.sleep(0.05)
+    raise AssertionError(f"it never came to be: {what()}")
+
+
+class Place:
+    """A cluster that composes, and whoever looks at it."""
+
+    def __init__(
+        self, cluster: LocalCluster, registry: RunningRegistry, kubectl: Kubectl, folder: Path
+    ) -> None:
+        self.cluster = cluster
+        self.client: ApiClient = cluster.client
+        self.registry = registry
+        self.kubectl = kubectl
+        self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    # The controller
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        log = (self._folder / f"controller-{len(self._processes)}.log").open("wb")
+        with log:
+            process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "kanister_py", "controller", "--no-http"),
+                    *("--kubeconfig", str(self.cluster.kubeconfig), "--namespace", SYSTEM),
+                    *("--home", SYSTEM, "--leader-elect", "--enable-compositions"),
+                    *("--enable-composition-revisions", "--enable-function-revisions"),
+                    *("--package-cache", str(self._folder / "packages")),
+                    *words,
+                ],
+                stderr=log,
+            )
+        self._processes.append(process)
+        return process
+
+    def stop(self) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def logs(self) -> str:
+        text = "\n".join(each.read_text() for each in sorted(self._folder.glob("*.log")))
+        return text[-4000:]
+
+    # What people write
+
+    def say(self, *objects: dict[str, Any]) -> None:
+        done = self.kubectl(
+            *("apply", "--server-side", "--force-conflicts", "-f", "-"),
+            stdin="\n---\n".join(json.dumps(each) for each in objects).encode(),
+        )
+        assert done.returncode == 0, done.stderr.decode()
+
+    def push(self, tag: str) -> None:
+        package = (
+            "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\n"
+            f"metadata: {{name: function-colour}}\n# {tag}\n"
+        )
+        image = build_image([package_layer(package.encode())])
+        reference = self.registry.reference("team/function-colour", tag)
+        OciPackages().push(reference, image, [self.registry.login])
+
+    def install(self, tag: str, **spec: Any) -> None:
+        package = f"{self.registry.address}/team/function-colour:{tag}"
+        self.say(
+            {
+                "apiVersion": "pkg.crossplane.io/v1",
+                "kind": "Function",
+                "metadata": {"name": "function-colour"},
+                "spec": {
+                    "package": package,
+                    "packagePullSecrets": [{"name": "pull"}],
+                    "revisionHistoryLimit": 4,
+                    "runtimeConfigRef": {"name": "python"},
+                    **spec,
+                },
+            }
+        )
+
+    # What is there
+
+    def revisions(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.client.get(f"{PACKAGES}/functionrevisions")["items"]
+        return sorted(found, key=lambda each: each["spec"]["revision"])
+
+    def serving(self) -> str:
+        """Name the highest revision that serves, if the newest one does."""
+        revisions = self.revisions()
+        if not revisions:
+            return ""
+        newest = revisions[-1]
+        conditions = (newest.get("status") or {}).get("conditions") or ()
+        is_well = any(
+            each["type"] == "RuntimeHealthy" and each["status"] == "True" for each in conditions
+        )
+        name: str = newest["metadata"]["name"]
+        return name if is_well else ""
+
+    def until_serving(self, number: int) -> str:
+        def newest() -> str:
+            revisions = self.revisions()
+            is_there = revisions and revisions[-1]["spec"]["revision"] == number
+            return self.serving() if is_there else ""
+
+        name: str = until(newest, self.describe)
+        return name
+
+    def describe(self) -> str:
+        told = [
+            (each["metadata"]["name"], each["spec"]["desiredState"], each.get("status"))
+            for each in self.revisions()
+        ]
+        return f"{told}\n{self.logs()}"
+
+    def thing(self, name: str) -> dict[str, Any]:
+        return self.client.get(f"{THINGS}/{name}")
+
+    def condition(self, name: str, kind: str) -> dict[str, Any]:
+        for each in (self.thing(name).get("status") or {}).get("conditions") or ():
+            if each["type"] == kind:
+                found: dict[str, Any] = each
+                return found
+        return {}
+
+    def is_ready(self, name: str) -> bool:
+        return self.condition(name, "Ready").get("status") == "True"
+
+    def composed(self, name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.client.get(
+            "/api/v1/namespaces/default/configmaps",
+            labelSelector=f"crossplane.io/composite={name}",
+        )["items"]
+        return found
+
+    def values(self, name: str, key: str) -> set[str]:
+        return {each["data"][key] for each in self.composed(name)}
+
+
+@pytest.fixture(scope="module")
+def place(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("compositions")
+    with (
+        own_folder() as at,
+        LocalCluster(programs, at) as cluster,
+        E2ENode(cluster, pod_network=pod_network()),
+        running_registry(folder / "registry") as registry,
+    ):
+        kubectl = Kubectl(programs.kubectl, cluster.kubeconfig)
+        make_namespace(cluster.client, SYSTEM)
+        for path in sorted(Path(str(files("kanister_py.crds").joinpath("."))).glob("*.yaml")):
+            cluster.client.post(
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                yaml.safe_load(path.read_text()),
+            )
+        made = Place(cluster, registry, kubectl, folder)
+        until(partial(cluster.client.get, f"{EXTENSIONS}/compositions"), made.logs)
+        until(partial(cluster.client.get, f"{PACKAGES}/functionrevisions"), made.logs)
+        made.start()
+        login = {"auths": {registry.address: {"username": "ann", "password": "s3cret-word"}}}
+        made.say(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"namespace": SYSTEM, "name": "pull"},
+                "type": "kubernetes.io/dockerconfigjson",
+                "stringData": {".dockerconfigjson": json.dumps(login)},
+            },
+            definition(),
+            runtime_config(),
+        )
+        until(partial(cluster.client.get, THINGS), made.logs)
+        try:
+            yield made
+        finally:
+            made.stop()
+
+
+def definition() -> dict[str, Any]:
+    properties = {"colour": {"type": "string"}, "note": {"type": "string"}}
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": properties}},
+    }
+    version = {"name": "v1alpha1", "served": True, "referenceable": True}
+    return {
+        "apiVersion": "apiextensions.crossplane.io/v2",
+        "kind": "CompositeResourceDefinition",
+        "metadata": {"name": "xthings.example.org"},
+        "spec": {
+            "group": "example.org",
+            "names": {"kind": "XThing", "plural": "xthings"},
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
+def runtime_config() -> dict[str, Any]:
+    """Say how a function's image would start, since the node of these tests knows no images."""
+    address = {"fieldRef": {"fieldPath": "status.podIP"}}
+    container = {
+        "name": "package-runtime",
+        "command": [
+            *(sys.executable, "-m", "kanister_py", "function", "serve"),
+            *("e2e.sample_function:Colour", "--grace", "20"),
+        ],
+        "workingDir": str(ROOT),
+        "env": [{"name": "KANISTER_PY_FUNCTIONS_HOST", "valueFrom": address}],
+    }
+    return {
+        "apiVersion": "pkg.crossplane.io/v1beta1",
+        "kind": "DeploymentRuntimeConfig",
+        "metadata": {"name": "python"},
+        "spec": {
+            "deploymentTemplate": {"spec": {"template": {"spec": {"containers": [container]}}}}
+        },
+    }
+
+
+def composition(name: str, *steps: dict[str, Any], **labels: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "apiextensions.crossplane.io/v1",
+        "kind": "Composition",
+        "metadata": {"name": name, "labels": {"uses": name, **labels}},
+        "spec": {
+            "compositeTypeRef": {"apiVersion": "example.org/v1alpha1", "kind": "XThing"},
+            "mode": "Pipeline",
+            "pipeline": list(steps),
+        },
+    }
+
+
+def template_step(text: str) -> dict[str, Any]:
+    manifest = (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  annotations:\n"
+        "    gotemplating.fn.crossplane.io/composition-resource-name: one\n"
+        '    gotemplating.fn.crossplane.io/ready: "True"\n'
+        f"data:\n  text: {text}\n"
+    )
+    return {
+        "step": "template",
+        "functionRef": {"name": "function-go-templating"},
+        "input": {
+            "apiVersion": "gotemplating.fn.crossplane.io/v1beta1",
+            "kind": "GoTemplate",
+            "source": "Inline",
+            "inline": {"template": manifest},
+        },
+    }
+
+
+def colour_step(**more: Any) -> dict[str, Any]:
+    return {"step": "colour", "functionRef": {"name": "function-colour"}, **more}
+
+
+def thing(name: str, uses: str, **machinery: Any) -> dict[str, Any]:
+    selector = {"matchLabels": {"uses": uses}}
+    return {
+        "apiVersion": "example.org/v1alpha1",
+        "kind": "XThing",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"crossplane": {"compositionSelector": selector, **machinery}},
+    }
+
+
+def test_a_change_of_a_composition_reaches_those_that_follow_it(place: Place) -> None:
+    place.say(composition("plain", template_step("first")))
+    place.say(thing("follows", "plain"), thing("stays", "plain", compositionUpdatePolicy="Manual"))
+    until(lambda: place.is_ready("follows") and place.is_ready("stays"), place.logs)
+    place.say(composition("plain", template_step("second")))
+    until(lambda: place.values("follows", "text") == {"second"}, place.logs)
+    assert place.values("stays", "text") == {"first"}
+    shown = place.kubectl("get", "compositionrevisions", "-o", "wide").stdout.decode()
+    assert "plain" in shown
+
+
+def test_what_a_revision_says_cannot_be_changed(place: Place) -> None:
+    place.say(composition("fixed", template_step("first")))
+    selector = "crossplane.io/composition-name=fixed"
+
+    def made() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = place.client.get(
+            f"{EXTENSIONS}/compositionrevisions", labelSelector=selector
+        )["items"]
+        return found
+
+    (revision,) = until(made, place.logs)
+    patch = [{"op": "replace", "path": "/spec/pipeline/0/step", "value": "other"}]
+    done = place.kubectl(
+        "patch",
+        "compositionrevision",
+        revision["metadata"]["name"],
+        "--type=json",
+        "-p",
+        json.dumps(patch),
+    )
+    assert done.returncode != 0
+    assert b"immutable" in done.stderr
+
+
+def test_a_resource_that_is_deleted_takes_what_it_composed_with_it(place: Place) -> None:
+    place.say(composition("gone", template_step("x")), thing("going", "gone"))
+    until(lambda: place.is_ready("going"), place.logs)
+    place.kubectl("delete", "xthing", "going", "-n", "default", "--timeout=60s")
+    until(lambda: not place.composed("going"), place.logs)
+
+
+def test_after_a_restart_not_one_write_is_made(place: Place) -> None:
+    place.say(composition("quiet", template_step("x")))
+    place.say(*(thing(f"quiet-{index}", "quiet") for index in range(10)))
+    until(lambda: all(place.is_ready(f"quiet-{index}") for index in range(10)), place.logs)
+    time.sleep(2)
+    before = _versions(place)
+    place.stop()
+    place.start()
+    until(lambda: "Leads as" in place.logs(), place.logs)
+    time.sleep(5)
+    assert _versions(place) == before
+
+
+def _versions(place: Place) -> dict[str, str]:
+    found = [*place.client.get(THINGS)["items"]]
+    found += place.client.get("/api/v1/namespaces/default/configmaps")["items"]
+    found += place.client.get(f"{EXTENSIONS}/compositionrevisions")["items"]
+    return {
+        f"{each.get('kind')}/{each['metadata']['name']}/{each['metadata']['uid']}": each[
+            "metadata"
+        ]["resourceVersion"]
+        for each in found
+    }
+
+
+needs_addresses = pytest.mark.skipif(
+    pod_network() is None and "KANISTER_PY_EVERY_GATE" not in os.environ,
+    reason="NO FUNCTION RUNS AS A DEPLOYMENT: pods have addresses only under e2e/run",
+)
+
+
+@needs_addresses
+def test_packages_become_revisions_that_run_and_are_chosen(place: Place) -> None:
+    for tag in ("v1.0.0", "v2.0.0"):
+        place.push(tag)
+    place.install("v1.0.0", activeRevisionLimit=2)
+    first = place.until_serving(1)
+    place.install("v2.0.0", activeRevisionLimit=2)
+    second = place.until_serving(2)
+    place.say(
+        composition("newest", colour_step()),
+        composition("older", colour_step(functionRevisionRef={"name": first})),
+        composition(
+            "ranged", colour_step(functionRef={"name": "function-colour", "version": "<2"})
+        ),
+        thing("newest", "newest"),
+        thing("older", "older"),
+        thing("ranged", "ranged"),
+    )
+    until(lambda: place.values("newest", "revision") == {second}, place.describe)
+    until(lambda: place.values("older", "revision") == {first}, place.describe)
+    until(lambda: place.values("ranged", "revision") == {first}, place.describe)
+    place.say(composition("none", colour_step(functionRevisionRef={"name": "nobody"})))
+    place.say(thing("none", "none"))
+    until(lambda: first in place.condition("none", "Synced").get("message", ""), place.describe)
+
+
+class Load:
+    """Fifty reconciles a second, and everything that went wrong with any of them."""
+
+    def __init__(self, place: Place, names: list[str], per_second: float) -> None:
+        self._place = place
+        self._names = names
+        self._pause = 1 / per_second
+        self._stopped = threading.Event()
+        self.asked = 0
+        self.failures: list[str] = []
+        self._threads = [
+            threading.Thread(target=self._ask, daemon=True),
+            threading.Thread(target=self._listen, daemon=True),
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._stopped.set()
+        self._threads[0].join()
+
+    def _ask(self) -> None:
+        number = 0
+        due = time.monotonic()
+        while not self._stopped.is_set():
+            name = self._names[number % len(self._names)]
+            number += 1
+            patch = {"spec": {"note": str(number)}}
+            with suppress(ApiFailed, ApiUnreachable):
+                self._place.client.patch(f"{THINGS}/{name}", patch)
+                self.asked += 1
+            due += self._pause
+            self._stopped.wait(max(0.0, due - time.monotonic()))
+
+    def _listen(self) -> None:
+        with suppress(ApiFailed, ApiUnreachable):
+            for event in self._place.client.watch(THINGS, timeoutSeconds="600"):
+                if self._stopped.is_set():
+                    return
+                found = event["object"]
+                for each in (found.get("status") or {}).get("conditions") or ():
+                    is_ours = found["metadata"]["name"] in self._names
+                    if is_ours and each["type"] == "Synced" and each["status"] == "False":
+                        self.failures.append(f"{found['metadata']['name']}: {each.get('message')}")
+
+
+@needs_addresses
+def test_nobody_notices_an_upgrade_a_way_back_a_death_or_a_new_certificate(place: Place) -> None:
+    place.stop()
+    place.start("--certificate-life", "90s")
+    for tag in ("v3.0.0", "v4.0.0"):
+        place.push(tag)
+    place.install("v3.0.0", activeRevisionLimit=1)
+    name = until(partial(_serving_of, place, "v3.0.0"), place.describe)
+    things = [f"load-{index}" for index in range(25)]
+    place.say(composition("load", colour_step()), *(thing(each, "load") for each in things))
+    until(lambda: all(place.is_ready(each) for each in things), place.describe)
+    highest = place.revisions()[-1]["spec"]["revision"]
+    with Load(place, things, 50) as load:
+        time.sleep(3)
+        place.install("v4.0.0", activeRevisionLimit=1)
+        upgraded = place.until_serving(highest + 1)
+        until(lambda: place.values("load-0", "revision") == {upgraded}, place.describe)
+        place.install("v3.0.0", activeRevisionLimit=1)
+        back = place.until_serving(highest + 2)
+        assert back == name
+        until(lambda: place.values("load-0", "revision") == {name}, place.describe)
+        selector = f"pkg.crossplane.io/revision={name}"
+        before = _certificate(place, name)
+        place.kubectl("delete", "pod", "-n", SYSTEM, "-l", selector, "--grace-period=0", "--force")
+        time.sleep(5)
+        until(lambda: place.serving() == name, place.describe)
+        until(lambda: _certificate(place, name) != before, place.describe, 150)
+        time.sleep(5)
+    assert load.failures == []
+    assert load.asked > 500
+
+
+def _serving_of(place: Place, tag: str) -> str:
+    """Name the newest revision if it is of a package that was called so, and serves."""
+    revisions = place.revisions()
+    annotations = revisions[-1]["metadata"].get("annotations") or {} if revisions else {}
+    return place.serving() if annotations.get("kanister-py.io/package-tag") == tag else ""
+
+
+def _certificate(place: Place, name: str) -> str:
+    path = f"/api/v1/namespaces/{SYSTEM}/secrets/{name}-tls-server"
+    found: str = place.client.get(path)["data"]["tls.crt"]
+    return found
+
+
+def test_a_hundred_resources_are_ready_in_seconds(place: Place) -> None:
+    place.say(composition("many", template_step("x")))
+    began = time.monotonic()
+    place.say(*(thing(f"many-{index}", "many") for index in range(100)))
+    until(lambda: all(place.is_ready(f"many-{index}") for index in range(100)), place.logs)
+    assert time.monotonic() - began < PATIENCE_SECONDS
