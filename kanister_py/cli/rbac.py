@@ -72,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.check:
         return 0
     if not needs.accesses:
-        say(f"Nothing is missing in namespace {args.namespace}")
+        known = ", as far as it is known" if needs.silent_functions else ""
+        say(f"Nothing is missing in namespace {args.namespace}{known}")
         return 0
     for access in needs.accesses:
         say(f"missing: {access._replace(namespace=access.namespace or _place(access, where))}")

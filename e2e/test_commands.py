@@ -1,0 +1,243 @@
+"""`run`, `plan` and `rbac --check` on a real API server, without a controller."""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from e2e.cluster.certificates import CertificateAuthority
+from e2e.cluster.client import ApiClient
+from e2e.cluster.local import LocalCluster, free_ports
+from e2e.conftest import Kubectl
+from e2e.test_controller import GROUP, install_definitions
+from tests.conftest import REPOSITORY, CommandLine
+
+BLUEPRINT = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata: {name: copy}
+actions:
+  copy:
+    phases:
+    - func: KubeOps
+      funcVersion: v0.1.0
+      name: copy
+      args:
+        operation: create
+        namespace: "{{ .Object.metadata.namespace }}"
+        spec:
+          apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: "{{ .Options.to }}"}
+          data: {colour: "{{ .Object.data.colour }}"}
+"""
+COPY = ("copy", "--object", "v1/configmaps/{namespace}/settings", "--option", "to=copied")
+
+
+@pytest.fixture
+def blueprint(tmp_path: Path) -> str:
+    path = tmp_path / "copy.yaml"
+    path.write_text(BLUEPRINT)
+    return str(path)
+
+
+@pytest.fixture
+def settings(admin: ApiClient, namespace: str) -> str:
+    """Something to copy, and the namespace it is in."""
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
+    admin.post(path, {**found, "data": {"colour": "red"}})
+    return namespace
+
+
+def copying(namespace: str) -> list[str]:
+    return [word.format(namespace=namespace) for word in COPY]
+
+
+class TestARun:
+    def test_acts_on_the_cluster_of_the_kubeconfig(
+        self,
+        kanister: CommandLine,
+        kubeconfig: Path,
+        admin: ApiClient,
+        settings: str,
+        blueprint: str,
+    ) -> None:
+        where = ["--kubeconfig", str(kubeconfig), "-n", settings]
+        done = kanister("run", blueprint, *copying(settings), *where, "-o", "json")
+        assert done.code == 0, done.err
+        assert json.loads(done.out)["state"] == "complete"
+        copied = admin.get(f"/api/v1/namespaces/{settings}/configmaps/copied")
+        assert copied["data"] == {"colour": "red"}
+
+    def test_takes_a_blueprint_of_the_cluster_and_the_context_of_the_environment(
+        self, kanister: CommandLine, kubeconfig: Path, admin: ApiClient, settings: str
+    ) -> None:
+        install_definitions(admin)
+        admin.post(f"{GROUP}/namespaces/{settings}/blueprints", yaml.safe_load(BLUEPRINT))
+        context = yaml.safe_load(kubeconfig.read_text())["current-context"]
+        where = ["--context", context, "-n", settings]
+        done = kanister(
+            "run", "copy", *copying(settings), *where, env={"KUBECONFIG": str(kubeconfig)}
+        )
+        assert done.code == 0, done.err
+        assert admin.get(f"/api/v1/namespaces/{settings}/configmaps/copied")
+
+    def test_of_somebody_who_may_not_fails_and_names_the_right(
+        self, kanister: CommandLine, api_server: LocalCluster, settings: str, blueprint: str
+    ) -> None:
+        nobody = api_server.kubeconfig_for(f"nobody-{uuid.uuid4().hex[:6]}")
+        where = ["--kubeconfig", str(nobody), "-n", settings]
+        done = kanister("run", blueprint, *copying(settings), *where, "-o", "json")
+        assert done.code == 1
+        error = json.loads(done.out)["error"]
+        assert error["reason"] == "ObjectNotFetched"
+        assert 'cannot get resource "configmaps"' in error["message"]
+
+
+def test_a_plan_reads_the_objects_of_the_cluster_and_changes_nothing(
+    kanister: CommandLine, kubeconfig: Path, admin: ApiClient, settings: str, blueprint: str
+) -> None:
+    where = ["--kubeconfig", str(kubeconfig), "-n", settings]
+    done = kanister("plan", blueprint, *copying(settings), *where, "-o", "json")
+    assert done.code == 0, done.err
+    (phase,) = json.loads(done.out)["phases"]
+    assert phase["args"]["spec"]["data"] == {"colour": "red"}
+    found = admin.get(f"/api/v1/namespaces/{settings}/configmaps")["items"]
+    assert "copied" not in [each["metadata"]["name"] for each in found]
+
+
+def test_what_is_missing_can_be_granted_and_then_suffices(
+    kanister: CommandLine,
+    api_server: LocalCluster,
+    kubeconfig: Path,
+    kubectl: Kubectl,
+    settings: str,
+    blueprint: str,
+) -> None:
+    user = f"operator-{uuid.uuid4().hex[:6]}"
+    theirs = ["--kubeconfig", str(api_server.kubeconfig_for(user)), "-n", settings]
+    asked = kanister("rbac", blueprint, "--check", "--kubeconfig", str(kubeconfig))
+    assert (asked.code, asked.out) == (0, ""), asked.err
+    assert "Nothing is missing" in asked.err
+    refused = kanister("rbac", blueprint, "--check", *theirs)
+    assert refused.code == 1
+    assert "missing: " in refused.err
+    assert "create" in refused.err
+    applied = kubectl("apply", "-n", settings, "-f", "-", stdin=refused.out.encode())
+    assert applied.returncode == 0, applied.stderr
+    for role in yaml.safe_load_all(refused.out):
+        kind, name = role["kind"].lower(), role["metadata"]["name"]
+        words = [f"--{kind}={name}", f"--user={user}"]
+        made = "rolebinding" if kind == "role" else "clusterrolebinding"
+        bound = kubectl("-n", settings, "create", made, f"{name}-{user}", *words)
+        assert bound.returncode == 0, bound.stderr
+    granted = kanister("rbac", blueprint, "--check", *theirs)
+    assert (granted.code, granted.out) == (0, ""), granted.err
+    done = kanister("run", blueprint, *copying(settings), *theirs)
+    assert done.code == 0, done.err
+
+
+class TestAWrongCluster:
+    def test_a_kubeconfig_that_is_not_there_is_named(
+        self, kanister: CommandLine, blueprint: str, tmp_path: Path
+    ) -> None:
+        missing = tmp_path / "none"
+        done = kanister("rbac", blueprint, "--check", "--kubeconfig", str(missing))
+        assert done.code == 1
+        assert f"{missing}" in done.err
+        assert "there is no such file" in done.err
+        assert "Traceback" not in done.err
+
+    def test_a_context_that_is_not_there_is_told_with_those_that_are(
+        self, kanister: CommandLine, blueprint: str, kubeconfig: Path
+    ) -> None:
+        context = yaml.safe_load(kubeconfig.read_text())["current-context"]
+        where = ["--kubeconfig", str(kubeconfig), "--context", "prod"]
+        done = kanister("plan", blueprint, "copy", *where)
+        assert done.code == 1
+        assert f"no context is called 'prod'; there is: {context}" in done.err
+
+    def test_a_server_that_is_not_there_is_told_soon(
+        self, kanister: CommandLine, blueprint: str, api_server: LocalCluster
+    ) -> None:
+        (port,) = free_ports(1)
+        nowhere = api_server.write_kubeconfig(
+            f"nowhere-{port}", token="t", url=f"https://127.0.0.1:{port}"
+        )
+        done = kanister("rbac", blueprint, "--check", "--kubeconfig", str(nowhere))
+        assert done.code == 1
+        assert f"https://127.0.0.1:{port} cannot be reached" in done.err
+        assert "Traceback" not in done.err
+
+    def test_a_server_that_shows_a_strange_certificate_is_not_trusted(
+        self, kanister: CommandLine, blueprint: str, kubeconfig: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "strange").mkdir()
+        strange = CertificateAuthority(tmp_path / "strange")
+        config = yaml.safe_load(kubeconfig.read_text())
+        cluster = config["clusters"][0]["cluster"]
+        cluster.pop("certificate-authority-data", None)
+        cluster["certificate-authority"] = str(strange.certificate)
+        path = tmp_path / "config"
+        path.write_text(yaml.safe_dump(config))
+        done = kanister("rbac", blueprint, "--check", "--kubeconfig", str(path))
+        assert done.code == 1
+        assert "certificate that is not trusted" in done.err
+        assert "Traceback" not in done.err
+
+    def test_two_ways_to_say_which_are_one_too_many(
+        self, kanister: CommandLine, blueprint: str
+    ) -> None:
+        words = ["--check", "--in-cluster", "--context", "prod"]
+        done = kanister("rbac", blueprint, *words)
+        assert done.code == 64
+        assert "--in-cluster goes with neither" in done.err
+
+
+@pytest.mark.usefixtures("node")
+def test_a_command_in_a_pod_acts_on_the_cluster_around_it(
+    admin: ApiClient, api_server: LocalCluster, kubectl: Kubectl, settings: str
+) -> None:
+    install_definitions(admin)
+    admin.post(f"{GROUP}/namespaces/{settings}/blueprints", yaml.safe_load(BLUEPRINT))
+    may = ["--clusterrole=admin", f"--serviceaccount={settings}:default"]
+    assert kubectl("-n", settings, "create", "rolebinding", "all", *may).returncode == 0
+    blueprints = ["--verb=get", "--resource=blueprints.cr.kanister.io"]
+    assert kubectl("-n", settings, "create", "role", "blueprints", *blueprints).returncode == 0
+    may = ["--role=blueprints", f"--serviceaccount={settings}:default"]
+    assert kubectl("-n", settings, "create", "rolebinding", "read", *may).returncode == 0
+    server = urlsplit(api_server.url)
+    # Nobody serves the addresses of Services here: the pod is told where its API server is.
+    env = {
+        "KUBERNETES_SERVICE_HOST": str(server.hostname),
+        "KUBERNETES_SERVICE_PORT": str(server.port),
+        "PYTHONPATH": str(REPOSITORY),
+    }
+    command = [sys.executable, "-m", "kanister_py", "run", "copy", *copying(settings)]
+    container = {
+        "name": "main",
+        "image": "i",
+        "command": [*command, "--in-cluster", "-o", "json"],
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+    }
+    spec = {"restartPolicy": "Never", "containers": [container]}
+    pods = f"/api/v1/namespaces/{settings}/pods"
+    admin.post(
+        pods, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "worker"}, "spec": spec}
+    )
+    for event in admin.watch(pods, fieldSelector="metadata.name=worker", timeoutSeconds="60"):
+        phase = (event["object"].get("status") or {}).get("phase")
+        if phase in {"Succeeded", "Failed"}:
+            break
+    assert phase == "Succeeded", admin.text(f"{pods}/worker/log")
+    # The namespace of the pod is that of the run.
+    assert admin.get(f"/api/v1/namespaces/{settings}/configmaps/copied")["data"] == {
+        "colour": "red"
+    }
