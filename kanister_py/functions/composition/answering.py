@@ -70,6 +70,9 @@ ANY = "anything"
 TEXTS = {"*": TEXT}
 """A map whose keys are nobody's business, and whose values are texts."""
 
+ANYTHING_BY_NAME = {"*": ANY}
+_LEAST_WHOLE, _MOST_WHOLE = -(2**63), 2**63 - 1
+
 _HEAD = {"apiVersion": TEXT, "kind": TEXT, "metadata": ANY}
 
 
@@ -80,14 +83,22 @@ def read_input(request: Mapping[str, Any], go_type: str, shape: Mapping[str, Any
     words above. The message is the original's as far as that is no matter of Go.
     """
     try:
-        found = _read(request.get("input") or {}, {**_HEAD, **shape}, "")
-    except ValueError as error:
+        return shaped(request.get("input"), shape)
+    except NotShaped as error:
         raise Refused(
             "cannot get Function input from *v1.RunFunctionRequest: cannot get function input "
             f"*{go_type} from *v1.RunFunctionRequest: cannot unmarshal JSON from *structpb.Struct "
             f"into *{go_type}: json: {error}"
         ) from None
-    assert isinstance(found, dict)
+
+
+class NotShaped(Exception):
+    """An input has a member that nobody knows, or one of a wrong type; its text says where."""
+
+
+def shaped(given: Any, shape: Mapping[str, Any]) -> Data:
+    """Give an input of a shape without its nulls: to be null is to be absent."""
+    found: Data = _read({} if given is None else given, {**_HEAD, **shape}, "")
     return found
 
 
@@ -96,19 +107,20 @@ def _read(value: Any, shape: Any, path: str) -> Any:
         return value
     if isinstance(shape, Mapping):
         if not isinstance(value, Mapping):
-            raise ValueError(f"{path or 'the input'} must be an object")
+            raise NotShaped(f"{path or 'the input'} must be an object")
         read = {}
         for key, each in value.items():
             where = f"{path}.{key}" if path else str(key)
             inner = shape.get(key, shape.get("*"))
             if inner is None:
-                raise ValueError(f'{path or "the input"}: unknown name "{key}"')
-            if each is not None:
+                raise NotShaped(f'{path or "the input"}: unknown name "{key}"')
+            # Among members by any name, null is a value like another.
+            if each is not None or (inner is ANY and key not in shape):
                 read[key] = _read(each, inner, where)
         return read
     if isinstance(shape, list):
         if not isinstance(value, list):
-            raise ValueError(f"{path} must be an array")
+            raise NotShaped(f"{path} must be an array")
         return [
             _read({} if each is None else each, shape[0], f"{path}[{at}]")
             for at, each in enumerate(value)
@@ -116,10 +128,13 @@ def _read(value: Any, shape: Any, path: str) -> Any:
     is_fine = (
         isinstance(value, str)
         if shape is TEXT
-        else isinstance(value, int | float) and not isinstance(value, bool) and value == int(value)
+        else isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and value == value // 1  # neither a fraction nor infinite
+        and _LEAST_WHOLE <= value <= _MOST_WHOLE
     )
     if not is_fine:
-        raise ValueError(f"{path} must be {shape}")
+        raise NotShaped(f"{path} must be {shape}")
     return value if shape is TEXT else int(value)
 
 

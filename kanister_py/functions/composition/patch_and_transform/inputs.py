@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
+from kanister_py.functions.composition.answering import NotShaped
 from kanister_py.functions.composition.patch_and_transform.connection import (
     SecretReference,
     check_connection_detail,
 )
-from kanister_py.functions.composition.patch_and_transform.decoding import (
-    NotDecoded,
-    decode_input,
-)
+from kanister_py.functions.composition.patch_and_transform.decoding import decode_input
 from kanister_py.functions.composition.patch_and_transform.patches import (
     PATCH_SET,
     Patch,
@@ -96,11 +94,11 @@ def plan_input(given: Any) -> Plan:
     """Make an input ready; `InvalidInput` says what is wrong with it."""
     try:
         decoded = decode_input(given)
-    except NotDecoded as error:
+    except NotShaped as error:
         raise InvalidInput(
             "cannot get Function input: cannot get function input *v1beta1.Resources "
             "from *v1.RunFunctionRequest: cannot unmarshal JSON from *structpb.Struct "
-            f"into *v1beta1.Resources: {error}"
+            f"into *v1beta1.Resources: json: {error}"
         ) from error
     problem = _check_input(decoded)
     if problem is not None:

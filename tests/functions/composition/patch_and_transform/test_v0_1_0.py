@@ -843,30 +843,34 @@ def test_an_input_that_lacks_something_is_refused(given: dict[str, Any], why: st
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"nope": 1}, 'Go value of type v1beta1.Resources: unknown name "nope"'),
-        ({"resources": {}}, "JSON object into Go value of type array"),
-        ({"resources": [{"name": 1}]}, "JSON number into Go value of type string"),
+        ({"nope": 1}, 'the input: unknown name "nope"'),
+        ({"resources": {}}, "resources must be an array"),
+        ({"resources": [{"name": 1}]}, "resources[0].name must be a string"),
         (
-            {"resources": [{"name": "r", "patches": [{"patchset": 1}]}]},
-            'Go value of type v1beta1.ComposedPatch: unknown name "patchset"',
+            {"resources": [{"name": "r", "patches": [{}, {"patchset": 1}]}]},
+            'resources[0].patches[1]: unknown name "patchset"',
         ),
         (
             {"environment": {"patches": [{"patchSetName": "s"}]}},
-            'Go value of type v1beta1.EnvironmentPatch: unknown name "patchSetName"',
+            'environment.patches[0]: unknown name "patchSetName"',
         ),
         (
-            {
-                "resources": [
-                    {"name": "r", "readinessChecks": [{"type": "None", "matchInteger": 1.5}]}
-                ]
-            },
-            "JSON number into Go value of type int64",
+            {"resources": [{"name": "r", "readinessChecks": [{"matchInteger": 1.5}]}]},
+            "resources[0].readinessChecks[0].matchInteger must be a whole number",
         ),
         (
             {"resources": [{"name": "r", "readinessChecks": [{"matchInteger": True}]}]},
-            "JSON boolean into Go value of type int64",
+            "resources[0].readinessChecks[0].matchInteger must be a whole number",
         ),
-        ("text", "JSON string into Go value of type v1beta1.Resources"),
+        (
+            {"resources": [{"name": "r", "readinessChecks": [{"matchInteger": 2**63}]}]},
+            "resources[0].readinessChecks[0].matchInteger must be a whole number",
+        ),
+        (
+            {"resources": [{"name": "r", "readinessChecks": [{"matchInteger": float("inf")}]}]},
+            "resources[0].readinessChecks[0].matchInteger must be a whole number",
+        ),
+        ("text", "the input must be an object"),
     ],
 )
 def test_an_input_of_another_shape_is_refused(given: Any, why: str) -> None:
@@ -875,7 +879,7 @@ def test_an_input_of_another_shape_is_refused(given: Any, why: str) -> None:
         (
             "FATAL cannot get Function input: cannot get function input *v1beta1.Resources from "
             "*v1.RunFunctionRequest: cannot unmarshal JSON from *structpb.Struct into "
-            f"*v1beta1.Resources: json: cannot unmarshal {why}"
+            f"*v1beta1.Resources: json: {why}"
         )
     ]
 
