@@ -6,6 +6,8 @@
 `filters` what it may call.
 """
 
+from kanister_py.core.templates.jinja.metering import Callee, Meter
 from kanister_py.core.templates.jinja.template import JinjaTemplate, compile_jinja
+from kanister_py.core.templates.jinja.views import view_of
 
-__all__ = ["JinjaTemplate", "compile_jinja"]
+__all__ = ["Callee", "JinjaTemplate", "Meter", "compile_jinja", "view_of"]

@@ -20,7 +20,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.templates.go import DEFAULT, NO_EFFECTS, Effects, GoError, Limits
 from kanister_py.core.templates.go.values import byte_length
 from kanister_py.core.templates.jinja.filters import FILTERS, GLOBALS, TESTS
-from kanister_py.core.templates.jinja.metering import Meter
+from kanister_py.core.templates.jinja.metering import Callee, Meter
 from kanister_py.core.templates.jinja.rewriting import Rewriter, finalize
 from kanister_py.core.templates.jinja.sandbox import (
     BlueprintContext,
@@ -29,6 +29,7 @@ from kanister_py.core.templates.jinja.sandbox import (
 )
 from kanister_py.core.templates.params import ROOT_NAMES, Params
 
+NO_FUNCTIONS: Mapping[str, Callee] = {}
 _MOST_KEPT = 2048
 _MOST_CHARACTERS = 1024 * 1024
 
@@ -76,16 +77,28 @@ class JinjaTemplate:
         return self._execute(params.root, ROOT_NAMES, effects, limits)
 
     def execute_over(
-        self, data: Mapping[str, Any], effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT
+        self,
+        data: Mapping[str, Any],
+        effects: Effects = NO_EFFECTS,
+        limits: Limits = DEFAULT,
+        functions: Mapping[str, Callee] = NO_FUNCTIONS,
     ) -> str:
-        """What does the template say about plain data, whose keys are its names?"""
-        return self._execute(data, data, effects, limits)
+        """What does the template say about plain data, whose keys are its names?
+
+        `functions` may be called besides those that every template has.
+        """
+        return self._execute(data, data, effects, limits, functions)
 
     def _execute(
-        self, root: Mapping[str, Any], names: Container[str], effects: Effects, limits: Limits
+        self,
+        root: Mapping[str, Any],
+        names: Container[str],
+        effects: Effects,
+        limits: Limits,
+        functions: Mapping[str, Callee] = NO_FUNCTIONS,
     ) -> str:
         meter = Meter(effects, limits)
-        context = self._template.new_context()
+        context = self._template.new_context(dict(functions))
         assert isinstance(context, BlueprintContext)
         context.meter, context.root, context.names = meter, root, names
         size = 0

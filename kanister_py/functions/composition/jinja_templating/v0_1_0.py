@@ -49,10 +49,12 @@ class JinjaTemplating(CompositionFunction):
 
     As function-go-templating, in another language: the names are those of the request
     (`observed.composite.resource.spec.region`), and what is not there is an error unless
-    a template asks first (`is defined`, `default`). Annotations and kinds belong to the
-    group `jinjatemplating.fn.kanister-py.io`: each manifest is a composed resource, named
-    by the annotation `jinjatemplating.fn.kanister-py.io/composition-resource-name`, or the
-    composite resource with a status, or of a kind of
+    a template asks first (`is defined`, `default`). `getComposedResource(name)` and its
+    kin have the request at hand, and give what is empty for what is not there.
+    Annotations and kinds belong to the group `jinjatemplating.fn.kanister-py.io`: each
+    manifest is a composed resource, named by the annotation
+    `jinjatemplating.fn.kanister-py.io/composition-resource-name`, or the composite
+    resource with a status, or of a kind of
     `meta.jinjatemplating.fn.kanister-py.io/v1alpha1`.
     """
 
@@ -79,13 +81,15 @@ class JinjaTemplating(CompositionFunction):
 def _rendered(text: str, request: Mapping[str, Any]) -> str:
     # Jinja2 takes longer to import than most calls take; others do without it.
     from kanister_py.core.templates.jinja import compile_jinja
+    from kanister_py.functions.composition.jinja_templating.functions import functions_for
 
     data = {name: request.get(name) or {} for name in _NAMES}
     # Resources that were fetched stand under both of their names.
     data["requiredResources"] = data["requiredResources"] or data["extraResources"]
     data["extraResources"] = data["extraResources"] or data["requiredResources"]
     try:
-        return compile_jinja(text).execute_over(data, EFFECTS)
+        functions = functions_for(request, WORDS.resource_name)
+        return compile_jinja(text).execute_over(data, EFFECTS, functions=functions)
     except TemplateParseError as error:
         raise Refused(
             f"invalid function input: cannot parse the provided templates: {error.message}"

@@ -118,3 +118,82 @@ def test_a_template_gets_neither_out_nor_to_work_for_ever(template: str) -> None
 def test_the_answer_holds_as_long_as_the_input_says() -> None:
     given = {"source": "Inline", "inline": {"template": HEAD}, "ttl": "2m"}
     assert answered("", input=given)["meta"] == {"tag": "t", "ttl": "120s"}
+
+
+OBSERVED: dict[str, Any] = {
+    "composite": {
+        "resource": {
+            "apiVersion": "example.org/v1",
+            "kind": "XBucket",
+            "metadata": {"name": "x"},
+            "status": {"conditions": [{"type": "Synced", "status": "True", "reason": "Fine"}]},
+        }
+    },
+    "resources": {
+        "db.main": {
+            "resource": {
+                "kind": "Database",
+                "spec": {"size": 3},
+                "status": {"conditions": [{"type": "Ready", "status": "False"}]},
+            },
+            "connectionDetails": {"user": "YWRh"},
+        }
+    },
+}
+ASKED = {"items": [{"resource": {"metadata": {"name": "blue"}}}]}
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ('getCompositeResource().metadata["name"]', "x"),
+        ('getComposedResource("db.main").spec.size', "3"),
+        ('"there" if getComposedResource("other") else "not there"', "not there"),
+        ('getResourceCondition("Synced", getCompositeResource()).reason', "Fine"),
+        ('getResourceCondition("Ready", observed.resources["db.main"]).status', "False"),
+        ('getResourceCondition("Other", getComposedResource("db.main")).status', "Unknown"),
+        ('getResourceCondition("Ready", getComposedResource("other")).status', "Unknown"),
+        ('getComposedConnectionDetails("db.main").user', "ada"),
+        ('getComposedConnectionDetails("other") | length', "0"),
+        ('getExtraResources("colours")[0].resource.metadata.name', "blue"),
+        ('getExtraResources("nothing") | length', "0"),
+        ('getExtraResourcesFromContext("shapes")[0].side', "4"),
+        ('getCredentialData("login").password', "s3cret"),
+        ('getCredentialData("other") | length', "0"),
+    ],
+)
+def test_a_template_may_ask_for_what_is_in_the_request(expression: str, said: str) -> None:
+    answer = answered(
+        f"{HEAD}data: {{said: {{{{ {expression} }}}}}}",
+        observed=OBSERVED,
+        requiredResources={"colours": ASKED},
+        context={
+            "apiextensions.crossplane.io/extra-resources": {"shapes": {"items": [{"side": 4}]}}
+        },
+        credentials={"login": {"credentialData": {"data": {"password": "czNjcmV0"}}}},
+    )
+    assert "results" not in answer
+    found = answer["desired"]["resources"]["r"]["resource"]["data"]["said"]
+    assert str(found) == said
+
+
+def test_resources_asked_for_under_the_older_name_are_found_too() -> None:
+    answer = answered(
+        f'{HEAD}data: {{said: {{{{ getExtraResources("colours") | length }}}}}}',
+        extraResources={"colours": ASKED},
+    )
+    assert answer["desired"]["resources"]["r"]["resource"]["data"] == {"said": 1}
+
+
+def test_the_annotation_that_names_a_resource_need_not_be_spelt_out() -> None:
+    answer = answered(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  annotations:\n"
+        '    {{ setResourceNameAnnotation("named") }}\n'
+    )
+    assert list(answer["desired"]["resources"]) == ["named"]
+
+
+def test_a_name_that_the_template_sets_itself_comes_first() -> None:
+    template = f"{{% set getCompositeResource = 'mine' %}}{HEAD}data: {{a: {{{{ X }}}}}}"
+    answer = answered(template.replace("X", "getCompositeResource"))
+    assert answer["desired"]["resources"]["r"]["resource"]["data"] == {"a": "mine"}

@@ -1,0 +1,102 @@
+"""What may Jinja2 templates of compositions call, besides what those of blueprints may?
+
+As in function-go-templating, under the same names. The request is at hand, and is not
+handed in; what is not there is empty, and a condition nobody set is Unknown.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as NoBase64
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kanister_py.core.errors import FieldPathError
+from kanister_py.core.objects.field_paths import parse_field_path
+from kanister_py.core.templates.jinja import Callee, Meter, view_of
+from kanister_py.functions.composition.answering import EXTRA_RESOURCES_KEY
+
+
+def functions_for(request: Mapping[str, Any], name_annotation: str) -> dict[str, Callee]:
+    """Give the functions of one call; `name_annotation` is what names a composed resource."""
+
+    def found(path: str, kind: type) -> Any:
+        try:
+            value = parse_field_path(path).get(request)
+        except FieldPathError:
+            return kind()
+        return value if isinstance(value, kind) else kind()
+
+    def composite(meter: Meter) -> Any:
+        return _shown(meter, found("observed.composite.resource", dict))
+
+    def composed(meter: Meter, name: str) -> Any:
+        return _shown(meter, found(f"observed.resources[{name}].resource", dict))
+
+    def composed_connection_details(meter: Meter, name: str) -> Any:
+        return _decoded(meter, found(f"observed.resources[{name}].connectionDetails", dict))
+
+    def extra(meter: Meter, name: str) -> Any:
+        # Who asked under the older name is answered under it.
+        for field in ("requiredResources", "extraResources"):
+            items = found(f"{field}[{name}].items", list)
+            if items:
+                return _shown(meter, items)
+        return []
+
+    def extra_from_context(meter: Meter, name: str) -> Any:
+        return _shown(meter, found(f"context[{EXTRA_RESOURCES_KEY}][{name}].items", list))
+
+    def credential_data(meter: Meter, name: str) -> Any:
+        return _decoded(meter, found(f"credentials[{name}].credentialData.data", dict))
+
+    def name_of_resource(meter: Meter, name: str) -> str:
+        meter.weigh(name)
+        return f"{name_annotation}: {name}"
+
+    made: dict[str, Callable[..., Any]] = {
+        "getComposedConnectionDetails": composed_connection_details,
+        "getComposedResource": composed,
+        "getCompositeResource": composite,
+        "getCredentialData": credential_data,
+        "getExtraResources": extra,
+        "getExtraResourcesFromContext": extra_from_context,
+        "getResourceCondition": _condition,
+        "setResourceNameAnnotation": name_of_resource,
+    }
+    return {name: Callee(function) for name, function in made.items()}
+
+
+def _shown(meter: Meter, value: Any) -> Any:
+    meter.spend(1)
+    return view_of(value)
+
+
+def _condition(meter: Meter, type_: str, resource: Any) -> dict[str, Any]:
+    """Find a condition of a resource, or of the message that holds one."""
+    resource = _member(resource, "resource") or resource
+    conditions = _member(_member(resource, "status"), "conditions")
+    for each in conditions if isinstance(conditions, list) else ():
+        meter.spend(1)
+        if _member(each, "type") == type_:
+            return {**_NO_CONDITION, **each}
+    return {**_NO_CONDITION, "type": type_}
+
+
+_NO_CONDITION = {"status": "Unknown", "reason": "", "message": ""}
+
+
+def _member(value: Any, key: str) -> Any:
+    return value[key] if isinstance(value, Mapping) and key in value else None
+
+
+def _decoded(meter: Meter, data: Mapping[str, Any]) -> dict[str, str]:
+    """Read bytes as text, which is all that a template can write."""
+    read = {}
+    for key, each in data.items():
+        meter.weigh(each)
+        try:
+            read[key] = b64decode(each).decode("utf-8", "replace")
+        except (NoBase64, TypeError, ValueError):
+            read[key] = ""
+    return read
