@@ -10,8 +10,9 @@ from kanister_py import wiring
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.requirements_manifests import ManifestSource
 from kanister_py.core.compositions.installed import stand_ins_used
-from kanister_py.core.compositions.naming import COMPOSITE, controller_of, uid_of_rendered
+from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.notices import Notice
+from kanister_py.core.revisions.owners import controller_of
 from kanister_py.executor.compose import Engine
 from kanister_py.executor.recording import Record
 from kanister_py.executor.render import RenderInput, render

@@ -12,9 +12,7 @@ from kanister_py.core.compositions.naming import (
     COMPOSITE,
     RESOURCE_NAME,
     child_name,
-    controller_of,
     is_valid_name,
-    owner_reference,
     resource_name_of,
 )
 from kanister_py.core.compositions.pipeline import (
@@ -33,6 +31,7 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.resources import group_version_of
+from kanister_py.core.revisions.owners import controller_of, controller_reference
 
 _EXACT = 2**53
 _NOTHING: Data = {}
@@ -170,7 +169,7 @@ class _Making:
         self._rules = rules
         self._uid = str(xr["metadata"].get("uid") or "")
         self._namespace = str(xr["metadata"].get("namespace") or "")
-        self._owner = owner_reference(xr)
+        self._owner = controller_reference(xr)
         self._labels = {COMPOSITE: labels.get(COMPOSITE) or xr["metadata"]["name"]}
         for key in (CLAIM_NAME, CLAIM_NAMESPACE):
             if labels.get(key):

@@ -64,28 +64,6 @@ def composed_manager(xr: Mapping[str, Any]) -> str:
     return f"{COMPOSED_MANAGER}/{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def owner_reference(xr: Mapping[str, Any]) -> dict[str, Any]:
-    """Say that an XR owns and controls something."""
-    metadata = xr["metadata"]
-    return {
-        "apiVersion": xr["apiVersion"],
-        "blockOwnerDeletion": True,
-        "controller": True,
-        "kind": xr["kind"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-    }
-
-
-def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Find who controls an object."""
-    references = (obj.get("metadata") or {}).get("ownerReferences")
-    for reference in references or ():
-        if isinstance(reference, dict) and reference.get("controller"):
-            return reference
-    return None
-
-
 def is_valid_name(name: str, api_version: str, kind: str) -> bool:
     """Say whether a cluster takes an object of this name; roles may hold almost anything."""
     is_role = kind in _RBAC_KINDS and api_version.startswith("rbac.authorization.k8s.io/")

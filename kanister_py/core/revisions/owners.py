@@ -8,8 +8,10 @@ from typing import Any
 
 def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Give the one owner that controls an object, if it has one."""
-    owners = obj.get("metadata", {}).get("ownerReferences") or ()
-    return next((each for each in owners if each.get("controller")), None)
+    owners = (obj.get("metadata") or {}).get("ownerReferences") or ()
+    return next(
+        (each for each in owners if isinstance(each, dict) and each.get("controller")), None
+    )
 
 
 def is_controlled_by(obj: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
