@@ -278,7 +278,8 @@ class Compositions:
     def _look_at_definition(self, name: str) -> float | None:
         found = reconcile_definition(self._cluster, self._clock, name, self._tell)
         if found.offered is not None:
-            return self._serve(name, found.offered)
+            served = self._serve(name, found.offered)
+            return found.again_seconds if served is None else served
         if self.seen.known(DEFINITIONS, ObjectKey("", name)) is None:
             self._stop_serving(name)
         return found.again_seconds
@@ -326,10 +327,18 @@ class Compositions:
             self._definitions[name] = resource
             if claim_resource is not None:
                 self._served[claim_resource] = served
+            withdrawn = before.claim_resource if before is not None else None
+            if withdrawn == claim_resource:
+                withdrawn = None
+            if withdrawn is not None:
+                self._served.pop(withdrawn, None)
+        if withdrawn is not None:
+            self.seen.stop(withdrawn)
         for obj in self.seen.all_of(resource):
             self.queue.add(Task(Role.COMPOSITE, resource, key_of(obj)))
         if claim_resource is not None:
-            self.seen.watch(claim_resource)
+            for obj in self.seen.all_of(claim_resource):
+                self.queue.add(Task(Role.CLAIM, claim_resource, key_of(obj)))
         return None
 
     def _stop_serving(self, name: str) -> None:

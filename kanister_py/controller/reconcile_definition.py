@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.applying import says
@@ -19,13 +20,16 @@ from kanister_py.core.compositions.definitions import (
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.revisions.kinds import DEFINITIONS
-from kanister_py.core.revisions.owners import controller_of
+from kanister_py.core.revisions.owners import controller_of, is_controlled_by
 from kanister_py.core.revisions.policy import rules_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 Tell = Callable[[Subject, str, str, str], None]
 
+FINALIZER: Final = "defined.apiextensions.crossplane.io"
+_FINALIZERS: Final = (FINALIZER, "offered.apiextensions.crossplane.io")
+"""Ours, and one more that a definition may have from before."""
 _FIELD_MANAGER: Final = "kanister-py"
 _LOOK_AGAIN_SECONDS: Final = 1.0
 
@@ -53,17 +57,16 @@ def reconcile_definition(
     except NotFound:
         return DefinitionOutcome()
     if definition["metadata"].get("deletionTimestamp"):
-        return DefinitionOutcome()
+        return _let_go(cluster, definition)
     wrong = [f"{path}: {said}" for path, said in problems_of_definition(definition)]
     if wrong:
         message = "; ".join(wrong)
         tell(subject_of(definition), WARNING, "RenderCRD", message)
         _say(cluster, clock, definition, "Established", "False", "InvalidDefinition", message)
         return DefinitionOutcome()
-    made = [crd_of(definition)]
+    definition = _hold(cluster, definition)
     claim = claim_crd_of(definition)
-    if claim is not None:
-        made.append(claim)
+    made = [crd_of(definition), *((claim,) if claim is not None else ())]
     for crd in made:
         why = _apply(cluster, crd, definition)
         if why:
@@ -81,6 +84,50 @@ def reconcile_definition(
         current = cluster.get(DEFINITIONS, name)
         _say(cluster, clock, current, "Offered", "True", "WatchingCompositeResourceClaim")
     return DefinitionOutcome(Offered(_kind_of(definition), claim_kind))
+
+
+def _hold(cluster: Cluster, definition: KubeObject) -> KubeObject:
+    """Keep a definition until nothing of its kinds is left: nobody else lets those end."""
+    metadata = definition["metadata"]
+    finalizers = metadata.get("finalizers") or []
+    if FINALIZER in finalizers:
+        return definition
+    held = {**metadata, "finalizers": [*finalizers, FINALIZER]}
+    return cluster.replace({**definition, "metadata": held}, field_manager=_FIELD_MANAGER)
+
+
+def _let_go(cluster: Cluster, definition: KubeObject) -> DefinitionOutcome:
+    """Take the kinds of a definition away, with all their resources, and then let it end."""
+    metadata = definition["metadata"]
+    finalizers = metadata.get("finalizers") or []
+    if not any(each in finalizers for each in _FINALIZERS):
+        return DefinitionOutcome()
+    claim = claim_crd_of(definition)
+    # One after the other, and its resources are let go of one by one by whoever serves the
+    # kind: claims need the composite resources that they stand for.
+    if claim is not None and _take_away(cluster, claim["metadata"]["name"], definition):
+        offered = Offered(_kind_of(definition), claim["spec"]["names"]["kind"])
+        return DefinitionOutcome(offered, _LOOK_AGAIN_SECONDS)
+    if _take_away(cluster, crd_of(definition)["metadata"]["name"], definition):
+        return DefinitionOutcome(Offered(_kind_of(definition)), _LOOK_AGAIN_SECONDS)
+    left = [each for each in finalizers if each not in _FINALIZERS]
+    with suppress(NotFound):
+        cluster.replace({**definition, "metadata": {**metadata, "finalizers": left}})
+    return DefinitionOutcome()
+
+
+def _take_away(cluster: Cluster, name: str, definition: KubeObject) -> bool:
+    """Have a kind of ours deleted; say whether it is still there."""
+    try:
+        live = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, name)
+    except NotFound:
+        return False
+    if not is_controlled_by(live, definition):
+        return False
+    if not live["metadata"].get("deletionTimestamp"):
+        with suppress(NotFound):
+            cluster.delete(CUSTOM_RESOURCE_DEFINITIONS, name, uid=live["metadata"]["uid"])
+    return True
 
 
 def _kind_of(definition: Mapping[str, Any]) -> Kind:
