@@ -15,20 +15,24 @@ it was stopped, with 1 when it may not or cannot act any more: start it again th
 
 Logs go to stderr. Health and metrics are served apart from everything else:
   /healthz /readyz /metrics   on --health-port
-  /v1/functions … /          on --port, for this machine alone unless told otherwise
+  /v1/functions … /          on --port, for this machine alone unless --host says otherwise:
+                             then a token of the cluster is asked for, whose owner must have
+                             the right to get that path
 """
 
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import parse_qs
 
 from kanister_py.cli.controller_compositions import (
     add_composition_arguments,
@@ -43,6 +47,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from kanister_py.controller.controller import Controller, ControllerSettings
+    from kanister_py.controller.logs import PhaseLines
+    from kanister_py.core.actionsets.uses import Uses
+    from kanister_py.http_api.app import Ask, Wishes
+    from kanister_py.http_api.guard import Review
     from kanister_py.http_api.health import Check
     from kanister_py.http_api.metrics import Metrics
     from kanister_py.ports.clock import Clock
@@ -185,7 +193,13 @@ def run(args: argparse.Namespace) -> int:
                 )
             )
         if listening:
-            apps = apps_of(controller, functions, checks)
+            apps = apps_of(
+                controller,
+                functions,
+                checks,
+                seen_of(cluster, clock, functions, controller.settings.namespaces, stack),
+                is_guarded=not _is_loopback(listening[0]),
+            )
             for socket_, app in zip(listening, apps, strict=True):
                 stack.enter_context(_served(app, socket_))
         with _stopping(controller):
@@ -271,8 +285,37 @@ class Apps(NamedTuple):
     health: ASGIApp
 
 
+class Seen(NamedTuple):
+    """What is seen of a cluster: by how much it uses what, and whom a token belongs to."""
+
+    uses: Callable[[], Uses | None]
+    review: Review
+
+
+def seen_of(
+    cluster: Cluster,
+    clock: Clock,
+    functions: Functions,
+    namespaces: Sequence[str],
+    stack: ExitStack,
+) -> Seen:
+    """Have what a cluster uses counted every now and then, from a thread of its own."""
+    from kanister_py.controller.using import UseCounter
+    from kanister_py.executor.review_access import AccessReviewer
+
+    counter = UseCounter(cluster, clock, functions.registry, namespaces or ("",))
+    stack.callback(counter.close)
+    counter.start()
+    return Seen(lambda: counter.uses, AccessReviewer(cluster, clock).review)
+
+
 def apps_of(
-    controller: Controller, functions: Functions, checks: Mapping[str, Check] | None = None
+    controller: Controller,
+    functions: Functions,
+    checks: Mapping[str, Check] | None = None,
+    seen: Seen | None = None,
+    *,
+    is_guarded: bool = False,
 ) -> Apps:
     """Build what is served: the functions for whoever is asked, health and metrics apart."""
     from importlib.resources import files
@@ -292,8 +335,43 @@ def apps_of(
     )
     metrics = Metrics(controller.metrics.registry)
     checks = checks or controller.checks()
-    app = build_app(publication, checks=checks, metrics=metrics)
+    app: ASGIApp = build_app(
+        publication,
+        checks=checks,
+        metrics=metrics,
+        uses=seen.uses if seen is not None else None,
+        more={LINES_PATH: lines_of(controller.lines)},
+    )
+    if is_guarded:
+        from kanister_py.executor.review_access import Access
+        from kanister_py.http_api.guard import Guard
+
+        # Without anybody who could check them, nobody gets through.
+        app = Guard(app, seen.review if seen is not None else lambda _token, _asked: Access.UNKNOWN)
     return Apps(app, _health_app(checks, metrics))
+
+
+LINES_PATH: Final = "/v1/namespaces/{namespace}/actionsets/{name}/lines"
+
+
+def lines_of(lines: PhaseLines) -> Ask:
+    """Give out what the phases of an ActionSet printed, from behind `after` on."""
+    from kanister_py.controller.watch import ObjectKey
+    from kanister_py.http_api.answers import Answer, json_answer
+
+    def give(parts: Mapping[str, str], wishes: Wishes) -> Answer:
+        wanted = parse_qs(wishes.query.decode("latin-1")).get("after", ["0"])[-1]
+        after = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 12 else 0
+        found = lines.lines(ObjectKey(parts["namespace"], parts["name"]), after=after)
+        return json_answer(
+            200, {"lines": [each.as_dict() for each in found]}, {"cache-control": "no-store"}
+        )
+
+    return give
+
+
+def _is_loopback(listening: socket.socket) -> bool:
+    return ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
 
 
 def _health_app(checks: Mapping[str, Check], metrics: Metrics) -> ASGIApp:
@@ -301,7 +379,7 @@ def _health_app(checks: Mapping[str, Check], metrics: Metrics) -> ASGIApp:
     from starlette.routing import Route
 
     from kanister_py.http_api.answers import Answer, answer_of
-    from kanister_py.http_api.app import Ask, Endpoint
+    from kanister_py.http_api.app import Endpoint
     from kanister_py.http_api.health import ALIVE, readiness_of
 
     def scrape(_parts: Mapping[str, str], wishes: Any) -> Answer:

@@ -21,6 +21,8 @@ _HEAD = (
     "REPLACEMENT",
     "DEPRECATED IN",
     "REMOVED IN",
+    "SINCE",
+    "LAST RUN",
     "MESSAGE",
 )
 
@@ -44,6 +46,8 @@ def table_lines(findings: Sequence[Finding]) -> list[str]:
                     each.replacement,
                     each.deprecated_in,
                     each.removed_in,
+                    each.since.partition("T")[0],
+                    each.last_run.partition("T")[0],
                     _one_line(_told(each)),
                 ),
             ),

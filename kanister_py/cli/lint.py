@@ -2,7 +2,8 @@
 
 Looks at files, at folders with all *.yaml, *.yml and *.json below them, and at
 stdin (-). A comment `# kanister-py: ignore=RULE` silences a rule on its line, or on
-the line below.
+the line below. With --cluster it looks at the Blueprints of a cluster and at the ActionSets
+that are under way there, and says since when they are there and when they last ran.
 
 Exit codes: 0 fine; 2 deprecated versions found; 3 removed ones; 4 some without a
 replacement; 1 other errors, files that cannot be read included. Of several, the
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from kanister_py.cli.connection import add_connection, is_connected
 from kanister_py.cli.files import find_inputs, read_input
 from kanister_py.cli.output import error_lines, say, say_warning, visible, write_data
 from kanister_py.cli.parser import CommandLineError
@@ -31,6 +33,11 @@ FORMATS = ("table", "json", "yaml", "github", "sarif")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a folder, or - for stdin")
+    there = parser.add_argument_group("on a cluster")
+    there.add_argument("--cluster", action="store_true", help="look at what is in use there")
+    there.add_argument("-n", "--namespace", default="", help="default: that of the context")
+    there.add_argument("-A", "--all-namespaces", action="store_true")
+    add_connection(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -84,14 +91,16 @@ def run(args: argparse.Namespace) -> int:
     """Look at every file, and end as what was found asks for."""
     if args.explain:
         return _explain(args.explain, args.output)
-    if not args.paths:
-        raise CommandLineError("kanister-py lint: Name files or folders, or - for stdin")
+    if not args.paths and not args.cluster:
+        raise CommandLineError("kanister-py lint: Name files or folders, - for stdin, or --cluster")
+    if is_connected(args) and not args.cluster:
+        raise CommandLineError("kanister-py lint: --context and the like go with --cluster")
     report, files = _lint(args)
     findings = [each for each in report.findings if _is_wanted(each, args)]
     if args.output == "table":
         _say_unreadable(findings)
     _write(findings, args.output)
-    _say_summary(report, findings, files, args.target_release)
+    _say_summary(report, findings, files, args.target_release, is_cluster=args.cluster)
     return exit_code_of(findings)
 
 
@@ -117,6 +126,15 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
     report = lint_sources(sources, context, args.ignore)
     unread = [finding_of(each, UNREADABLE) for each in problems]
     findings = in_order([*unread, *report.findings], [each.name for each in inputs])
+    if args.cluster:
+        from kanister_py.cli.lint_cluster import lint_cluster
+
+        there = lint_cluster(args, context)
+        findings += there.findings
+        report = report._replace(
+            blueprints=report.blueprints + there.blueprints,
+            action_sets=report.action_sets + there.action_sets,
+        )
     whole = Report(tuple(findings), report.blueprints, report.action_sets, report.empty_files)
     return whole, len(inputs)
 
@@ -159,13 +177,20 @@ def _write(findings: Sequence[Finding], form: str) -> None:
 
 
 def _say_summary(
-    report: Report, findings: Sequence[Finding], files: int, targets: Sequence[Target]
+    report: Report,
+    findings: Sequence[Finding],
+    files: int,
+    targets: Sequence[Target],
+    *,
+    is_cluster: bool,
 ) -> None:
     for file in report.empty_files:
         say(f"note: {visible(file)}: Neither a Blueprint nor an ActionSet in it")
+    where = _count(files, "file") if files or not is_cluster else ""
+    where = " and ".join(each for each in (where, "the cluster" if is_cluster else "") if each)
     looked = (
         f"{_count(report.blueprints, 'Blueprint')} and "
-        f"{_count(report.action_sets, 'ActionSet')} in {_count(files, 'file')}"
+        f"{_count(report.action_sets, 'ActionSet')} in {where}"
     )
     by_severity = {
         severity: sum(each.severity is severity for each in findings) for severity in Severity

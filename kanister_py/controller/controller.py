@@ -29,7 +29,7 @@ from kanister_py.controller.logs import PhaseLines
 from kanister_py.controller.metrics import ControllerMetrics
 from kanister_py.controller.neighbours import refuse_neighbours
 from kanister_py.controller.planning import Planner
-from kanister_py.controller.projection import Kept, keep
+from kanister_py.controller.projection import Kept, Live, keep
 from kanister_py.controller.queue import WorkQueue
 from kanister_py.controller.reconcile_actionset import ActionSetReconciler, Equipment
 from kanister_py.controller.status import form_of
@@ -340,7 +340,7 @@ class _Parts:
             cluster,
             clock,
             ACTION_SETS,
-            keep,
+            lambda obj: keep(obj, clock.monotonic()),
             # The reconciler is made with the store, and heard of only then.
             lambda key, old, new: self.reconciler.on_change(key, old, new),  # noqa: PLW0108 # see above
             namespaces=namespaces,
@@ -375,6 +375,7 @@ class _Parts:
                 Lines(),
                 Planner(
                     cluster,
+                    clock,
                     functions,
                     allows_other_namespaces=settings.allows_other_namespaces,
                 ),
@@ -414,12 +415,25 @@ class _Parts:
             lambda: float(self.reconciler.active_runs),
         )
         show(
+            "kanister_py_oldest_run_seconds",
+            "How long ago the ActionSet was created that is under way for longest",
+            self._oldest_run_seconds,
+        )
+        show(
             "kanister_py_open_watches",
             "Watches that are open",
             lambda: float(
                 self._watches.open_watches + self.store.open_watches + self._blueprints.open_watches
             ),
         )
+
+    def _oldest_run_seconds(self) -> float:
+        began = [
+            each.created_at
+            for _, each in self.store.items()
+            if isinstance(each, Live) and not each.is_suspended
+        ]
+        return (self._clock.now() - min(began)).total_seconds() if began else 0.0
 
     def _depth(self) -> float:
         return float(self.queue.depth)

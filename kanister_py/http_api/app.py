@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kanister_py.core.actionsets.uses import Uses
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.http_api.answers import Answer, Representation, answer_of, json_bytes
 from kanister_py.http_api.discovery import Discovery, Publication
@@ -48,9 +49,9 @@ Ask = Callable[[Mapping[str, str], "Wishes"], Answer]
 class Wishes:
     """What a request's headers ask for."""
 
-    __slots__ = ("accept", "if_none_match", "size")
+    __slots__ = ("accept", "if_none_match", "query", "size")
 
-    def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    def __init__(self, headers: Iterable[tuple[bytes, bytes]], query: bytes = b"") -> None:
         accept = if_none_match = None
         size = 0
         for name, value in headers:
@@ -63,6 +64,7 @@ class Wishes:
         self.accept: bytes | None = accept
         self.if_none_match: bytes | None = if_none_match
         self.size = size
+        self.query = query
 
 
 class Endpoint:
@@ -91,7 +93,7 @@ class Endpoint:
             return _NOT_ALLOWED
         if len(scope["path"]) > MOST_CHARACTERS_OF_AN_ADDRESS:
             return _TOO_LONG
-        wishes = Wishes(scope["headers"])
+        wishes = Wishes(scope["headers"], scope.get("query_string", b""))
         if wishes.size > MOST_BYTES_OF_HEADERS:
             return _TOO_MANY_HEADERS
         return self._ask(scope.get("path_params", {}), wishes)
@@ -113,16 +115,19 @@ def build_app(
     *,
     checks: Mapping[str, Check] | None = None,
     metrics: Metrics | None = None,
+    uses: Callable[[], Uses | None] | None = None,
+    more: Mapping[str, Ask] | None = None,
 ) -> Starlette:
     """Build the endpoint over what is to be published.
 
-    `checks` say when the process around it is not ready. A registry that does not
-    fit its record is refused here, with `CatalogueMismatch`.
+    `checks` say when the process around it is not ready; `uses` says what a cluster uses,
+    None while nobody knows; `more` are routes besides. A registry that does not fit its
+    record is refused here, with `CatalogueMismatch`.
     """
-    discovery = Discovery(publication)
+    discovery = Discovery(publication, uses)
     counted = metrics or Metrics()
     _record_functions(counted, discovery, publication)
-    routes = _routes(publication, discovery, checks or {}, counted)
+    routes = {**_routes(publication, discovery, checks or {}, counted), **(more or {})}
     app = Starlette(
         routes=[Route(path, Endpoint(path, ask, counted)) for path, ask in routes.items()],
         exception_handlers={Exception: _fault},

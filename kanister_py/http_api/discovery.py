@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from email.utils import format_datetime
 from typing import Any
 from urllib.parse import quote
 
+from kanister_py.core.actionsets.uses import NOT_USED, Uses
 from kanister_py.core.errors import (
     FunctionNotRegistered,
     FunctionVersionNotFound,
@@ -58,8 +59,12 @@ class Discovery:
     record and the code stops here, not at somebody's request.
     """
 
-    def __init__(self, publication: Publication) -> None:
+    def __init__(
+        self, publication: Publication, uses: Callable[[], Uses | None] | None = None
+    ) -> None:
         self._registry = publication.registry
+        self._uses = uses or (lambda: None)
+        self._used: dict[str, tuple[Uses, Resource]] = {}
         self.summaries = [function_summary(family) for family in publication.registry]
         self.references: dict[tuple[str, str], dict[str, Any]] = {}
         self._functions = {
@@ -94,7 +99,7 @@ class Discovery:
         self, suffix: str | None, accept: bytes | None, if_none_match: bytes | None
     ) -> Answer:
         """Answer for the list; a form that the address names wins over `Accept`."""
-        return _given(self._list, suffix, accept, if_none_match)
+        return _given(self._as_used(self._list), suffix, accept, if_none_match)
 
     def function(self, text: str, accept: bytes | None, if_none_match: bytes | None) -> Answer:
         """Answer for one function with its versions."""
@@ -102,7 +107,7 @@ class Discovery:
         resource = self._functions.get(name)
         if resource is None:
             return self._unknown_function(name)
-        return _given(resource, form, accept, if_none_match)
+        return _given(self._as_used(resource), form, accept, if_none_match)
 
     def version(
         self, name: str, text: str, accept: bytes | None, if_none_match: bytes | None
@@ -119,8 +124,20 @@ class Discovery:
                 form = named
                 found = self._versions.get((name, bare)) or self._spelt_otherwise(name, bare)
         if isinstance(found, Resource):
-            return _given(found, form, accept, if_none_match)
+            return _given(self._as_used(found), form, accept, if_none_match)
         return found
+
+    def _as_used(self, resource: Resource) -> Resource:
+        """Add how much each version is used, where somebody knows; made once for each count."""
+        uses = self._uses()
+        if uses is None:
+            return resource
+        kept = self._used.get(resource.url)
+        if kept is None or kept[0] is not uses:
+            document = _with_uses(resource.document, uses)
+            kept = uses, Resource(resource.url, document, resource.headers)
+            self._used[resource.url] = kept
+        return kept[1]
 
     def _spelt_otherwise(self, name: str, text: str) -> Resource | Answer:
         try:
@@ -147,6 +164,21 @@ class Discovery:
             "versions": [str(entry.version) for entry in family],
         }
         return problem_of(error, facts)
+
+
+def _with_uses(document: Mapping[str, Any], uses: Uses) -> dict[str, Any]:
+    """Copy a document, and say of each version in it by how much it is used."""
+    if "functions" in document:
+        functions = [_with_uses(each, uses) for each in document["functions"]]
+        return {**document, "functions": functions}
+
+    def counted(version: Mapping[str, Any]) -> dict[str, Any]:
+        count = uses.get((document["name"], version["version"]), NOT_USED)
+        return {**version, "inUseBy": count.as_dict()}
+
+    if "versions" in document:
+        return {**document, "versions": [counted(each) for each in document["versions"]]}
+    return counted(document)
 
 
 def _account(family: Family[FunctionEntry]) -> list[str]:

@@ -375,6 +375,17 @@ def _schemas() -> dict[str, Any]:
         "renamedArgs": {"type": "object", "additionalProperties": _TEXT},
         "reads": {"type": "array", "items": _TEXT},
         "message": _TEXT,
+        "inUseBy": {
+            "type": "object",
+            "description": "How much a cluster uses it; only where a controller serves this",
+            "required": ["blueprints", "actionSets"],
+            "properties": {
+                "blueprints": {"type": "integer"},
+                "actionSets": {"type": "integer", "description": "Those that are under way"},
+                "lastRun": _TEXT,
+            },
+            "additionalProperties": False,
+        },
     }
     head = {
         "name": _TEXT,

@@ -48,8 +48,18 @@ class Finding(NamedTuple):
     replacement: str = ""
     deprecated_in: str = ""
     removed_in: str = ""
+    since: str = ""
+    """Since when it is on the cluster where it was found."""
+    last_run: str = ""
+    """When it last ran there."""
 
     def as_dict(self) -> dict[str, object]:
+        data = self._told()
+        if self.since:
+            data |= {"since": self.since, "lastRun": self.last_run}
+        return data
+
+    def _told(self) -> dict[str, object]:
         return {
             "file": self.file,
             "line": self.line,

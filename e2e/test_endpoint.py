@@ -1,0 +1,159 @@
+"""The endpoint of a controller, asked by people whom the cluster knows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+
+from e2e.cluster.client import ApiClient, ApiFailed
+from e2e.test_admission import free_port
+from e2e.test_controller import Place, install_definitions, until
+from tests.conftest import CommandLine
+
+HTTP = urllib3.PoolManager(retries=False)
+
+
+class Served(Place):
+    """A controller that publishes on every address of this machine."""
+
+    port = 0
+
+    def serve(self) -> None:
+        self.port = free_port()
+        environment = {key: each for key, each in os.environ.items() if "KANISTER_PY" not in key}
+        self._processes.append(
+            subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "kanister_py", "controller", "--host", "0.0.0.0"),
+                    *("--port", str(self.port), "--health-port", "0"),
+                    *("--kubeconfig", str(self.kubeconfig), "--namespace", self.namespace),
+                    *("--home", self.namespace, "--identity", "one-pod"),
+                ],
+                env=environment,
+            )
+        )
+        until(self._answers, 60)
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.ask("/healthz").status == 200)
+        except urllib3.exceptions.HTTPError:
+            return False
+
+    def ask(self, path: str, token: str = "") -> Any:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return HTTP.request("GET", f"http://127.0.0.1:{self.port}{path}", headers=headers)
+
+    def somebody(self, name: str, *rules: dict[str, Any]) -> str:
+        """Make a ServiceAccount with some rights, and give its token."""
+        where = f"/api/v1/namespaces/{self.namespace}/serviceaccounts"
+        self.client.post(
+            where, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+        )
+        full = f"{self.namespace}-{name}"
+        group = "/apis/rbac.authorization.k8s.io/v1"
+        role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": full}}
+        self.client.post(
+            f"{group}/clusterroles", {**role, "kind": "ClusterRole", "rules": list(rules)}
+        )
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": self.namespace}
+        reference = {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": full,
+        }
+        self.client.post(
+            f"{group}/clusterrolebindings",
+            {**role, "kind": "ClusterRoleBinding", "subjects": [subject], "roleRef": reference},
+        )
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token: str = self.client.post(f"{where}/{name}/token", request)["status"]["token"]
+        return token
+
+
+@pytest.fixture
+def place(admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) -> Iterator[Served]:
+    install_definitions(admin)
+    made = Served(admin, kubeconfig, namespace, tmp_path)
+    yield made
+    made.close()
+    for kind in ("clusterroles", "clusterrolebindings"):
+        for name in ("reader", "nobody", "owner"):
+            path = f"/apis/rbac.authorization.k8s.io/v1/{kind}/{namespace}-{name}"
+            try:
+                admin.delete(path)
+            except ApiFailed:
+                continue
+
+
+@pytest.mark.usefixtures("node")
+def test_everybody_sees_what_the_cluster_lets_them_see(
+    place: Served, kanister: CommandLine, tmp_path: Path
+) -> None:
+    place.blueprint("echoes", echo("hello"))
+    place.serve()
+    place.actionset("first", "echoes")
+    place.until_ended("first")
+    reader = place.somebody(
+        "reader", {"nonResourceURLs": ["/v1/functions", "/v1/functions/*"], "verbs": ["get"]}
+    )
+    owner = place.somebody(
+        "owner", {"apiGroups": ["cr.kanister.io"], "resources": ["actionsets"], "verbs": ["get"]}
+    )
+    nobody = place.somebody("nobody")
+    lines = f"/v1/namespaces/{place.namespace}/actionsets/first/lines"
+    got = {
+        (path, who): place.ask(path, token).status
+        for path in ("/v1/functions", lines)
+        for who, token in (
+            ("stranger", "no-token"),
+            ("reader", reader),
+            ("owner", owner),
+            ("nobody", nobody),
+        )
+    }
+    assert got == {
+        ("/v1/functions", "stranger"): 401,
+        ("/v1/functions", "reader"): 200,
+        ("/v1/functions", "owner"): 403,
+        ("/v1/functions", "nobody"): 403,
+        (lines, "stranger"): 401,
+        (lines, "reader"): 403,
+        (lines, "owner"): 200,
+        (lines, "nobody"): 403,
+    }
+    assert place.ask("/v1/functions").status == 401
+    token = tmp_path / "token"
+    token.write_text(owner)
+    done = kanister(
+        *("actionset", "logs", "first", "-n", place.namespace),
+        *("--kubeconfig", str(place.kubeconfig), "--token-file", str(token)),
+        *("--server", f"http://127.0.0.1:{place.port}"),
+    )
+    assert (done.code, done.err) == (0, "")
+    assert done.out == "act/say | hello\n"
+
+    def counted() -> Any:
+        answer = place.ask("/v1/functions/KubeTask", reader).json()
+        return {each["version"]: each.get("inUseBy") for each in answer["versions"]}["v0.0.0"]
+
+    use = until(counted, 60)
+    assert (use["blueprints"], use["actionSets"]) == (1, 0)
+    assert use["lastRun"]
+
+
+def echo(text: str) -> dict[str, Any]:
+    """A phase whose pod prints something."""
+    args = {
+        "image": "busybox",
+        "namespace": "{{ .Object.metadata.name }}",
+        "command": ["sh", "-c", f"echo {text}"],
+    }
+    return {"name": "say", "func": "KubeTask", "args": args}

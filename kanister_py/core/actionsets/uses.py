@@ -1,0 +1,163 @@
+"""Which versions of functions does a cluster use, where, and since when?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kanister_py.core.errors import KanisterError
+from kanister_py.core.registry.choose import asked_version, choose_version
+from kanister_py.core.registry.entries import FunctionEntry, Registry
+
+
+class Use(NamedTuple):
+    """One phase of a Blueprint, and the version it gets. `since` is how long the Blueprint is.
+
+    Versions are as they are printed; one that nobody has stands as it was asked for.
+    """
+
+    function: str
+    version: str
+    namespace: str
+    blueprint: str
+    action: str
+    phase: str
+    since: str = ""
+
+
+class Run(NamedTuple):
+    """One phase of an ActionSet that has got a version, and when it began."""
+
+    namespace: str
+    blueprint: str
+    action: str
+    phase: str
+    version: str
+    start_time: str
+    is_live: bool
+
+
+class Count(NamedTuple):
+    """How much a version is used."""
+
+    blueprints: int = 0
+    action_sets: int = 0
+    """Those that are under way; what has ended uses nothing."""
+    last_run: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        data: dict[str, Any] = {"blueprints": self.blueprints, "actionSets": self.action_sets}
+        if self.last_run:
+            data["lastRun"] = self.last_run
+        return data
+
+
+NOT_USED = Count()
+
+Uses = Mapping[tuple[str, str], Count]
+"""By function and version."""
+
+
+def uses_of(blueprint: Mapping[str, Any], registry: Registry[FunctionEntry]) -> Iterator[Use]:
+    """List what the phases of a Blueprint would get, whoever wrote it and however well."""
+    metadata = blueprint.get("metadata") or {}
+    actions = blueprint.get("actions")
+    for action, content in actions.items() if isinstance(actions, dict) else ():
+        for phase in _phases_of(content):
+            function = str(phase.get("func") or "")
+            if function:
+                yield Use(
+                    function,
+                    _version_of(registry, function, str(phase.get("funcVersion") or "")),
+                    str(metadata.get("namespace") or ""),
+                    str(metadata.get("name") or ""),
+                    str(action),
+                    str(phase.get("name") or ""),
+                    str(metadata.get("creationTimestamp") or ""),
+                )
+
+
+def _phases_of(action: Any) -> Iterator[Mapping[str, Any]]:
+    if not isinstance(action, dict):
+        return
+    phases = action.get("phases")
+    for each in (*(phases if isinstance(phases, list) else ()), action.get("deferPhase")):
+        if isinstance(each, dict):
+            yield each
+
+
+def _version_of(registry: Registry[FunctionEntry], function: str, asked: str) -> str:
+    try:
+        return str(choose_version(registry, function, asked_version(asked, None)).chosen.version)
+    except KanisterError:
+        return asked
+
+
+def runs_of(actionset: Mapping[str, Any]) -> Iterator[Run]:
+    """List the phases of an ActionSet that have got a version. `actionset` has its whole status."""
+    status = actionset.get("status")
+    if not isinstance(status, dict):
+        return
+    namespace = str((actionset.get("metadata") or {}).get("namespace") or "")
+    is_live = status.get("state") not in ("complete", "failed")
+    for action in status.get("actions") or ():
+        for phase in _phases_of(action):
+            version = str(phase.get("funcVersion") or "")
+            if version:
+                yield Run(
+                    namespace,
+                    str(action.get("blueprint") or ""),
+                    str(action.get("name") or ""),
+                    str(phase.get("name") or ""),
+                    version,
+                    str(phase.get("startTime") or ""),
+                    is_live,
+                )
+
+
+class Tally:
+    """Counts uses and runs as they are seen, page by page: none of them is kept."""
+
+    def __init__(self) -> None:
+        self._functions: dict[tuple[str, str, str, str], str] = {}
+        self._blueprints: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        self._live: dict[tuple[str, str], int] = {}
+        self._last: dict[tuple[str, str], str] = {}
+        self._last_of_phase: dict[tuple[str, str, str, str, str], str] = {}
+
+    def add_blueprint(self, uses: Iterable[Use]) -> None:
+        for use in uses:
+            place = (use.namespace, use.blueprint, use.action, use.phase)
+            self._functions[place] = use.function
+            users = self._blueprints.setdefault((use.function, use.version), set())
+            users.add((use.namespace, use.blueprint))
+
+    def add_actionset(self, runs: Iterable[Run]) -> None:
+        """Take an ActionSet in. Blueprints come first: they say what a phase calls."""
+        live: set[tuple[str, str]] = set()
+        for run in runs:
+            place = (run.namespace, run.blueprint, run.action, run.phase)
+            function = self._functions.get(place)
+            if function is None:
+                continue
+            key = (function, run.version)
+            self._last[key] = max(self._last.get(key, ""), run.start_time)
+            own = (*place, run.version)
+            self._last_of_phase[own] = max(self._last_of_phase.get(own, ""), run.start_time)
+            if run.is_live:
+                live.add(key)
+        for key in live:
+            self._live[key] = self._live.get(key, 0) + 1
+
+    def last_run(self, use: Use) -> str:
+        """Say when a phase last ran with the version it has now; empty for never."""
+        place = (use.namespace, use.blueprint, use.action, use.phase, use.version)
+        return self._last_of_phase.get(place, "")
+
+    def counts(self) -> dict[tuple[str, str], Count]:
+        return {
+            key: Count(
+                len(self._blueprints.get(key, ())), self._live.get(key, 0), self._last.get(key, "")
+            )
+            for key in {*self._blueprints, *self._live, *self._last}
+        }

@@ -1,0 +1,42 @@
+"""What does a cluster use of our functions?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from kanister_py.core.actionsets.uses import Tally, runs_of, uses_of
+from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, GroupVersionResource
+from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+_PAGE: Final = 200
+
+
+def every(
+    cluster: Cluster, resource: GroupVersionResource, namespaces: Sequence[str]
+) -> Iterator[KubeObject]:
+    """Read all objects of a kind page by page; an empty namespace means all of them."""
+    for namespace in namespaces:
+        token = ""
+        while True:
+            page = cluster.list(resource, namespace=namespace, limit=_PAGE, continue_token=token)
+            yield from page.items
+            token = page.continue_token
+            if not token:
+                break
+
+
+def tally_uses(
+    cluster: Cluster,
+    registry: Registry[FunctionEntry],
+    namespaces: Sequence[str],
+    status_of: Callable[[KubeObject], Any],
+) -> Tally:
+    """Count what Blueprints and ActionSets use. `status_of` reads a status wherever it is kept."""
+    tally = Tally()
+    for blueprint in every(cluster, BLUEPRINTS, namespaces):
+        tally.add_blueprint(uses_of(blueprint, registry))
+    for actionset in every(cluster, ACTION_SETS, namespaces):
+        tally.add_actionset(runs_of({**actionset, "status": status_of(actionset)}))
+    return tally

@@ -1,0 +1,78 @@
+"""Who is it that shows a token, and may they see what they ask for?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from enum import StrEnum
+from threading import Lock
+from typing import Any, Final
+
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster
+
+_SECONDS: Final = 10.0
+_MOST: Final = 1000
+
+
+class Access(StrEnum):
+    """What becomes of somebody who asks."""
+
+    ALLOWED = "allowed"
+    FORBIDDEN = "forbidden"
+    UNKNOWN = "unknown"
+    """Nobody knows who they are."""
+
+
+class AccessReviewer:
+    """Has the API server check tokens and rights, and remembers its answers for a moment."""
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._lock = Lock()
+        self._known: OrderedDict[tuple[str, str], tuple[float, Access]] = OrderedDict()
+
+    def review(self, token: str, asked: Mapping[str, Any]) -> Access:
+        """Judge a token. `asked` are the attributes of a SubjectAccessReview's spec."""
+        # The token itself is not kept: whoever reads our memory shall not be able to use it.
+        key = (hashlib.sha256(token.encode()).hexdigest(), repr(asked))
+        now = self._clock.monotonic()
+        with self._lock:
+            found = self._known.get(key)
+            if found is not None and now < found[0]:
+                return found[1]
+        access = self._ask(token, asked)
+        with self._lock:
+            self._known[key] = (now + _SECONDS, access)
+            self._known.move_to_end(key)
+            while len(self._known) > _MOST:
+                self._known.popitem(last=False)
+        return access
+
+    def _ask(self, token: str, asked: Mapping[str, Any]) -> Access:
+        reviewed = self._cluster.create(
+            {
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenReview",
+                "spec": {"token": token},
+            }
+        ).get("status", {})
+        if not reviewed.get("authenticated"):
+            return Access.UNKNOWN
+        user = reviewed.get("user") or {}
+        answer = self._cluster.create(
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SubjectAccessReview",
+                "spec": {
+                    **asked,
+                    "user": user.get("username", ""),
+                    "uid": user.get("uid", ""),
+                    "groups": user.get("groups") or [],
+                    "extra": user.get("extra") or {},
+                },
+            }
+        ).get("status", {})
+        return Access.ALLOWED if answer.get("allowed") else Access.FORBIDDEN

@@ -1,0 +1,94 @@
+"""Is what a cluster uses found, where and since when?"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.cli.lint_cluster import report_on
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import Finding
+from kanister_py.wiring import read_definitions, read_functions, read_signatures
+
+ARGS = argparse.Namespace(ignore=[])
+TASK = {"name": "one", "func": "KubeTask", "args": {"image": "i", "command": ["c"]}}
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    made = MemoryCluster()
+    for each in read_definitions("blueprints"):
+        made.create(each)
+    for name in ("shop", "billing"):
+        made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return made
+
+
+def blueprint(cluster: MemoryCluster, namespace: str, **phase: Any) -> str:
+    made = cluster.create(
+        {
+            "apiVersion": "cr.kanister.io/v1alpha1",
+            "kind": "Blueprint",
+            "metadata": {"name": "b", "namespace": namespace},
+            "actions": {"act": {"phases": [{**TASK, **phase}]}},
+        }
+    )
+    since: str = made["metadata"]["creationTimestamp"]
+    return since
+
+
+def actionset(cluster: MemoryCluster, name: str, state: str, **action: Any) -> None:
+    made = cluster.create(
+        {
+            "apiVersion": "cr.kanister.io/v1alpha1",
+            "kind": "ActionSet",
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"actions": [{"name": "act", "blueprint": "b", **action}]},
+        }
+    )
+    phase = {
+        "name": "one",
+        "state": state,
+        "funcVersion": "v0.0.0",
+        "startTime": "2026-01-02T00:00:00Z",
+    }
+    status = {"state": state, "actions": [{"name": "act", "blueprint": "b", "phases": [phase]}]}
+    cluster.replace_status({**made, "status": status})
+
+
+def found_on(cluster: MemoryCluster, namespace: str = "") -> list[Finding]:
+    context = Context(read_functions().registry, signatures=read_signatures())
+    report = report_on(cluster, namespace, context, ARGS)
+    return [each for each in report.findings if each.rule == "version-fallback"]
+
+
+def test_each_place_is_named_with_its_age_and_its_last_run(cluster: MemoryCluster) -> None:
+    since = blueprint(cluster, "shop", funcVersion="v9.0.0")
+    blueprint(cluster, "billing", funcVersion="v8.0.0")
+    actionset(cluster, "over", "complete")
+    first, second = found_on(cluster)
+    assert (first.file, first.version) == ("Blueprint billing/b", "v8.0.0")
+    assert (second.file, second.since) == ("Blueprint shop/b", since)
+    assert (first.last_run, second.last_run) == ("", "2026-01-02T00:00:00Z")
+    assert second.line == 0, "there is no file whose line could be looked up"
+    assert second.as_dict()["since"] == since
+
+
+def test_one_namespace_is_judged_alone(cluster: MemoryCluster) -> None:
+    blueprint(cluster, "shop", funcVersion="v9.0.0")
+    blueprint(cluster, "billing", funcVersion="v8.0.0")
+    assert [each.file for each in found_on(cluster, "billing")] == ["Blueprint billing/b"]
+
+
+def test_an_actionset_that_is_over_is_history(cluster: MemoryCluster) -> None:
+    blueprint(cluster, "shop")
+    actionset(cluster, "over", "complete", preferredVersion="v9.0.0")
+    assert found_on(cluster) == []
+    context = Context(read_functions().registry, signatures=read_signatures())
+    actionset(cluster, "works", "running", preferredVersion="v1")
+    report = report_on(cluster, "", context, ARGS)
+    assert (report.blueprints, report.action_sets) == (1, 1)
+    assert [each.file for each in report.findings if each.action] == ["ActionSet shop/works"]

@@ -1,0 +1,80 @@
+"""Is it counted rightly what a cluster uses?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kanister_py.core.actionsets.uses import Count, Tally, runs_of, uses_of
+from kanister_py.wiring import read_functions
+
+REGISTRY = read_functions().registry
+
+
+def blueprint(name: str = "b", namespace: str = "shop", **more: Any) -> dict[str, Any]:
+    phases = [{"name": "one", "func": "KubeTask"}, {"name": "two", "func": "KubeOps", **more}]
+    metadata = {"name": name, "namespace": namespace, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    deferred = {"name": "last", "func": "KubeTask"}
+    return {"metadata": metadata, "actions": {"act": {"phases": phases, "deferPhase": deferred}}}
+
+
+def actionset(state: str, start: str, version: str = "v0.0.0") -> dict[str, Any]:
+    phases = [{"name": "one", "funcVersion": version, "startTime": start}, {"name": "two"}]
+    action = {"name": "act", "blueprint": "b", "phases": phases, "deferPhase": {"name": ""}}
+    return {"metadata": {"namespace": "shop"}, "status": {"state": state, "actions": [action]}}
+
+
+def test_every_phase_is_a_use_of_the_version_it_would_get() -> None:
+    found = list(uses_of(blueprint(funcVersion="v0.1.0"), REGISTRY))
+    assert [(each.phase, each.function, each.version) for each in found] == [
+        ("one", "KubeTask", str(REGISTRY.family("KubeTask").default.version)),  # type: ignore[union-attr]  # it has one
+        ("two", "KubeOps", "v0.1.0"),
+        ("last", "KubeTask", str(REGISTRY.family("KubeTask").default.version)),  # type: ignore[union-attr]  # it has one
+    ]
+    assert {each.since for each in found} == {"2026-01-01T00:00:00Z"}
+
+
+def test_what_nobody_has_stands_as_it_was_asked_for() -> None:
+    (_, found, _) = uses_of(blueprint(func="Nobody", funcVersion=">9"), REGISTRY)
+    assert (found.function, found.version) == ("Nobody", ">9")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"actions": []},
+        {"actions": {"a": None, "b": {"phases": "x"}, "c": {"phases": [None, {}]}}},
+    ],
+)
+def test_a_malformed_blueprint_uses_nothing(value: dict[str, Any]) -> None:
+    assert list(uses_of(value, REGISTRY)) == []
+
+
+def test_blueprints_and_live_actionsets_are_counted_and_the_last_run_is_known() -> None:
+    tally = Tally()
+    uses = list(uses_of(blueprint(), REGISTRY))
+    tally.add_blueprint(uses)
+    tally.add_blueprint(uses_of(blueprint("other", "billing"), REGISTRY))
+    for state, start in (
+        ("complete", "2026-01-02"),
+        ("running", "2026-01-04"),
+        ("failed", "2026-01-03"),
+    ):
+        tally.add_actionset(runs_of(actionset(state, start)))
+    tally.add_actionset(runs_of({"metadata": {}, "status": None}))
+    version = uses[0].version
+    counts = tally.counts()
+    assert counts["KubeTask", version] == Count(2, 1, "2026-01-04")
+    assert counts["KubeOps", uses[1].version] == Count(2, 0, "")
+    assert [tally.last_run(each) for each in uses] == ["2026-01-04", "", ""]
+
+
+def test_a_run_of_another_version_is_none_of_the_one_a_phase_has_now() -> None:
+    tally = Tally()
+    uses = list(uses_of(blueprint(), REGISTRY))
+    tally.add_blueprint(uses)
+    tally.add_actionset(runs_of(actionset("complete", "2026-01-02", "v0.9.0")))
+    assert tally.last_run(uses[0]) == ""
+    assert tally.counts()["KubeTask", "v0.9.0"] == Count(0, 0, "2026-01-02")

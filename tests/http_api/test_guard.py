@@ -1,0 +1,107 @@
+"""Does the endpoint of a controller show each one what they may see, and no more?"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import pytest
+
+from kanister_py.core.actionsets.uses import Count, Uses
+from kanister_py.core.errors import ClusterUnavailable
+from kanister_py.executor.review_access import Access
+from kanister_py.http_api.app import build_app
+from kanister_py.http_api.discovery import Publication
+from kanister_py.http_api.guard import Guard, asked_of
+from kanister_py.wiring import read_functions
+
+FUNCTIONS = read_functions()
+PUBLICATION = Publication(FUNCTIONS.registry, FUNCTIONS.release, "{}", "{}")
+
+
+def get(app: Any, path: str, token: str = "", **headers: str) -> httpx.Response:
+    async def send() -> httpx.Response:
+        own = {"Authorization": f"Bearer {token}"} if token else {}
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://k") as client:
+            return await client.get(path, headers={**own, **headers})
+
+    return asyncio.run(send())
+
+
+def review(token: str, asked: Mapping[str, Any]) -> Access:
+    """Know two people: one who may get functions, one who may get nothing."""
+    if token == "away":
+        raise ClusterUnavailable("away")
+    if token not in ("reader", "nobody"):
+        return Access.UNKNOWN
+    path = asked.get("nonResourceAttributes", {}).get("path", "")
+    is_fine = token == "reader" and path.startswith("/v1/functions")
+    return Access.ALLOWED if is_fine else Access.FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    ("path", "token", "status"),
+    [
+        pytest.param("/v1/functions", "", 401, id="without a token"),
+        pytest.param("/v1/functions", "stolen", 401, id="with one that nobody knows"),
+        pytest.param("/v1/functions", "nobody", 403, id="of somebody who may not"),
+        pytest.param("/v1/functions", "reader", 200, id="of somebody who may"),
+        pytest.param("/metrics", "reader", 403, id="of somebody who may see something else"),
+        pytest.param("/v1/functions", "away", 503, id="while nobody can say"),
+        pytest.param("/healthz", "", 200, id="to ask whether it lives"),
+    ],
+)
+def test_who_may_see_what(path: str, token: str, status: int) -> None:
+    app = Guard(build_app(PUBLICATION), review)
+    answer = get(app, path, token)
+    assert answer.status_code == status
+    assert ("www-authenticate" in answer.headers) is (status == 401)
+
+
+def test_the_lines_of_an_actionset_take_the_right_to_read_it() -> None:
+    assert asked_of("/v1/namespaces/shop/actionsets/one/lines") == {
+        "resourceAttributes": {
+            "group": "cr.kanister.io",
+            "resource": "actionsets",
+            "verb": "get",
+            "namespace": "shop",
+            "name": "one",
+        }
+    }
+    assert asked_of("/v1/functions") == {
+        "nonResourceAttributes": {"path": "/v1/functions", "verb": "get"}
+    }
+
+
+def test_two_tokens_are_none() -> None:
+    app = Guard(build_app(PUBLICATION), review)
+
+    async def send() -> int:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://k") as client:
+            headers = [("Authorization", "Bearer reader"), ("Authorization", "Bearer nobody")]
+            return (await client.get("/v1/functions", headers=headers)).status_code
+
+    assert asyncio.run(send()) == 401
+
+
+def test_versions_say_by_how_much_they_are_used_once_somebody_knows() -> None:
+    now: list[Uses | None] = [None]
+    app = build_app(PUBLICATION, uses=lambda: now[0])
+    before = get(app, "/v1/functions/KubeTask")
+    assert "inUseBy" not in before.text
+    now[0] = {("KubeTask", "v0.0.0"): Count(3, 1, "2026-01-01")}
+    after = get(app, "/v1/functions/KubeTask")
+    used = {each["version"]: each["inUseBy"] for each in after.json()["versions"]}
+    assert used["v0.0.0"] == {"blueprints": 3, "actionSets": 1, "lastRun": "2026-01-01"}
+    assert used["v0.1.0"] == {"blueprints": 0, "actionSets": 0}
+    assert before.headers["etag"] != after.headers["etag"]
+    one = get(app, "/v1/functions/KubeTask/versions/v0.0.0").json()
+    assert one["inUseBy"]["blueprints"] == 3
+    listed = get(app, "/v1/functions").json()["functions"]
+    assert all("inUseBy" in version for each in listed for version in each["versions"])
+    same = get(app, "/v1/functions", **{"If-None-Match": get(app, "/v1/functions").headers["etag"]})
+    assert same.status_code == 304
