@@ -163,8 +163,8 @@ def _print(
     if args.trace and form != "json":
         from kanister_py.cli.render_trace import trace_lines
 
-        for record in renderer.records:
-            for line in trace_lines(record, show_secrets=args.show_secrets):
+        for each in _traces(args, inputs, results, renderer):
+            for line in trace_lines(each):
                 say(hide(line))
     documents: list[Data] = []
     renders = []
@@ -188,11 +188,7 @@ def _print(
 
         data = {"renders": renders}
         if args.trace:
-            from kanister_py.cli.render_trace import trace_of
-
-            data["trace"] = [
-                trace_of(each, show_secrets=args.show_secrets) for each in renderer.records
-            ]
+            data["trace"] = _traces(args, inputs, results, renderer)
         sys.stdout.write(json.dumps(_hidden(data, hide), indent=2, ensure_ascii=False) + "\n")
     else:
         sys.stdout.write(_yaml_of(_hidden(documents, hide)))
@@ -201,6 +197,18 @@ def _print(
     for each in failed:
         _say_failure(each, hide, several=len(results) > 1)
     return 1 if failed else 0
+
+
+def _traces(
+    args: argparse.Namespace, inputs: Inputs, results: Sequence[Rendered], renderer: Renderer
+) -> list[Data]:
+    from kanister_py.cli.render_trace import traces_of
+
+    return [
+        each
+        for result, records in zip(results, renderer.records, strict=True)
+        for each in traces_of(inputs.composition, result, records, show_secrets=args.show_secrets)
+    ]
 
 
 def _as_data(result: Rendered, documents: Sequence[Data], args: argparse.Namespace) -> Data:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -29,11 +28,11 @@ class Renderer:
 
     def __init__(self) -> None:
         self.notices: tuple[Notice, ...] = ()
-        self.records: list[Record] = []
+        self.records: list[list[Record]] = []
+        """What each step of each XR was asked and answered, if that was wanted."""
         self._functions: wiring.RenderFunctions | None = None
         self._opened_for: Any = None
         self._cache: ResponseCache | None = None
-        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -60,7 +59,6 @@ class Renderer:
     def render(self, inputs: Inputs, *, wants_trace: bool = False) -> list[Rendered]:
         """Render every XR; of several, as many at a time as was said."""
         functions = self._open(inputs)
-        self.records = []
         names = [step.function for step in inputs.composition.steps]
         said = [each for each in functions.notices if each.facts.get("function") in names]
         if inputs.functions is None:
@@ -68,23 +66,20 @@ class Renderer:
         self.notices = tuple(said)
         if inputs.cache_folder is not None and self._cache is None:
             self._cache = wiring.response_cache(inputs.cache_folder)
+        self.records = [[] for _ in inputs.xrs]
 
-        def note(record: Record) -> None:
-            with self._lock:
-                self.records.append(record)
-
-        def one(xr: Data) -> Rendered:
+        def one(xr: Data, records: list[Record]) -> Rendered:
             engine = Engine(
                 functions.runner,
                 functions.revisions,
                 source_of(inputs),
                 SystemClock(),
                 cache=self._cache,
-                note=note if wants_trace else None,
+                note=records.append if wants_trace else None,
             )
             return render(_input_of(inputs, xr), engine)
 
-        return _side_by_side(one, inputs.xrs, inputs.max_concurrency)
+        return _side_by_side(one, inputs.xrs, self.records, inputs.max_concurrency)
 
 
 def source_of(inputs: Inputs) -> ManifestSource:
@@ -118,11 +113,14 @@ def _belongs(obj: Data, xr: Data) -> bool:
 
 
 def _side_by_side(
-    one: Callable[[Data], Rendered], xrs: Sequence[Data], most: int
+    one: Callable[[Data, list[Record]], Rendered],
+    xrs: Sequence[Data],
+    records: Sequence[list[Record]],
+    most: int,
 ) -> list[Rendered]:
     if len(xrs) == 1:
-        return [one(xrs[0])]
+        return [one(xrs[0], records[0])]
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(min(most, len(xrs))) as pool:
-        return list(pool.map(one, xrs))
+        return list(pool.map(one, xrs, records))

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import paint
 from kanister_py.core.compositions.masking import masked_message
 from kanister_py.executor.recording import Record
 
+if TYPE_CHECKING:
+    from kanister_py.core.compositions.messages import Data
+    from kanister_py.core.compositions.model import Composition
+    from kanister_py.core.compositions.rendering import Rendered
+    from kanister_py.core.errors import KanisterError
 
-def trace_of(record: Record, *, show_secrets: bool) -> dict[str, Any]:
-    """Give one call as data."""
+
+def traces_of(
+    composition: Composition, result: Rendered, records: Sequence[Record], *, show_secrets: bool
+) -> Iterator[Data]:
+    """Give each step of one XR's pipeline as data, in their order: skipped ones, too."""
+    settings = {step.name: step.settings for step in composition.steps}
+    called = {record.call.step: record for record in records}
+    for outcome in result.outcomes:
+        data: Data = {
+            "composite": result.composite["metadata"].get("name"),
+            "step": outcome.step,
+            "function": outcome.function,
+        }
+        if settings.get(outcome.step):
+            data["settings"] = settings[outcome.step]
+        record = called.get(outcome.step)
+        if record is not None:
+            data |= _call(record, show_secrets=show_secrets)
+        elif outcome.skipped:
+            data["skipped"] = outcome.skipped
+        elif result.error is not None:
+            data["error"] = _error(result.error)
+        yield data
+
+
+def _call(record: Record, *, show_secrets: bool) -> Data:
     call = record.call
-    xr = (call.request.observed.data.get("composite") or {}).get("resource") or {}
-    data: dict[str, Any] = {
-        "composite": (xr.get("metadata") or {}).get("name"),
-        "step": call.step,
-        "function": call.revision.function,
+    data: Data = {
         "revision": call.revision.name,
         "seconds": round(record.seconds, 6),
         "request": call.request.as_data(),
@@ -26,29 +51,29 @@ def trace_of(record: Record, *, show_secrets: bool) -> dict[str, Any]:
         data["calls"] = record.response.calls
         data["response"] = record.response.as_data()
     if record.error is not None:
-        data["error"] = {"reason": record.error.reason, "message": record.error.message}
-    masked: dict[str, Any] = data if show_secrets else masked_message(data)
+        data["error"] = _error(record.error)
+    masked: Data = data if show_secrets else masked_message(data)
     if record.response is not None:
         before, after = masked["request"]["desired"], masked["response"]["desired"]
         masked["desiredDiff"] = _diff(before, after)
     return masked
 
 
-def trace_lines(record: Record, *, show_secrets: bool) -> Iterator[str]:
-    """Tell one call to people."""
+def _error(error: KanisterError) -> Data:
+    return {"reason": error.reason, "message": error.message}
+
+
+def trace_lines(data: Data) -> Iterator[str]:
+    """Tell of one step to people."""
     import sys
 
     from kanister_py.core.objects.documents import dump_yaml
 
-    data = trace_of(record, show_secrets=show_secrets)
-    calls = data.get("calls", 0)
-    how = "kept from before" if calls == 0 else f"{calls} call{'s' if calls != 1 else ''}"
-    if record.error is not None:
-        how = "failed"
-    took = f"{record.seconds * 1000:.1f} ms, {how}"
-    title = f"step {data['step']}: {data['function']} ({data['revision']}), {took}"
-    yield paint(f"── {title}", "bold", sys.stderr)
-    for key in ("request", "response", "error"):
+    title = f"step {data['step']}: {data['function']}"
+    if "revision" in data:
+        title += f" ({data['revision']}), {data['seconds'] * 1000:.1f} ms"
+    yield paint(f"── {title}, {_how(data)}", "bold", sys.stderr)
+    for key in ("settings", "request", "response", "error"):
         if key in data:
             yield f"{key}:"
             yield from (f"  {line}" for line in dump_yaml(data[key]).splitlines())
@@ -58,6 +83,15 @@ def trace_lines(record: Record, *, show_secrets: bool) -> Iterator[str]:
         for line in data["desiredDiff"]:
             colour = colours.get(line[:1])
             yield f"  {paint(line, colour, sys.stderr) if colour else line}"
+
+
+def _how(data: Data) -> str:
+    if "skipped" in data:
+        return f"skipped: {data['skipped']}"
+    if "error" in data:
+        return "failed"
+    calls = data["calls"]
+    return f"{calls} call{'s' if calls != 1 else ''}" if calls else "kept from before"
 
 
 def _diff(before: Any, after: Any) -> list[str]:

@@ -30,7 +30,8 @@ def masked_message(value: Any) -> Any:
         return value
     masked = {
         key: _redacted(each)
-        if key in ("connectionDetails", "credentialData")
+        # Where it is a list, it is an input that says which details there are to be.
+        if key in ("connectionDetails", "credentialData") and isinstance(each, dict)
         else masked_message(each)
         for key, each in value.items()
     }
