@@ -34,7 +34,7 @@ def render(given: RenderInput, engine: Engine) -> Rendered:
     """Run one reconcile of an XR; nothing remains of it but what it gives back."""
     legacy = is_legacy(given.xrd)
     check_composition(given.xr, given.composition, legacy=legacy)
-    xr = prepared(given.xr, given.composition.name, given.observed, legacy=legacy)
+    xr = prepared(given.xr, given.composition, given.observed, legacy=legacy)
     observed = observed_for(xr, given.observed)
     # As the original does here: whatever the kind, an object may stand in a namespace.
     engine = engine._replace(rules=Rules(is_legacy=legacy))

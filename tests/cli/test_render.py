@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -263,9 +264,42 @@ class TestWhatIsPrinted:
             ),
         )
         _, documents, _ = render("-o", "observed.yaml")
-        assert json.loads(documents[1]["data"]["seen"]) == {
+        seen = json.loads(documents[1]["data"]["seen"])
+        assert re.fullmatch("apps-[0-9a-f]{7}", seen.pop("compositionRevisionRef")["name"])
+        assert seen == {
             "compositionRef": {"name": "apps"},
             "resourceRefs": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "old"}],
+        }
+
+    def test_a_revision_that_the_xr_holds_on_to_stays_the_one_it_names(
+        self, write: Write, render: Render
+    ) -> None:
+        spec = "{{ .observed.composite.resource.spec.crossplane.compositionRevisionRef.name }}"
+        machinery = {"compositionRevisionRef": {"name": "apps-old"}}
+        write(composition=composition(templating(resource_with(f"data: {{seen: '{spec}'}}\n"))))
+        for policy, seen in (("Manual", "apps-old"), ("Automatic", "apps-[0-9a-f]{7}")):
+            held = {**machinery, "compositionUpdatePolicy": policy}
+            write(xr=XR + f"  crossplane: {json.dumps(held)}\n")
+            _, documents, _ = render()
+            assert re.fullmatch(seen, documents[1]["data"]["seen"])
+
+    def test_a_revision_of_a_composition_is_rendered_as_well(
+        self, write: Write, render: Render
+    ) -> None:
+        seen = "{{ .observed.composite.resource.spec.crossplane | toJson }}"
+        given = yaml.safe_load(
+            composition(templating(resource_with(f"data: {{seen: '{seen}'}}\n")))
+        )
+        given["kind"] = "CompositionRevision"
+        given["metadata"] = {
+            "name": "apps-1234567",
+            "labels": {"crossplane.io/composition-name": "apps"},
+        }
+        write(composition=yaml.safe_dump(given))
+        _, documents, _ = render()
+        assert json.loads(documents[1]["data"]["seen"]) == {
+            "compositionRef": {"name": "apps"},
+            "compositionRevisionRef": {"name": "apps-1234567"},
         }
 
     def test_a_step_that_is_skipped_is_told(self, write: Write, render: Render) -> None:
@@ -273,6 +307,40 @@ class TestWhatIsPrinted:
         code, documents, err = render()
         assert (code, len(documents)) == (0, 1)
         assert "note: step patch is skipped: its when is false: 'nothing' in context" in err
+
+    def test_a_trace_says_how_each_step_wanted_to_be_run(
+        self, write: Write, render: Render
+    ) -> None:
+        retry = {"limit": 2, "on": ["FunctionTimedOut"]}
+        settings = {"timeout": "2s", "retry": retry, "ttl": "5m", "maxIterations": 3}
+        write(
+            composition=composition(
+                patching(step="first", when="'nothing' in context"),
+                patching(step="second", **settings),
+            )
+        )
+        _, _, err = render("--trace")
+        assert "step first: function-patch-and-transform, skipped: its when is false" in err
+        code, documents, _ = render("--trace", "-o", "json")
+        first, second = documents[0]["trace"]
+        assert (code, first["skipped"][:17]) == (0, "its when is false")
+        assert first["settings"] == {"when": "'nothing' in context"}
+        assert second["settings"] == {**settings, "ttl": "5m0s"}
+        assert second["calls"] == 1
+
+    def test_a_trace_ends_with_the_step_that_could_not_be_asked(
+        self, write: Write, render: Render
+    ) -> None:
+        write(
+            composition=composition(
+                patching(),
+                {"step": "x", "functionRef": {"name": "none"}},
+            )
+        )
+        code, _, err = render("--trace")
+        assert code == 1
+        assert "step x: none, failed" in err
+        assert err.count("Function none is not registered") == 2
 
 
 class TestSecrets:

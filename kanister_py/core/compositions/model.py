@@ -16,9 +16,14 @@ from kanister_py.core.compositions.messages import Data
 from kanister_py.core.errors import InvalidDocument, InvalidDuration, InvalidVersion, Problem
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.documents import Document, Path, nearest, text_of_path
-from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.objects.durations import SECOND, format_duration, parse_seconds
 from kanister_py.core.objects.reading import Reader
 from kanister_py.core.registry.choose import RevisionRequest
+from kanister_py.core.revisions.identity import (
+    COMPOSITION_NAME_LABEL,
+    composition_identity,
+    revision_name,
+)
 from kanister_py.core.versions.semver import parse_request
 
 GROUP = "apiextensions.crossplane.io"
@@ -76,6 +81,30 @@ class Step(NamedTuple):
     max_iterations: int = DEFAULT_ITERATIONS
     allowed: tuple[AllowedResource, ...] | None = None
 
+    @property
+    def settings(self) -> Data:
+        """Say how the step wants to be run, as far as that is not as every step is."""
+        said: Data = {}
+        if self.when:
+            said["when"] = self.when
+        if self.timeout_seconds:
+            said["timeout"] = _duration(self.timeout_seconds)
+        if self.retry is not None:
+            said["retry"] = {
+                key: list(each) if isinstance(each, tuple) else each
+                for key, each in self.retry._asdict().items()
+                if each != self.retry._field_defaults[key]
+            }
+        if self.ttl_seconds is not None:
+            said["ttl"] = _duration(self.ttl_seconds)
+        if self.max_iterations != DEFAULT_ITERATIONS:
+            said["maxIterations"] = self.max_iterations
+        return said
+
+
+def _duration(seconds: float) -> str:
+    return format_duration(round(seconds * SECOND))
+
 
 class Composition(NamedTuple):
     """What is composed for which kind of composite resource."""
@@ -88,6 +117,8 @@ class Composition(NamedTuple):
     annotations: Mapping[str, str] = _NONE
     connection_secrets_namespace: str = ""
     notices: tuple[Notice, ...] = ()
+    revision: str = ""
+    """The name of the revision that this is, or that a cluster would make of it."""
 
 
 def parse_composition(document: Document) -> Composition:
@@ -146,14 +177,22 @@ class _Reader(Reader):
         spec = self.mapping(data.get("spec"), ("spec",), _SPEC)
         path: Path = ("spec", "compositeTypeRef")
         target = self.mapping(spec.get("compositeTypeRef"), path, ("apiVersion", "kind"))
+        name = self.text(metadata, "name", ("metadata",))
+        labels = self.texts(metadata, "labels", ("metadata",))
+        revision = name
+        if data.get("kind") == "CompositionRevision":
+            name = labels.get(COMPOSITION_NAME_LABEL) or name
+        else:
+            revision = revision_name(name, composition_identity(spec, labels))
         return Composition(
-            self.text(metadata, "name", ("metadata",)),
+            name,
             self.wanted(target, "apiVersion", path),
             self.wanted(target, "kind", path),
             self.steps(spec),
-            self.texts(metadata, "labels", ("metadata",)),
+            labels,
             self.texts(metadata, "annotations", ("metadata",)),
             self.text(spec, "writeConnectionSecretsToNamespace", ("spec",)),
+            revision=revision,
         )
 
     def wanted(self, data: Mapping[str, Any], key: str, path: Path) -> str:

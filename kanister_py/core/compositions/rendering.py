@@ -117,12 +117,12 @@ def machinery_of(xr: Mapping[str, Any], *, legacy: bool) -> Mapping[str, Any]:
 
 
 def prepared(
-    xr: Data, composition: str = "", observed: Iterable[Data] = (), *, legacy: bool = False
+    xr: Data, composition: Composition, observed: Iterable[Data] = (), *, legacy: bool = False
 ) -> Data:
     """Give an XR as it stands when its pipeline runs.
 
-    It has a UID, the label of its name, and references to its composition and to what
-    it composed before.
+    It has a UID, the label of its name, and references to its composition, to the
+    revision of that, and to what it composed before.
     """
     metadata = dict(xr.get("metadata") or {})
     if not metadata.get("name"):
@@ -132,16 +132,18 @@ def prepared(
     labels = dict(metadata.get("labels") or {})
     labels.setdefault(COMPOSITE, metadata["name"])
     machinery = dict(machinery_of(xr, legacy=legacy))
-    if composition and not (machinery.get("compositionRef") or {}).get("name"):
-        machinery["compositionRef"] = {"name": composition}
+    if not (machinery.get("compositionRef") or {}).get("name"):
+        machinery["compositionRef"] = {"name": composition.name}
+    is_pinned = machinery.get("compositionUpdatePolicy") == "Manual"
+    if not (is_pinned and (machinery.get("compositionRevisionRef") or {}).get("name")):
+        machinery["compositionRevisionRef"] = {"name": composition.revision}
     is_namespaced = bool(metadata.get("namespace"))
     refs = resource_refs(_addressed(observed), is_namespaced=is_namespaced)
     if refs:
         machinery["resourceRefs"] = list(refs)
     spec = dict(xr.get("spec") or {})
     spec = {**spec, **machinery} if legacy else {**spec, "crossplane": machinery}
-    made = {**xr, "metadata": {**metadata, "labels": labels}}
-    return {**made, "spec": spec} if machinery else made
+    return {**xr, "metadata": {**metadata, "labels": labels}, "spec": spec}
 
 
 def _addressed(objects: Iterable[Data]) -> list[Data]:
