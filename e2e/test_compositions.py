@@ -62,6 +62,23 @@ class Place:
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
 
+    def prepare(self) -> None:
+        """Have it serve composite resources, and know who we are to the registry."""
+        until(partial(self.client.get, f"{EXTENSIONS}/compositions"), self.logs)
+        until(partial(self.client.get, f"{PACKAGES}/functionrevisions"), self.logs)
+        self.start()
+        address = self.registry.address
+        login = {"auths": {address: {"username": "ann", "password": "s3cret-word"}}}
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"namespace": SYSTEM, "name": "pull"},
+            "type": "kubernetes.io/dockerconfigjson",
+            "stringData": {".dockerconfigjson": json.dumps(login)},
+        }
+        self.say(secret, definition(), runtime_config())
+        until(partial(self.client.get, THINGS), self.logs)
+
     # The controller
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
@@ -207,23 +224,8 @@ def place(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Itera
                 yaml.safe_load(path.read_text()),
             )
         made = Place(cluster, registry, kubectl, folder)
-        until(partial(cluster.client.get, f"{EXTENSIONS}/compositions"), made.logs)
-        until(partial(cluster.client.get, f"{PACKAGES}/functionrevisions"), made.logs)
-        made.start()
-        login = {"auths": {registry.address: {"username": "ann", "password": "s3cret-word"}}}
-        made.say(
-            {
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": {"namespace": SYSTEM, "name": "pull"},
-                "type": "kubernetes.io/dockerconfigjson",
-                "stringData": {".dockerconfigjson": json.dumps(login)},
-            },
-            definition(),
-            runtime_config(),
-        )
-        until(partial(cluster.client.get, THINGS), made.logs)
         try:
+            made.prepare()
             yield made
         finally:
             made.stop()
@@ -515,3 +517,143 @@ def test_a_hundred_resources_are_ready_in_seconds(place: Place) -> None:
     place.say(*(thing(f"many-{index}", "many") for index in range(100)))
     until(lambda: all(place.is_ready(f"many-{index}") for index in range(100)), place.logs)
     assert time.monotonic() - began < PATIENCE_SECONDS
+
+
+# Bad days
+
+
+def named_step(name: str, text: str = "x", kind: str = "ConfigMap") -> dict[str, Any]:
+    """Compose one object under a name that everybody else may choose as well."""
+    step = template_step(text)
+    manifest = step["input"]["inline"]["template"].replace("kind: ConfigMap", f"kind: {kind}")
+    step["input"]["inline"]["template"] = manifest.replace(
+        "metadata:\n", f"metadata:\n  name: {name}\n"
+    )
+    return step
+
+
+def test_two_resources_that_compose_one_name_do_not_fight(place: Place) -> None:
+    place.say(composition("shared", named_step("shared-name")), thing("shared-a", "shared"))
+    until(lambda: place.is_ready("shared-a"), place.logs)
+    place.say(thing("shared-b", "shared"))
+
+    def is_told() -> bool:
+        told = place.condition("shared-b", "Synced")
+        return told.get("status") == "False" and "one" in told.get("message", "")
+
+    until(is_told, place.logs)
+    assert place.is_ready("shared-a")
+    assert len(place.composed("shared-a")) == 1
+
+
+def test_a_resource_that_admission_refuses_is_named_and_the_others_are_made(place: Place) -> None:
+    place.say(
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "no-black"},
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {
+                    "resourceRules": [
+                        {
+                            "apiGroups": [""],
+                            "apiVersions": ["v1"],
+                            "operations": ["CREATE", "UPDATE"],
+                            "resources": ["configmaps"],
+                        }
+                    ]
+                },
+                "validations": [
+                    {
+                        "expression": "!has(object.data) || !('text' in object.data) || "
+                        "object.data.text != 'black'",
+                        "message": "black is not allowed",
+                    }
+                ],
+            },
+        },
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "no-black"},
+            "spec": {"policyName": "no-black", "validationActions": ["Deny"]},
+        },
+    )
+    until(partial(_is_black_refused, place), place.logs)
+    place.say(composition("black", template_step("black")), thing("black", "black"))
+    until(lambda: "one" in place.condition("black", "Synced").get("message", ""), place.logs)
+    events = place.kubectl("get", "events", "-n", "default", "-o", "json").stdout
+    assert b"black is not allowed" in events
+    place.say(composition("black", template_step("white")))
+    until(lambda: place.is_ready("black"), place.logs)
+
+
+def _is_black_refused(place: Place) -> bool:
+    probe = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"generateName": "probe-", "namespace": "default"},
+        "data": {"text": "black"},
+    }
+    try:
+        place.client.post("/api/v1/namespaces/default/configmaps", probe, dryRun="All")
+    except ApiFailed as refused:
+        return "black is not allowed" in refused.message
+    return False
+
+
+def test_a_kind_that_vanishes_and_comes_back_is_composed_again(place: Place) -> None:
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.org"},
+        "spec": {
+            "group": "example.org",
+            "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "x-kubernetes-preserve-unknown-fields": True,
+                        }
+                    },
+                }
+            ],
+        },
+    }
+    step = named_step("a-widget")
+    template = step["input"]["inline"]["template"]
+    template = template.replace(
+        "apiVersion: v1\nkind: ConfigMap", "apiVersion: example.org/v1\nkind: Widget"
+    )
+    step["input"]["inline"]["template"] = template
+    widgets = "/apis/example.org/v1/namespaces/default/widgets"
+    place.say(crd, composition("widget", step), thing("widget", "widget"))
+    until(lambda: place.client.get(f"{widgets}/a-widget"), place.logs)
+    place.kubectl("delete", "crd", "widgets.example.org", "--timeout=60s")
+    until(lambda: place.condition("widget", "Synced").get("status") == "False", place.logs)
+    place.say(crd)
+    until(lambda: place.client.get(f"{widgets}/a-widget"), place.logs)
+    until(lambda: place.is_ready("widget"), place.logs)
+
+
+def test_a_function_that_answers_differently_each_time_is_held_back(place: Place) -> None:
+    place.say(composition("restless", template_step("{{ randAlphaNum 8 }}")))
+    place.say(thing("restless", "restless"))
+    until(lambda: place.composed("restless"), place.logs)
+
+    seen = set()
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        seen |= place.values("restless", "text")
+        time.sleep(0.02)
+    # As many as are let through at once, and one a second after that.
+    assert len(seen) <= 110
+    place.say(composition("restless", template_step("calm")))
+    until(lambda: place.values("restless", "text") == {"calm"}, place.logs)
