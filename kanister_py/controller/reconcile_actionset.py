@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.collection import expiry_of, parents_in_need
-from kanister_py.controller.events import subject_of
+from kanister_py.controller.events import Subject, subject_of
 from kanister_py.controller.lines import Lines
 from kanister_py.controller.logs import fields_of
 from kanister_py.controller.planning import Planned, Planner
@@ -51,6 +51,7 @@ from kanister_py.core.errors import (
     KanisterError,
     LeadershipLost,
     NotFound,
+    RequestTooLarge,
     TransientError,
 )
 from kanister_py.core.objects.names import run_key
@@ -125,6 +126,7 @@ class _Active:
     """A run that is under way in this process."""
 
     uid: str
+    subject: Subject
     run: ActionSetRun
     writer: StatusWriter
     host: _Host
@@ -276,9 +278,8 @@ class ActionSetReconciler:
             self._active.pop(key, None)
         if error is None:
             return
-        if isinstance(error.__cause__, Invalid):
-            status = refused_status(error.message, "StatusRefused", self._now())
-            self._write_end(key, active.writer, status)
+        if isinstance(error.__cause__, Invalid | RequestTooLarge):
+            self._end_unwritable(key, active, error)
             return
         seconds = queue.add_failed(key)
         _LOG.warning(
@@ -288,6 +289,20 @@ class ActionSetReconciler:
             error.message,
             extra=fields_of(namespace=key.namespace, actionSet=key.name, reason=error.reason),
         )
+
+    def _end_unwritable(self, key: ObjectKey, active: _Active, error: KanisterError) -> None:
+        """End a run whose status the cluster will never take, with as much as it takes."""
+        known = active.run.status
+        is_too_large = isinstance(error.__cause__, RequestTooLarge)
+        reason = "StatusTooLarge" if is_too_large else "StatusRefused"
+        bare = refused_status(error.message, reason, self._now())
+        refused = bare._replace(actions=self._interrupted(known, error.message, error).actions)
+        self._sweep(key, active.uid, known)
+        for status in (refused, bare):
+            if self._write_end(key, active.writer, status):
+                active.writer.remove_finalizer()
+                self._equipment.tellers.tell_refused(active.subject, status)
+                return
 
     def _may_act(self) -> bool:
         try:
@@ -469,6 +484,7 @@ class ActionSetReconciler:
         spec_now = course.actionset.spec
         active = _Active(
             metadata["uid"],
+            subject_of(obj),
             run,
             writer,
             host,

@@ -1001,8 +1001,10 @@ class PodGone(UsageError):
 
     reason = "PodGone"
 
-    def __init__(self) -> None:
-        super().__init__("The pod was deleted before its command had ended")
+    def __init__(self, namespace: str, pod: str) -> None:
+        super().__init__(f"Pod {namespace}/{pod} was deleted before its command had ended")
+        self.namespace = namespace
+        self.pod = pod
 
 
 class VolumesNotFound(UsageError):

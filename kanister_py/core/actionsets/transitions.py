@@ -50,11 +50,14 @@ from kanister_py.core.actionsets.status import (
     Status,
     measure_output,
     new_status,
+    size_of,
 )
 from kanister_py.core.objects.distinct import distinct
 
 MAX_OUTPUT_BYTES: Final = 512 * 1024
 """How much the outputs of all phases of one ActionSet may hold together."""
+MAX_ARTIFACT_BYTES: Final = 512 * 1024
+"""The same for the artifacts of all its actions. Both fit into one object of a cluster."""
 
 CANCELLED: Final = "Cancelled"
 CANCEL_ASKED: Final = "CancelAsked"
@@ -595,6 +598,15 @@ def _record_artifacts(rules: Rules, status: Status, outcome: ArtifactsRendered) 
     action = _action_awaiting_artifacts(rules, status, outcome.action)
     if action is None:
         return status
+    others = sum(size_of(each.artifacts) for each in status.actions if each.artifacts)
+    if others + size_of(outcome.artifacts) > MAX_ARTIFACT_BYTES:
+        error = PhaseError(
+            f"The artifacts of all actions would hold more than {MAX_ARTIFACT_BYTES // 1024} KiB; "
+            "keep the data elsewhere, and make its place the artifact",
+            reason="ArtifactsTooLarge",
+        )
+        failed = ArtifactsFailed(outcome.time, outcome.action, error)
+        return _record_artifacts_failed(rules, status, failed)
     status = _put_action(status, outcome.action, action._replace(artifacts=outcome.artifacts))
     return _closed_action(rules, status, outcome.action, outcome.time)
 

@@ -440,9 +440,9 @@ class RunningPod:
         try:
             found = self._ctx.cluster.get(PODS, self._name, namespace=self._namespace)
         except NotFound as error:
-            raise PodGone from error
+            raise PodGone(self._namespace, self._name) from error
         if found["metadata"].get("uid") != self._pod["metadata"].get("uid"):
-            raise PodGone
+            raise PodGone(self._namespace, self._name)
         return found
 
     def _wait(

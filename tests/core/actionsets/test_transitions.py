@@ -362,6 +362,16 @@ def test_outputs_beyond_what_a_status_can_hold_fail_the_phase() -> None:
     assert status.error.reason == "OutputTooLarge"
 
 
+def test_artifacts_beyond_what_a_status_can_hold_fail_the_last_action_that_brings_them() -> None:
+    rules = rules_of(0, 2, artifacts=True)
+    big = {"a": {"keyValue": {"k": "x" * 300_000}}}
+    status = play(rules, ArtifactsRendered(NOW, 0, big), ArtifactsRendered(NOW, 1, big))
+    assert status.error is not None
+    assert (status.state, status.error.reason) == (State.FAILED, "ArtifactsTooLarge")
+    assert [bool(each.artifacts) for each in status.actions] == [True, False]
+    assert record(rules, status, ArtifactsRendered(NOW, 1, big)) == status
+
+
 def test_the_percentage_is_rounded_down_and_its_time_moves_only_with_it() -> None:
     rules = rules_of(3)
     status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseProgressed(NOW, FIRST, 1))
