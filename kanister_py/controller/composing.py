@@ -38,6 +38,7 @@ from kanister_py.core.revisions.kinds import (
 )
 from kanister_py.core.revisions.policy import CompositionFacts, RevisionFacts
 from kanister_py.core.revisions.runtime import GRPC_PORT, server_name
+from kanister_py.core.revisions.users import pipeline_of, users_of_function
 from kanister_py.executor.caching import ResponseCache
 from kanister_py.executor.compose import Engine, compose
 from kanister_py.ports.certificates import Certificates
@@ -309,35 +310,14 @@ class ComposingWorld:
         self, function: str, revisions: Sequence[FunctionRevision]
     ) -> Mapping[str, Sequence[str]]:
         """Say which compositions name a revision, or would pick it by its labels."""
-        users: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for resource in (COMPOSITIONS, COMPOSITION_REVISIONS):
-            if not self.seen.has_synced(resource):
-                continue
-            for obj in self.seen.all_of(resource):
-                who = f"{obj['kind']}/{obj['metadata']['name']}"
-                for step in (obj.get("spec") or {}).get("pipeline") or ():
-                    if (step.get("functionRef") or {}).get("name") != function:
-                        continue
-                    self._note_step(users, who, step, revisions)
+        pipelines = [
+            pipeline_of(obj)
+            for resource in (COMPOSITIONS, COMPOSITION_REVISIONS)
+            if self.seen.has_synced(resource)
+            for obj in self.seen.all_of(resource)
+        ]
+        users = users_of_function(function, revisions, pipelines)
         return {name: words_for_uses(found) for name, found in users.items()}
-
-    def _note_step(
-        self,
-        users: dict[str, dict[str, set[str]]],
-        who: str,
-        step: Mapping[str, Any],
-        revisions: Sequence[FunctionRevision],
-    ) -> None:
-        named = (step.get("functionRevisionRef") or {}).get("name")
-        if named:
-            users[str(named)]["is referenced by"].add(who)
-            return
-        labels = (step.get("functionRevisionSelector") or {}).get("matchLabels")
-        if labels:
-            fitting = [each for each in revisions if labels.items() <= dict(each.labels).items()]
-            if fitting:
-                highest = max(fitting, key=lambda each: each.rank)
-                users[highest.name]["is selected by"].add(who)
 
 
 def composition_facts(obj: KubeObject) -> CompositionFacts:

@@ -62,6 +62,7 @@ from kanister_py.core.revisions.kinds import (
     FUNCTIONS,
 )
 from kanister_py.core.revisions.policy import RevisionFacts, follows, wishes_of
+from kanister_py.core.revisions.users import Holder, users_of_composition
 from kanister_py.ports.cluster import KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
@@ -639,6 +640,8 @@ class Compositions:
             return []
         removed: list[str] = []
         for composition in self.world.known_compositions:
+            if not self._is_kind_served(composition):
+                continue
             facts = self.world.revisions(composition)
             users = self._users_of_composition(composition, facts)
             plan = plan_collection(
@@ -657,24 +660,36 @@ class Compositions:
     def _users_of_composition(
         self, composition: str, revisions: Sequence[RevisionFacts]
     ) -> Mapping[str, tuple[str, ...]]:
-        users: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         with self._lock:
             served = [each for key, each in self._served.items() if key == each.resource]
-        for kind in served:
-            for key, obj in self.seen.watch(kind.resource).items():
-                wishes = wishes_of(machinery_of(obj, legacy=kind.kind.is_legacy))
-                who = f"{obj['kind']}/{key}"
-                if wishes.revision:
-                    users[wishes.revision]["is held by"].add(who)
-                selector = wishes.revision_selector or kind.kind.rules.default_revision_selector
-                if wishes.composition in ("", composition) and selector:
-                    fitting = [
-                        each for each in revisions if selector.items() <= each.labels.items()
-                    ]
-                    if fitting:
-                        highest = max(fitting, key=lambda each: each.number)
-                        users[highest.name]["is selected by"].add(who)
+        holders = [
+            Holder(
+                f"{obj['kind']}/{key}",
+                wishes_of(machinery_of(obj, legacy=each.kind.is_legacy)),
+                each.kind.rules,
+            )
+            for each in served
+            for key, obj in self.seen.watch(each.resource).items()
+        ]
+        users = users_of_composition(composition, revisions, holders)
         return {name: words_for_uses(found) for name, found in users.items()}
+
+    def _is_kind_served(self, composition: str) -> bool:
+        """Say whether all resources that a composition is for are seen."""
+        found = self.seen.known(COMPOSITIONS, ObjectKey("", composition))
+        if found is None:
+            of_this = (
+                each
+                for each in self.seen.all_of(COMPOSITION_REVISIONS)
+                if revision_facts(each).composition == composition
+            )
+            found = next(of_this, None)
+        target = ((found or {}).get("spec") or {}).get("compositeTypeRef") or {}
+        wanted = (target.get("apiVersion"), target.get("kind"))
+        with self._lock:
+            return any(
+                (each.kind.api_version, each.kind.kind) == wanted for each in self._served.values()
+            )
 
 
 def _is_said_differently(old: KubeObject | None, new: KubeObject | None) -> bool:

@@ -1,0 +1,81 @@
+"""Who needs a revision, and in which way?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.core.revisions.policy import RevisionFacts, Rules, Wishes
+
+HELD: Final = "is held by"
+SELECTED: Final = "is selected by"
+REFERENCED: Final = "is referenced by"
+
+Users = Mapping[str, Mapping[str, set[str]]]
+"""By the name of a revision and the way of using it: who does."""
+
+
+class Holder(NamedTuple):
+    """A composite resource, what it says about its composition, and what its definition does."""
+
+    who: str
+    wishes: Wishes
+    rules: Rules = Rules()
+
+
+class Pipeline(NamedTuple):
+    """The steps of a Composition or of one of its revisions."""
+
+    who: str
+    steps: Sequence[Mapping[str, Any]]
+
+
+def pipeline_of(obj: Mapping[str, Any]) -> Pipeline:
+    """Read the steps of a Composition or of a revision of one as far as they call functions."""
+    found = (obj.get("spec") or {}).get("pipeline") or ()
+    steps = [each for each in found if isinstance(each, Mapping)]
+    return Pipeline(f"{obj['kind']}/{obj['metadata']['name']}", steps)
+
+
+def users_of_composition(
+    composition: str, revisions: Sequence[RevisionFacts], holders: Iterable[Holder]
+) -> Users:
+    """Say which resources hold a revision of a composition, or would pick it by its labels."""
+    users: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    of_this = [each for each in revisions if each.composition == composition]
+    names = {each.name for each in of_this}
+    for holder in holders:
+        wishes = holder.wishes
+        if wishes.revision in names:
+            users[wishes.revision][HELD].add(holder.who)
+        selector = wishes.revision_selector or holder.rules.default_revision_selector
+        if not selector or wishes.composition not in ("", composition):
+            continue
+        fitting = [each for each in of_this if selector.items() <= each.labels.items()]
+        if fitting:
+            highest = max(fitting, key=lambda each: (each.number, each.name))
+            users[highest.name][SELECTED].add(holder.who)
+    return users
+
+
+def users_of_function(
+    function: str, revisions: Sequence[FunctionRevision], pipelines: Iterable[Pipeline]
+) -> Users:
+    """Say which compositions name a revision of a function, or would pick it by its labels."""
+    users: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for pipeline in pipelines:
+        for step in pipeline.steps:
+            if (step.get("functionRef") or {}).get("name") != function:
+                continue
+            named = (step.get("functionRevisionRef") or {}).get("name")
+            labels = (step.get("functionRevisionSelector") or {}).get("matchLabels")
+            if named:
+                users[str(named)][REFERENCED].add(pipeline.who)
+            elif labels:
+                fitting = [each for each in revisions if labels.items() <= each.labels.items()]
+                if fitting:
+                    highest = max(fitting, key=lambda each: each.rank)
+                    users[highest.name][SELECTED].add(pipeline.who)
+    return users
