@@ -28,10 +28,13 @@ from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.executor.run_actionset import FunctionSource
+from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import OnRestart
 
 _MOST_PARSED: Final = 256
+_FRESH_SECONDS: Final = 1.0
+"""How long what was read of a Blueprint counts for others that were there before it was read."""
 
 
 class Planned(NamedTuple):
@@ -54,26 +57,38 @@ class _Parsed(NamedTuple):
     version: tuple[str, str]
     blueprint: Blueprint
     subject: Subject
+    asked_at: float
 
 
 class Planner:
-    """Reads ActionSets and their Blueprints. A Blueprint counts as it is when a run begins."""
+    """Reads ActionSets and their Blueprints. A Blueprint counts as it is when a run begins.
+
+    Runs that begin together share one look at it: one that was taken after each of their
+    ActionSets had been seen, so that nobody gets a Blueprint older than their wish.
+    """
 
     def __init__(
         self,
         cluster: Cluster,
+        clock: Clock,
         functions: FunctionSource,
         *,
         allows_other_namespaces: bool = False,
     ) -> None:
         self._cluster = cluster
+        self._clock = clock
         self._functions = functions
         self._allows_other_namespaces = allows_other_namespaces
         self._lock = Lock()
         self._parsed: OrderedDict[ObjectKey, _Parsed] = OrderedDict()
 
-    def plan(self, obj: KubeObject, retry_of: str = "", retry_from: str = "") -> Planned:
-        """Bring an ActionSet together with its Blueprints, or raise what is wrong with either."""
+    def plan(
+        self, obj: KubeObject, seen_at: float, retry_of: str = "", retry_from: str = ""
+    ) -> Planned:
+        """Bring an ActionSet together with its Blueprints, or raise what is wrong with either.
+
+        It was seen at `seen_at`; of its Blueprints nothing counts that was read before.
+        """
         document = Document.of(obj, f"ActionSet {key_of(obj)}")
         if not isinstance(obj.get("spec"), dict):
             raise InvalidDocument([document.problem(("spec",), "Is required")])
@@ -81,7 +96,7 @@ class Planner:
         if status is not None and status.state is State.RUNNING and not _is_ours(status):
             raise BegunElsewhere
         actionset = parse_actionset(document)
-        found = self._blueprints_of(actionset)
+        found = self._blueprints_of(actionset, seen_at)
         course = course_of(actionset, {name: each.blueprint for name, each in found.items()})
         subjects = tuple(found[each.blueprint].subject for each in actionset.spec.actions)
         if status is None or status.state is State.PENDING:
@@ -94,13 +109,13 @@ class Planner:
         _refuse_if_changed(course, status)
         return Planned(course, status, subjects, is_taken_up=True)
 
-    def _blueprints_of(self, actionset: ActionSet) -> dict[str, _Parsed]:
+    def _blueprints_of(self, actionset: ActionSet, seen_at: float) -> dict[str, _Parsed]:
         found: dict[str, _Parsed] = {}
         for index, action in enumerate(actionset.spec.actions):
             if action.blueprint not in found:
                 path = f"spec.actions[{index}].blueprint"
                 key = self._key_of(path, action.blueprint, actionset.metadata.namespace)
-                found[action.blueprint] = self._read(path, key)
+                found[action.blueprint] = self._read(path, key, seen_at)
         return found
 
     def _key_of(self, path: str, name: str, own: str) -> ObjectKey:
@@ -119,7 +134,12 @@ class Planner:
             )
         return ObjectKey(namespace, rest)
 
-    def _read(self, path: str, key: ObjectKey) -> _Parsed:
+    def _read(self, path: str, key: ObjectKey, seen_at: float) -> _Parsed:
+        asked_at = self._clock.monotonic()
+        with self._lock:
+            known = self._parsed.get(key)
+            if known is not None and known.asked_at > max(seen_at, asked_at - _FRESH_SECONDS):
+                return known
         try:
             obj = self._cluster.get(BLUEPRINTS, key.name, namespace=key.namespace)
         except NotFound as error:
@@ -129,12 +149,13 @@ class Planner:
         with self._lock:
             known = self._parsed.get(key)
             if known is not None and known.version == version:
+                known = self._parsed[key] = known._replace(asked_at=asked_at)
                 self._parsed.move_to_end(key)
                 return known
         document = Document.of(obj, f"Blueprint {key}")
         blueprint = parse_blueprint(Found(document, (), "Blueprint", obj)).blueprint
         _check_durations(document, blueprint)
-        parsed = _Parsed(version, blueprint, subject_of(obj))
+        parsed = _Parsed(version, blueprint, subject_of(obj), asked_at)
         with self._lock:
             self._parsed[key] = parsed
             if len(self._parsed) > _MOST_PARSED:

@@ -45,6 +45,8 @@ class Live(NamedTuple):
     is_pending: bool = True
     is_suspended: bool = False
     parents: tuple[str, ...] = ()
+    seen_at: float = float("-inf")
+    """When it was seen as it is, on the clock that only goes forward."""
 
     @property
     def is_deleted(self) -> bool:
@@ -54,7 +56,7 @@ class Live(NamedTuple):
 Kept: TypeAlias = Live | Ended
 
 
-def keep(obj: KubeObject) -> Kept:
+def keep(obj: KubeObject, seen_at: float = float("-inf")) -> Kept:
     """Keep of an ActionSet what is needed of it."""
     status = obj.get("status")
     state = status.get("state") if isinstance(status, dict) else None
@@ -71,6 +73,7 @@ def keep(obj: KubeObject) -> Kept:
         is_pending=state != "running",
         is_suspended=isinstance(spec, dict) and spec.get("suspend") is True,
         parents=_parents_of(metadata),
+        seen_at=seen_at,
     )
 
 

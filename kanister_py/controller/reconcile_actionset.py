@@ -325,7 +325,7 @@ class ActionSetReconciler:
                 return
         writer = self._writer(obj)
         try:
-            planned = self._plan(obj)
+            planned = self._plan(obj, kept.seen_at)
             needs_finalizer = self._needs_finalizer(planned)
         except TransientError:
             raise
@@ -336,11 +336,11 @@ class ActionSetReconciler:
             return
         self._set_out(key, obj, writer, planned, needs_finalizer)
 
-    def _plan(self, obj: KubeObject) -> Planned:
+    def _plan(self, obj: KubeObject, seen_at: float) -> Planned:
         notes = obj["metadata"].get("annotations") or {}
         try:
             return self._equipment.planner.plan(
-                obj, str(notes.get(RETRY_OF) or ""), str(notes.get(RETRY_FROM) or "")
+                obj, seen_at, str(notes.get(RETRY_OF) or ""), str(notes.get(RETRY_FROM) or "")
             )
         except KanisterError:
             raise

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.watch import key_of
 from kanister_py.core.actionsets.outcomes import Begun, Launched, Outcome, PhaseProgressed
-from kanister_py.core.actionsets.status import Status, parse_status, size_of
+from kanister_py.core.actionsets.status import Status, parse_status
 from kanister_py.core.errors import (
     ApiError,
     Conflict,
@@ -67,10 +67,15 @@ def status_as_dict(status: Status, generation: int) -> dict[str, Any]:
         data["observedGeneration"] = generation
         for condition in data.get("conditions", ()):
             condition["observedGeneration"] = generation
-    if any(action.facts for action in status.actions) and size_of(data) > _MOST_STATUS_BYTES:
+    if any(action.facts for action in status.actions) and _bytes_of(data) > _MOST_STATUS_BYTES:
         for action in data["actions"]:
             action.pop("facts", None)
     return data
+
+
+def _bytes_of(data: Mapping[str, Any]) -> int:
+    # Whoever writes asks this every time: it is left to the encoder, which is quick.
+    return len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def split_status(data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -194,7 +199,7 @@ class StatusWriter:
         self._pause = Condition(self._lock)
         self._metadata = _slim(obj["metadata"])
         self._api_version = obj["apiVersion"]
-        self._status = _status_in(obj)
+        self._left = _slim_status(obj)
         self._late: Status | None = None
         self._wrote_at = float("-inf")
         self._has_written = False
@@ -320,7 +325,7 @@ class StatusWriter:
         self.writes += 1
         self._metadata = _slim(written["metadata"])
         if data is not None:
-            self._status = _status_in(written)
+            self._left = _slim_status(written)
 
     def _reread(self, data: dict[str, Any] | None, error: KanisterError) -> bool:
         """Look what is there instead, and say whether it is what was to be written."""
@@ -342,7 +347,7 @@ class StatusWriter:
             # It had been taken, only the answer was lost.
             self._keep(found, data)
             return True
-        if stands != self._status:
+        if stands != _status_in(self._left):
             taken = StatusOvertaken(self._metadata["namespace"], self._metadata["name"])
             raise JournalUnwritable(f"the status of {self.name}", taken.message) from error
         self._metadata = _slim(found["metadata"])
@@ -420,6 +425,15 @@ def _slim(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if metadata.get("annotations") is not None:
         slim["annotations"] = {}
     return slim
+
+
+def _slim_status(obj: KubeObject) -> KubeObject:
+    """Keep how a status was left, as it lies there: it is read only if somebody gets in between."""
+    metadata = {key: obj["metadata"][key] for key in ("name", "namespace")}
+    text = (obj["metadata"].get("annotations") or {}).get(STATUS_ANNOTATION)
+    if text:
+        metadata["annotations"] = {STATUS_ANNOTATION: text}
+    return {"metadata": metadata, "status": obj.get("status")}
 
 
 def _identity(metadata: Mapping[str, Any]) -> dict[str, Any]:
