@@ -27,6 +27,7 @@ COMMANDS = {
     "serve": "Publish the versions over HTTP",
     "controller": "Run the ActionSets of a cluster, in place of Kanister's controller",
     "actionset": "Create, list, follow, retry and cancel ActionSets on a cluster",
+    "revisions": "See, compare, switch and collect revisions of compositions and functions",
     "crds": "Print, install and upgrade the definitions of our resources",
     "completion": "Print a completion script for a shell",
 }

@@ -1912,3 +1912,29 @@ class PhaseLinesUnavailable(UsageError):
 
     def __init__(self, why: str, what_to_do: str) -> None:
         super().__init__(f"{why}; {what_to_do}")
+
+
+# Revisions on a cluster, asked about by people
+
+
+class RevisionUnknown(UsageError):
+    """Somebody names a revision that the cluster does not have."""
+
+    reason = "RevisionNotFound"
+
+    def __init__(self, name: str, there: Sequence[str]) -> None:
+        shown = ", ".join(sorted(there)[:10]) or "no revision at all"
+        super().__init__(f"There is no revision {name}; there is {shown}")
+        self.name = name
+        self.there = tuple(there)
+
+
+class RevisionNotSwitched(UsageError):
+    """Somebody wants a revision to serve, or not to, and that cannot last or would harm."""
+
+    reason = "RevisionNotSwitched"
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name} stays as it is: {why}")
+        self.name = name
+        self.why = why

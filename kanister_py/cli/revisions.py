@@ -1,0 +1,306 @@
+"""See which revisions of compositions and functions a cluster has, and who uses them.
+
+kanister-py revisions list
+kanister-py revisions diff bucket-70ebc69 bucket-1f2e3d4
+kanister-py revisions users function-x-42fd03e
+kanister-py revisions deactivate function-x-42fd03e
+kanister-py revisions gc --dry-run --keep 3
+
+A resource uses a revision of a composition if it holds it, or if its selector would pick it;
+a composition uses one of a function if a step names it or would pick it by its labels.
+`activate` and `deactivate` are for functions whose revisionActivationPolicy is Manual: with
+Automatic the controller would put them back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kanister_py.cli.connection import add_connection, open_connection
+from kanister_py.cli.output import DATA_FORMATS, paint, say, table, write_data
+from kanister_py.cli.parser import Parser
+
+if TYPE_CHECKING:
+    from kanister_py.executor.revision_inventory import Inventory, Known
+    from kanister_py.ports.cluster import Cluster
+
+_KINDS: Final = {"composition": "CompositionRevision", "function": "FunctionRevision"}
+_COLOURS: Final = {"routable": "green", "newest": "green", "inactive": "dim", "older": "dim"}
+_KEPT: Final = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(
+        dest="verb", required=True, metavar="VERB", prog=parser.prog, parser_class=Parser
+    )
+    list_ = verbs.add_parser(
+        "list",
+        help="every revision, and by how many it is used",
+        description="Every revision, the newest of each composition and function first.",
+    )
+    list_.add_argument("owner", metavar="NAME", nargs="?", default="", help="only revisions of it")
+    diff = verbs.add_parser(
+        "diff",
+        help="what another revision says otherwise",
+        description="The labels and the content of two revisions, as a unified diff.",
+    )
+    diff.add_argument("old", metavar="A")
+    diff.add_argument("new", metavar="B")
+    users = verbs.add_parser(
+        "users", help="who holds or selects a revision", description="Who uses a revision, and how."
+    )
+    activate = verbs.add_parser(
+        "activate",
+        help="have a revision of a function serve",
+        description="Have a revision of a function serve beside those that do.",
+    )
+    deactivate = verbs.add_parser(
+        "deactivate",
+        help="take a revision of a function out of service",
+        description="Take a revision of a function out of service; calls under way still end.",
+    )
+    for each in (users, activate, deactivate):
+        each.add_argument("revision", metavar="REV")
+    deactivate.add_argument(
+        "--force", action="store_true", help="also if it is used, or if no other one serves"
+    )
+    gc = verbs.add_parser(
+        "gc",
+        help="delete revisions that nobody uses",
+        description="Delete old revisions that nobody uses; say what stays, and why.",
+    )
+    gc.add_argument(
+        "--keep",
+        type=_count,
+        metavar="N",
+        help="how many of each are kept whoever uses them; default: "
+        f"revisionHistoryLimit of a function, {_KEPT} of a composition",
+    )
+    gc.add_argument("--dry-run", action="store_true", help="say what would go, and delete nothing")
+    for each in (list_, gc):
+        each.add_argument("--kind", choices=tuple(_KINDS), help="default: both")
+    for each in (list_, users, gc):
+        each.add_argument("-o", "--output", choices=DATA_FORMATS, default="table")
+    for each in (list_, diff, users, activate, deactivate, gc):
+        add_connection(each)
+        each.set_defaults(namespace="")
+
+
+def _count(text: str) -> int:
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= 10**6:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a number from 1 on, found {text!r}")
+
+
+def run(args: argparse.Namespace) -> int:
+    with open_connection(args) as cluster:
+        return act(args, cluster)
+
+
+def act(args: argparse.Namespace, cluster: Cluster) -> int:
+    """Do what a command line says on a cluster that is open."""
+    from kanister_py.executor.revision_inventory import read_inventory
+
+    inventory = read_inventory(cluster)
+    if args.verb == "list":
+        return _list(inventory, args)
+    if args.verb == "diff":
+        return _diff(inventory.find(args.old), inventory.find(args.new))
+    if args.verb == "users":
+        return _users(inventory.find(args.revision), args.output)
+    if args.verb == "gc":
+        return _collect(cluster, inventory, args)
+    return _switch(cluster, inventory, args)
+
+
+def _chosen(inventory: Inventory, kind: str | None, owner: str = "") -> list[Known]:
+    return [
+        each
+        for each in inventory.revisions
+        if kind in (None, "") or each.kind == _KINDS[str(kind)]
+        if owner in ("", each.owner)
+    ]
+
+
+def _list(inventory: Inventory, args: argparse.Namespace) -> int:
+    found = _chosen(inventory, args.kind, args.owner)
+
+    def people() -> Iterable[str]:
+        if not found:
+            return ["There are no revisions."]
+        head = ("KIND", "OF", "REVISION", "NAME", "STATE", "USED BY")
+        return table(head, [_row(each) for each in found], markdown=args.output == "markdown")
+
+    write_data({"revisions": [each.told() for each in found]}, args.output, people)
+    return 0
+
+
+def _row(known: Known) -> tuple[str, ...]:
+    uses = [f"{way.split()[1]} {_number_of(who)}" for way, who in known.uses.items()]
+    state = paint(known.state, _COLOURS.get(known.state, "yellow"))
+    return known.kind, known.owner, str(known.number), known.name, state, ", ".join(uses)
+
+
+def _number_of(who: Sequence[str]) -> str:
+    return f"by {len(who)}" if len(who) > 1 else f"by {who[0]}"
+
+
+def _diff(old: Known, new: Known) -> int:
+    from difflib import unified_diff
+
+    from kanister_py.core.objects.documents import dump_yaml
+
+    before, after = (dump_yaml(_content(each)).splitlines() for each in (old, new))
+    one, other = (f"{each.name} (revision {each.number} of {each.owner})" for each in (old, new))
+    lines = list(unified_diff(before, after, one, other, lineterm=""))
+    if not lines:
+        say(f"{old.name} and {new.name} say the same")
+    for line in lines:
+        sys.stdout.write(f"{paint(line, _COLOUR_OF_LINES.get(line[:1], ''))}\n")
+    return 0
+
+
+_COLOUR_OF_LINES: Final = {"+": "green", "-": "red", "@": "blue"}
+
+
+def _content(known: Known) -> dict[str, Any]:
+    """Give what a revision is: not its number, nor how it fares."""
+    from kanister_py.core.revisions.identity import labels_that_count
+
+    spec = dict(known.object.get("spec") or {})
+    for key in ("revision", "desiredState"):
+        spec.pop(key, None)
+    return {"labels": labels_that_count(known.object["metadata"].get("labels")), "spec": spec}
+
+
+def _users(known: Known, form: str) -> int:
+    def people() -> Iterable[str]:
+        rows = [(way, each) for way, who in known.uses.items() for each in who]
+        if not rows:
+            return [f"Nobody holds, names or selects {known.name}."]
+        return table(("HOW", "WHO"), rows, markdown=form == "markdown")
+
+    write_data({"name": known.name, "usedBy": known.told()["usedBy"]}, form, people)
+    return 0
+
+
+# Writing
+
+
+def _switch(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -> int:
+    from kanister_py.core.errors import RevisionNotSwitched
+    from kanister_py.core.registry.entries import DesiredState
+    from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS
+
+    known = inventory.find(args.revision)
+    wanted = DesiredState.ACTIVE if args.verb == "activate" else DesiredState.INACTIVE
+    why = _why_not(known, inventory, wanted, is_forced=getattr(args, "force", False))
+    if why:
+        raise RevisionNotSwitched(known.name, why)
+    if known.function is not None and known.function.desired_state is wanted:
+        sys.stdout.write(f"{known.name} is {wanted} already\n")
+        return 0
+    patch = {
+        "metadata": {"resourceVersion": known.object["metadata"]["resourceVersion"]},
+        "spec": {"desiredState": str(wanted)},
+    }
+    cluster.patch(FUNCTION_REVISIONS, known.name, patch)
+    sys.stdout.write(f"{known.name} is {wanted} now\n")
+    return 0
+
+
+def _why_not(known: Known, inventory: Inventory, wanted: Any, *, is_forced: bool) -> str:
+    from kanister_py.core.registry.entries import DesiredState
+    from kanister_py.core.revisions.collection import words_for_uses
+
+    if known.function is None:
+        return (
+            "it is of a composition; change the composition back, or let resources pin it with "
+            "compositionRevisionRef"
+        )
+    function = inventory.functions.get(known.owner) or {}
+    policy = (function.get("spec") or {}).get("revisionActivationPolicy") or "Automatic"
+    if function and policy != "Manual":
+        return (
+            f"the controller decides for {known.owner}; set its revisionActivationPolicy to "
+            "Manual first, or raise its activeRevisionLimit"
+        )
+    if wanted is DesiredState.ACTIVE or is_forced:
+        return ""
+    if known.uses:
+        uses = "; ".join(words_for_uses({way: set(who) for way, who in known.uses.items()}))
+        return f"it {uses}; --force does it all the same"
+    others = [
+        each
+        for each in inventory.revisions
+        if each.owner == known.owner and each.name != known.name and each.function is not None
+    ]
+    if known.function.is_routable and not any(
+        each.function.is_routable for each in others if each.function is not None
+    ):
+        return f"no other revision of {known.owner} serves; --force does it all the same"
+    return ""
+
+
+def _collect(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -> int:
+    from kanister_py.core.errors import NotFound
+    from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS
+
+    removed: list[dict[str, str]] = []
+    kept: list[dict[str, Any]] = []
+    for kind, owner, family in _families(_chosen(inventory, args.kind)):
+        plan = _plan(inventory, owner, family, args.keep)
+        kept += [
+            {"kind": kind, "of": owner, "name": each.name, "why": list(each.why)}
+            for each in plan.kept
+        ]
+        resource = COMPOSITION_REVISIONS if kind == _KINDS["composition"] else FUNCTION_REVISIONS
+        uids = {each.name: each.object["metadata"]["uid"] for each in family}
+        for name in plan.removed:
+            if not args.dry_run:
+                try:
+                    cluster.delete(resource, name, uid=uids[name])
+                except NotFound:
+                    continue
+            removed.append({"kind": kind, "of": owner, "name": name})
+
+    def people() -> Iterator[str]:
+        goes = "would go" if args.dry_run else "removed"
+        rows = [(each["kind"], each["name"], paint(goes, "red"), "") for each in removed]
+        rows += [(each["kind"], each["name"], "kept", "; ".join(each["why"])) for each in kept]
+        if not rows:
+            yield "There are no revisions."
+            return
+        head = ("KIND", "NAME", "WHAT", "WHY")
+        yield from table(head, rows, markdown=args.output == "markdown")
+
+    write_data({"dryRun": args.dry_run, "removed": removed, "kept": kept}, args.output, people)
+    return 0
+
+
+def _families(found: Sequence[Known]) -> Iterator[tuple[str, str, list[Known]]]:
+    for kind, owner in dict.fromkeys((each.kind, each.owner) for each in found):
+        family = [each for each in found if (each.kind, each.owner) == (kind, owner)]
+        yield kind, owner, family
+
+
+def _plan(inventory: Inventory, owner: str, family: Sequence[Known], keep: int | None) -> Any:
+    from kanister_py.core.registry.entries import DesiredState
+    from kanister_py.core.revisions.activation import DEFAULT_HISTORY_LIMIT
+    from kanister_py.core.revisions.collection import Revision, plan_collection, words_for_uses
+
+    revisions = []
+    for each in family:
+        uses = list(words_for_uses({way: set(who) for way, who in each.uses.items()}))
+        if each.function is not None and each.function.desired_state is DesiredState.ACTIVE:
+            uses.insert(0, "is active")
+        revisions.append(Revision(each.name, each.number, tuple(uses)))
+    limit = _KEPT if keep is None else keep
+    if keep is None and family[0].function is not None:
+        spec = (inventory.functions.get(owner) or {}).get("spec") or {}
+        said = spec.get("revisionHistoryLimit")
+        limit = DEFAULT_HISTORY_LIMIT if said is None else int(said)
+    return plan_collection(revisions, limit)

@@ -1,0 +1,179 @@
+"""Which revisions are there in a cluster, and who uses each?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.compositions.definitions import is_legacy, machinery_of, target_version
+from kanister_py.core.errors import NoMatch, NotFound, RevisionUnknown
+from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.core.revisions.functions import revision_of
+from kanister_py.core.revisions.identity import COMPOSITION_NAME_LABEL
+from kanister_py.core.revisions.kinds import (
+    COMPOSITION_REVISIONS,
+    COMPOSITIONS,
+    DEFINITIONS,
+    FUNCTION_REVISIONS,
+    FUNCTIONS,
+)
+from kanister_py.core.revisions.policy import RevisionFacts, rules_of, wishes_of
+from kanister_py.core.revisions.users import (
+    Holder,
+    Users,
+    pipeline_of,
+    users_of_composition,
+    users_of_function,
+)
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+_PAGE: Final = 500
+COMPOSITION: Final = "CompositionRevision"
+FUNCTION: Final = "FunctionRevision"
+
+
+class Known(NamedTuple):
+    """One revision in a cluster. `uses` says in which ways who uses it."""
+
+    kind: str
+    owner: str
+    name: str
+    number: int
+    is_newest: bool
+    object: KubeObject
+    uses: Mapping[str, Sequence[str]] = {}
+    function: FunctionRevision | None = None
+
+    @property
+    def state(self) -> str:
+        """Say what becomes of a revision: who calls it, or whether it is the one in force."""
+        if self.function is None:
+            return "newest" if self.is_newest else "older"
+        if self.function.is_routable:
+            return "routable"
+        return str(self.function.desired_state).lower()
+
+    def told(self) -> dict[str, Any]:
+        """Say it to a program."""
+        metadata = self.object["metadata"]
+        told: dict[str, Any] = {
+            "kind": self.kind,
+            "of": self.owner,
+            "name": self.name,
+            "revision": self.number,
+            "state": self.state,
+            "labels": dict(metadata.get("labels") or {}),
+            "created": str(metadata.get("creationTimestamp") or ""),
+            "usedBy": {way: list(who) for way, who in self.uses.items()},
+        }
+        if self.function is not None:
+            told["image"] = str((self.object.get("spec") or {}).get("image") or "")
+            told["endpoint"] = self.function.endpoint
+            told["healthy"] = self.function.is_healthy
+            told["desiredState"] = str(self.function.desired_state)
+        return told
+
+
+class Inventory(NamedTuple):
+    """All revisions of a cluster, by kind, owner and number, the newest first."""
+
+    revisions: tuple[Known, ...]
+    functions: Mapping[str, KubeObject]
+
+    def find(self, name: str) -> Known:
+        """Give the revision of a name, of whichever kind; say which there are if there is none."""
+        found = [each for each in self.revisions if each.name == name]
+        if not found:
+            raise RevisionUnknown(name, [each.name for each in self.revisions])
+        return found[0]
+
+
+def read_inventory(cluster: Cluster) -> Inventory:
+    """Read every revision, and everybody who may use one."""
+    composed = _all(cluster, COMPOSITION_REVISIONS)
+    called = _all(cluster, FUNCTION_REVISIONS)
+    holders = _holders(cluster)
+    compositions = _all(cluster, COMPOSITIONS)
+    pipelines = [pipeline_of(each) for each in (*compositions, *composed)]
+    facts = [_facts(each) for each in composed]
+    found: list[Known] = []
+    for owner in sorted({each.composition for each in facts}):
+        users = users_of_composition(owner, facts, holders)
+        found += _known(COMPOSITION, owner, composed, users, COMPOSITION_NAME_LABEL)
+    revisions = {each["metadata"]["name"]: revision_of(each) for each in called}
+    for owner in sorted({each.function for each in revisions.values()}):
+        of_this = [each for each in revisions.values() if each.function == owner]
+        users = users_of_function(owner, of_this, pipelines)
+        objects = [each for each in called if revisions[each["metadata"]["name"]].function == owner]
+        found += _known(FUNCTION, owner, objects, users, "", revisions)
+    functions = {each["metadata"]["name"]: each for each in _all(cluster, FUNCTIONS)}
+    return Inventory(tuple(found), functions)
+
+
+def _known(
+    kind: str,
+    owner: str,
+    objects: Sequence[KubeObject],
+    users: Users,
+    label: str,
+    functions: Mapping[str, FunctionRevision] | None = None,
+) -> Iterator[Known]:
+    of_this = [
+        each
+        for each in objects
+        if not label or (each["metadata"].get("labels") or {}).get(label, "") == owner
+    ]
+    ordered = sorted(of_this, key=_rank, reverse=True)
+    for place, obj in enumerate(ordered):
+        name = obj["metadata"]["name"]
+        uses = {way: tuple(sorted(who)) for way, who in sorted(users.get(name, {}).items())}
+        function = functions[name] if functions is not None else None
+        yield Known(kind, owner, name, _rank(obj)[0], place == 0, obj, uses, function)
+
+
+def _rank(obj: KubeObject) -> tuple[int, str]:
+    return int((obj.get("spec") or {}).get("revision") or 0), obj["metadata"]["name"]
+
+
+def _facts(obj: KubeObject) -> RevisionFacts:
+    labels = obj["metadata"].get("labels") or {}
+    number, name = _rank(obj)
+    return RevisionFacts(name, str(labels.get(COMPOSITION_NAME_LABEL) or ""), number, labels)
+
+
+def _holders(cluster: Cluster) -> list[Holder]:
+    """Read who holds revisions: all resources of all kinds that definitions make."""
+    holders: list[Holder] = []
+    for definition in _all(cluster, DEFINITIONS):
+        spec = definition.get("spec") or {}
+        rules, legacy = rules_of(spec), is_legacy(definition)
+        kind = str((spec.get("names") or {}).get("kind") or "")
+        api_version = f"{spec.get('group')}/{target_version(definition)}"
+        try:
+            resource = cluster.resource_for(api_version, kind).gvr
+        except NoMatch:
+            # Not served: nobody can have made one.
+            continue
+        for obj in _all(cluster, resource):
+            metadata = obj["metadata"]
+            place = metadata.get("namespace")
+            name = f"{place}/{metadata['name']}" if place else metadata["name"]
+            wishes = wishes_of(machinery_of(obj, legacy=legacy))
+            holders.append(Holder(f"{kind}/{name}", wishes, rules))
+    return holders
+
+
+def _all(cluster: Cluster, resource: GroupVersionResource) -> list[KubeObject]:
+    """Read all objects of a kind, page by page; a kind that is not installed has none."""
+    found: list[KubeObject] = []
+    token = ""
+    while True:
+        try:
+            page = cluster.list(resource, limit=_PAGE, continue_token=token)
+        except NotFound:
+            return found
+        found += page.items
+        token = page.continue_token
+        if not token:
+            return found

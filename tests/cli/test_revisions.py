@@ -1,0 +1,247 @@
+"""Does `kanister-py revisions` show what a cluster has, and touch only what may be touched?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.cli import revisions
+from kanister_py.cli.parser import CommandLineError, Parser
+from kanister_py.controller.reconcile_composition import reconcile_composition
+from kanister_py.core.compositions.definitions import crd_of
+from kanister_py.core.errors import RevisionNotSwitched, RevisionUnknown
+from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS
+from tests.conftest import CommandLine
+from tests.controller.test_compositions import bucket, composition, definition
+
+CRDS = Path(__file__).parents[2] / "kanister_py" / "crds"
+Ask = Callable[..., Any]
+
+
+def function_revision(number: int, state: str, *, channel: str, serves: bool) -> dict[str, Any]:
+    return {
+        "apiVersion": "pkg.crossplane.io/v1",
+        "kind": "FunctionRevision",
+        "metadata": {
+            "name": f"templates-{number}",
+            "labels": {"pkg.crossplane.io/package": "templates", "channel": channel},
+        },
+        "spec": {
+            "desiredState": state,
+            "image": f"example.org/templates@sha256:{str(number) * 64}",
+            "revision": number,
+        },
+        "status": {
+            "endpoint": f"dns:///templates-{number}:9443" if serves else "",
+            "conditions": [
+                {"type": "RuntimeHealthy", "status": "True" if serves else "False", "reason": "x"}
+            ],
+        },
+    }
+
+
+def function(policy: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "pkg.crossplane.io/v1",
+        "kind": "Function",
+        "metadata": {"name": "templates"},
+        "spec": {
+            "package": "example.org/templates:v1.0.0",
+            "revisionActivationPolicy": policy,
+            "revisionHistoryLimit": 1,
+        },
+    }
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    made = MemoryCluster()
+    for path in sorted(CRDS.glob("*.yaml")):
+        made.create(parse_documents(path.read_bytes(), path.name)[0].value)
+    made.load([definition()])
+    defined = definition()
+    defined["metadata"]["uid"] = "defined"
+    made.load([crd_of(defined)])
+    names = []
+    for colour, channel in (("red", "stable"), ("green", "alpha"), ("blue", "alpha")):
+        said = composition(colour, channel=channel)
+        step = said["spec"]["pipeline"][0]
+        step["functionRef"]["name"] = "templates"
+        if colour == "red":
+            step["functionRevisionRef"] = {"name": "templates-1"}
+        made.apply(said, field_manager="people", force=True)
+        names.append(reconcile_composition(made, "bucket", lambda *_told: None))
+    stable = {"matchLabels": {"channel": "stable"}}
+    made.load(
+        [
+            bucket(
+                "pinned",
+                compositionRef={"name": "bucket"},
+                compositionRevisionRef={"name": names[0]},
+                compositionUpdatePolicy="Manual",
+            ),
+            bucket("choosy", compositionRevisionSelector=stable),
+            function("Manual"),
+            function_revision(1, "Inactive", channel="stable", serves=False),
+            function_revision(2, "Inactive", channel="alpha", serves=False),
+            function_revision(3, "Active", channel="alpha", serves=True),
+            function_revision(4, "Active", channel="alpha", serves=False),
+        ]
+    )
+    return made
+
+
+@pytest.fixture
+def ask(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> Ask:
+    def asked(*words: str) -> str:
+        parser = Parser(prog="kanister-py revisions", environment={})
+        revisions.add_arguments(parser)
+        assert revisions.act(parser.parse_args(list(words)), cluster) == 0
+        out: str = capsys.readouterr().out
+        return out
+
+    return asked
+
+
+def names_of(ask: Ask) -> list[str]:
+    found = json.loads(ask("list", "bucket", "-o", "json"))["revisions"]
+    return [each["name"] for each in found]
+
+
+def test_every_revision_is_listed_with_who_uses_it(ask: Ask) -> None:
+    found = json.loads(ask("list", "-o", "json"))["revisions"]
+    told = [(each["of"], each["revision"], each["state"]) for each in found]
+    assert told == [
+        ("bucket", 3, "newest"),
+        ("bucket", 2, "older"),
+        ("bucket", 1, "older"),
+        ("templates", 4, "active"),
+        ("templates", 3, "routable"),
+        ("templates", 2, "inactive"),
+        ("templates", 1, "inactive"),
+    ]
+    assert found[2]["usedBy"] == {
+        "is held by": ["XBucket/default/pinned"],
+        "is selected by": ["XBucket/default/choosy"],
+    }
+    assert list(found[6]["usedBy"]) == ["is referenced by"]
+
+
+def test_people_get_a_table_and_may_ask_for_less(ask: Ask) -> None:
+    lines = ask("list", "--kind", "function").splitlines()
+    assert lines[0].split() == ["KIND", "OF", "REVISION", "NAME", "STATE", "USED", "BY"]
+    assert len(lines) == 5
+    assert "templates-3" in lines[2]
+    assert yaml.safe_load(ask("list", "nobody", "-o", "yaml")) == {"revisions": []}
+    assert ask("list", "nobody") == "There are no revisions.\n"
+
+
+def test_the_users_of_a_revision_are_named(ask: Ask) -> None:
+    *_newer, oldest = names_of(ask)
+    found = ask("users", oldest)
+    assert "XBucket/default/pinned" in found
+    assert "XBucket/default/choosy" in found
+    assert "Nobody" in ask("users", "templates-2")
+
+
+def test_two_revisions_are_compared_without_their_numbers(ask: Ask) -> None:
+    newest, middle, oldest = names_of(ask)
+    lines = ask("diff", middle, newest).splitlines()
+    changed = [each for each in lines if each[:1] in "+-" and each[:3] not in ("+++", "---")]
+    assert {each.partition(":")[2].strip() for each in changed} == {"green", "blue"}
+    text = ask("diff", oldest, newest)
+    assert "-  channel: stable" in text
+    assert "+  channel: alpha" in text
+    assert ask("diff", newest, newest) == ""
+
+
+def test_a_revision_that_is_not_there_says_which_are(ask: Ask) -> None:
+    with pytest.raises(RevisionUnknown) as refused:
+        ask("users", "none")
+    assert "templates-1" in refused.value.there
+
+
+def state_of(cluster: MemoryCluster, name: str) -> str:
+    return str(cluster.get(FUNCTION_REVISIONS, name)["spec"]["desiredState"])
+
+
+def test_revisions_of_a_function_are_switched(cluster: MemoryCluster, ask: Ask) -> None:
+    ask("activate", "templates-2")
+    assert state_of(cluster, "templates-2") == "Active"
+    ask("deactivate", "templates-2")
+    assert state_of(cluster, "templates-2") == "Inactive"
+    assert "already" in ask("deactivate", "templates-2")
+
+
+def test_the_last_one_that_serves_goes_only_by_force(cluster: MemoryCluster, ask: Ask) -> None:
+    with pytest.raises(RevisionNotSwitched):
+        ask("deactivate", "templates-3")
+    assert state_of(cluster, "templates-3") == "Active"
+    ask("deactivate", "templates-3", "--force")
+    assert state_of(cluster, "templates-3") == "Inactive"
+
+
+def test_one_that_a_step_names_goes_only_by_force(cluster: MemoryCluster, ask: Ask) -> None:
+    ask("activate", "templates-1")
+    with pytest.raises(RevisionNotSwitched) as refused:
+        ask("deactivate", "templates-1")
+    assert "is referenced by" in refused.value.why
+
+
+def test_nobody_is_switched_against_the_controller(cluster: MemoryCluster, ask: Ask) -> None:
+    cluster.apply(function("Automatic"), field_manager="people", force=True)
+    with pytest.raises(RevisionNotSwitched) as refused:
+        ask("activate", "templates-2")
+    assert "Manual" in refused.value.why
+    assert state_of(cluster, "templates-2") == "Inactive"
+    with pytest.raises(RevisionNotSwitched):
+        ask("activate", names_of(ask)[0])
+
+
+def left(cluster: MemoryCluster) -> tuple[list[int], list[int]]:
+    found = [
+        sorted(each["spec"]["revision"] for each in cluster.list(resource).items)
+        for resource in (COMPOSITION_REVISIONS, FUNCTION_REVISIONS)
+    ]
+    return found[0], found[1]
+
+
+def test_what_would_be_collected_is_said_and_kept(cluster: MemoryCluster, ask: Ask) -> None:
+    found = json.loads(ask("gc", "--dry-run", "--keep", "1", "-o", "json"))
+    assert found["dryRun"] is True
+    assert [each["of"] for each in found["removed"]] == ["bucket", "templates"]
+    why = {each["name"]: each["why"] for each in found["kept"]}
+    assert why["templates-3"] == ["is active"]
+    assert any("is referenced by" in each for each in why["templates-1"])
+    assert left(cluster) == ([1, 2, 3], [1, 2, 3, 4])
+
+
+def test_only_what_nobody_uses_is_collected(cluster: MemoryCluster, ask: Ask) -> None:
+    # Nobody says how many: ten of a composition, of a function what it says itself.
+    ask("gc")
+    assert left(cluster) == ([1, 2, 3], [1, 3, 4])
+    text = ask("gc", "--keep", "1", "--kind", "composition")
+    assert left(cluster) == ([1, 3], [1, 3, 4])
+    assert "XBucket/default/pinned" in text
+    assert "is the newest" in text
+
+
+@pytest.mark.parametrize("words", [["gc", "--keep", "0"], ["diff", "one"], []])
+def test_a_command_line_that_says_nothing_is_refused(ask: Ask, words: list[str]) -> None:
+    with pytest.raises(CommandLineError):
+        ask(*words)
+
+
+def test_the_command_is_there_and_wants_a_cluster(kanister: CommandLine) -> None:
+    assert "revisions" in kanister("completion", "words", "--", "").out.split()
+    assert "gc" in kanister("completion", "words", "--", "revisions", "").out.split()
+    done = kanister("revisions", "list", "--kubeconfig", "/nowhere")
+    assert done.code == 1
+    assert "/nowhere" in done.err
