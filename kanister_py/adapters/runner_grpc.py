@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import ssl
 import threading
@@ -11,6 +12,10 @@ from collections.abc import Collection
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+# What goes wrong with a connection is in our own errors; its log would tell it once more,
+# for every attempt. It is read when the library is loaded.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
 

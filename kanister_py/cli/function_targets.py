@@ -55,7 +55,7 @@ def target_of(name: str, command: Sequence[str]) -> Target:
         return Target(command[0], _revision(command[0].rpartition("/")[2], exec_endpoint(command)))
     head, colon, tail = name.partition(":")
     if "//" in name or (colon and name.rpartition(":")[2].isdigit()):
-        return Target(name, _revision("function", name), is_remote=True)
+        return Target(name, _revision(name, name), is_remote=True)
     if colon:
         if not all(part.isidentifier() for part in [*head.split("."), *tail.split(".")]):
             raise InvalidTarget(name, "it is no module:Class")

@@ -15,6 +15,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import say
+from kanister_py.cli.parser import seconds
 from kanister_py.core.errors import InvalidDocument, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ _FINE, _FAILED, _FATAL = 0, 1, 3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("render",), help="which protocol")
-    parser.add_argument("--timeout", default="2m", metavar="DURATION", help="default: %(default)s")
+    parser.add_argument(
+        "--timeout", type=seconds, default="2m", metavar="DURATION", help="default: %(default)s"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,14 +74,13 @@ def _refusal(path: str, message: str) -> InvalidDocument:
     return InvalidDocument([Problem("<stdin>", 0, 0, path, message)])
 
 
-def _rendered(request: Data, timeout: str) -> tuple[Rendered, ManifestSource]:
+def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, ManifestSource]:
     from kanister_py import wiring
     from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.adapters.requirements_manifests import ManifestSource
     from kanister_py.core.compositions.model import parse_composition
     from kanister_py.core.compositions.rendering import check_definition
     from kanister_py.core.objects.documents import Document
-    from kanister_py.core.objects.durations import parse_seconds
     from kanister_py.executor.compose import Engine
     from kanister_py.executor.render import RenderInput, render
 
@@ -93,9 +95,8 @@ def _rendered(request: Data, timeout: str) -> tuple[Rendered, ManifestSource]:
     if xrd is not None:
         check_definition(xr, xrd)
     composition = parse_composition(Document.of(given["composition"], "composition"))
-    seconds = parse_seconds(timeout)
     steps = tuple(
-        each if each.timeout_seconds else each._replace(timeout_seconds=seconds)
+        each if each.timeout_seconds else each._replace(timeout_seconds=timeout_seconds)
         for each in composition.steps
     )
     observed = given.get("observedResources") or []

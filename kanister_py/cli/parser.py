@@ -106,5 +106,18 @@ def _appends(action: argparse.Action) -> bool:
     return type(action).__name__ in ("_AppendAction", "_ExtendAction")
 
 
+def seconds(text: str) -> float:
+    """Read a duration such as `1m30s`."""
+    from kanister_py.core.errors import InvalidDuration
+    from kanister_py.core.objects.durations import parse_seconds
+
+    try:
+        return parse_seconds(text)
+    except InvalidDuration:
+        raise argparse.ArgumentTypeError(
+            f"must be a duration such as 30s or 1m30s, found {text!r}"
+        ) from None
+
+
 def _sentence(message: str) -> str:
     return message[:1].upper() + message[1:]

@@ -8,7 +8,16 @@ kanister-py render --assert tests/suite.yaml --junit report.xml
 Prints the XR as it would be after one reconcile, then its resources, as YAML or with
 `-o json`. Functions that are built in need no FUNCTIONS, and stand in for Crossplane's own of
 the same name unless an annotation says what else runs them. Several XRs in a file or
-a folder are composed side by side. Data of Secrets are masked unless --show-secrets
+a folder are composed side by side.
+
+What runs a function is said by annotations of its Function: render.crossplane.io/runtime is
+  Development  something that listens at render.crossplane.io/runtime-development-target
+  Process      a program: JSON on stdin and stdout; kanister-py.io/runtime-command
+  Python       a class; kanister-py.io/runtime-entry-point, as module:Class
+  InProcess    the built-in function of that name
+  Docker       a container of its package, if docker answers; the default for all others
+
+Data of Secrets are masked unless --show-secrets
 is given. Ends with 1 where a pipeline or an expectation fails.
 """
 
@@ -21,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import say, say_notices
+from kanister_py.cli.parser import seconds
 from kanister_py.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,7 +93,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="an annotation for all functions",
     )
-    how.add_argument("--timeout", default="1m", metavar="DURATION", help="default: %(default)s")
+    how.add_argument(
+        "--timeout",
+        type=seconds,
+        default="1m",
+        metavar="DURATION",
+        help="how long a step may take; default: %(default)s",
+    )
     how.add_argument(
         "--max-concurrency", type=int, default=8, metavar="N", help="default: %(default)s"
     )
@@ -163,8 +179,8 @@ def _print(
     if args.trace and form != "json":
         from kanister_py.cli.render_trace import trace_lines
 
-        for each in _traces(args, inputs, results, renderer):
-            for line in trace_lines(each):
+        for trace in _traces(args, inputs, results, renderer):
+            for line in trace_lines(trace):
                 say(hide(line))
     documents: list[Data] = []
     renders = []

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.cli.files import STDIN, STDIN_NAME, SUFFIXES, Input, read_input
-from kanister_py.core.errors import InvalidDocument, InvalidReference, Problem
+from kanister_py.cli.parser import CommandLineError
+from kanister_py.core.errors import InvalidDocument, Problem
 
 if TYPE_CHECKING:
     from kanister_py.core.compositions.messages import Data
@@ -39,7 +40,6 @@ def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = No
     """Read every file that the command line names, but for objects that are handed in."""
     from kanister_py.core.compositions.model import parse_composition
     from kanister_py.core.objects.documents import Document
-    from kanister_py.core.objects.durations import parse_seconds
 
     handed_in = inline or {}
 
@@ -63,14 +63,14 @@ def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = No
         xrs,
         parse_composition(compositions[0]),
         tuple(documents_at(args.functions)) if args.functions else None,
-        dict(_pair(each) for each in args.function_annotations),
+        dict(_pair("--function-annotations", each) for each in args.function_annotations),
         tuple(_objects(args.observed_resources)),
         tuple(_objects(args.required)),
         tuple(_schemas(args.required_schemas)) if args.required_schemas else (),
-        tuple(_objects([args.function_credentials] if args.function_credentials else [])),
+        tuple(_secrets(args.function_credentials)) if args.function_credentials else (),
         xrd,
         _context(args) or None,
-        parse_seconds(args.timeout),
+        args.timeout,
         max(args.max_concurrency, 1),
         args.cache_dir,
     )
@@ -111,6 +111,20 @@ def _objects(paths: Iterable[str]) -> list[Data]:
     return [_object(each) for path in paths for each in documents_at(path)]
 
 
+def _secrets(path: str) -> list[Data]:
+    """Read Secrets; what is none would be looked for in vain when a step names it."""
+    documents = documents_at(path)
+    problems = []
+    for document in documents:
+        found = _object(document)
+        if (found["apiVersion"], found["kind"]) != ("v1", "Secret"):
+            said = f"Must be a Secret, found {found['kind']} of {found['apiVersion']}"
+            problems.append(document.problem(("kind",), said))
+    if problems:
+        raise InvalidDocument(problems)
+    return [_object(each) for each in documents]
+
+
 def _definition(path: str) -> Data:
     found = [_object(each) for each in documents_at(path)]
     kind = "CompositeResourceDefinition"
@@ -130,6 +144,8 @@ def _schemas(folder: str) -> list[Data]:
     import json
 
     found = []
+    if not Path(folder).is_dir():
+        raise InvalidDocument([Problem(folder, 0, 0, "", "No such folder")])
     for path in sorted(Path(folder).rglob("*.json")):
         try:
             found.append(json.loads(read_input(Input(str(path), path, is_named=False))))
@@ -140,11 +156,15 @@ def _schemas(folder: str) -> list[Data]:
     return found
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(flag: str, text: str) -> tuple[str, str]:
     key, sign, value = text.partition("=")
     if not (key and sign):
-        raise InvalidReference(text, "it is no pair", "KEY=VALUE")
+        raise _misread(flag, f"must be KEY=VALUE, found {text!r}")
     return key, value
+
+
+def _misread(flag: str, why: str) -> CommandLineError:
+    return CommandLineError(f"kanister-py render: Argument {flag}: {why}")
 
 
 def _context(args: argparse.Namespace) -> dict[str, Any]:
@@ -152,7 +172,7 @@ def _context(args: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in args.context_files:
         for each in text.split(","):
-            key, path = _pair(each)
+            key, path = _pair("--context-files", each)
             documents = documents_at(path)
             if len(documents) != 1:
                 raise InvalidDocument([Problem(path, 0, 0, "", "Must hold one value")])
@@ -170,17 +190,16 @@ def _inline_values(text: str) -> list[tuple[str, Any]]:
     found = []
     rest = text
     while rest:
-        key, value = _pair(rest)
+        key, value = _pair("--context-values", rest)
         try:
             parsed, end = decoder.raw_decode(value)
         except ValueError as error:
-            raise InvalidReference(
-                text, f"the value of {key} is not JSON: {error}", "KEY=JSON"
-            ) from None
+            raise _misread("--context-values", f"the value of {key} is not JSON: {error}") from None
         found.append((key, parsed))
         rest = value[end:].lstrip()
         if rest and not rest.startswith(","):
-            raise InvalidReference(text, f"after the value of {key} comes {rest!r}", "KEY=JSON,…")
+            why = f"after the value of {key} comes {rest!r}; write KEY=JSON,…"
+            raise _misread("--context-values", why)
         rest = rest[1:]
     return found
 

@@ -279,7 +279,7 @@ class TestWhatIsPrinted:
         write(composition=composition(templating(resource_with(f"data: {{seen: '{spec}'}}\n"))))
         for policy, seen in (("Manual", "apps-old"), ("Automatic", "apps-[0-9a-f]{7}")):
             held = {**machinery, "compositionUpdatePolicy": policy}
-            write(xr=XR + f"  crossplane: {json.dumps(held)}\n")
+            write(xr=XR.replace("{region: eu}", json.dumps({"crossplane": held})))
             _, documents, _ = render()
             assert re.fullmatch(seen, documents[1]["data"]["seen"])
 
@@ -312,7 +312,12 @@ class TestWhatIsPrinted:
         self, write: Write, render: Render
     ) -> None:
         retry = {"limit": 2, "on": ["FunctionTimedOut"]}
-        settings = {"timeout": "2s", "retry": retry, "ttl": "5m", "maxIterations": 3}
+        settings: dict[str, Any] = {
+            "timeout": "2s",
+            "retry": retry,
+            "ttl": "5m",
+            "maxIterations": 3,
+        }
         write(
             composition=composition(
                 patching(step="first", when="'nothing' in context"),
@@ -624,6 +629,32 @@ class TestWhatIsRefused:
         code, _, err = render("-o", "observed.yaml")
         assert code == 1
         assert "has no annotation crossplane.io/composition-resource-name" in err
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (("--timeout", "soon"), "--timeout: must be a duration such as 30s or 1m30s"),
+            (("-a", "x"), "--function-annotations: must be KEY=VALUE, found 'x'"),
+            (("--context-files", "k"), "--context-files: must be KEY=VALUE, found 'k'"),
+            (("--context-values", "k"), "--context-values: must be KEY=VALUE, found 'k'"),
+            (("--context-values", "k={"), "--context-values: the value of k is not JSON"),
+            (("--context-values", "k=1 2"), "--context-values: after the value of k comes '2'"),
+        ],
+    )
+    def test_a_flag_that_cannot_be_read_is_named(
+        self, words: tuple[str, ...], said: str, render: Render
+    ) -> None:
+        code, _, err = render(*words)
+        assert (code, "rgument " + said in err) == (64, True), err
+
+    def test_a_folder_of_schemas_that_is_not_there(self, render: Render) -> None:
+        code, documents, err = render("--required-schemas", "nowhere")
+        assert (code, documents, err) == (1, [], "error: nowhere: No such folder\n")
+
+    def test_credentials_that_are_no_secrets(self, render: Render) -> None:
+        code, documents, err = render("--function-credentials", "xr.yaml")
+        assert (code, documents) == (1, [])
+        assert err == ("error: xr.yaml:2:1: kind: Must be a Secret, found XApp of example.org/v1\n")
 
     def test_a_command_line_without_files(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["render"]) == 64
