@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +33,15 @@ DECODER_WORDS = re.compile(
 )
 
 
-def _function(name: str) -> type[CompositionFunction] | None:
-    package = f"kanister_py.functions.composition.{name.replace('-', '_')}"
-    if find_spec(package) is None or find_spec(f"{package}.v0_1_0") is None:
-        return None
-    found: type[CompositionFunction] = getattr(import_module(f"{package}.v0_1_0"), CLASSES[name])
+def _function(name: str) -> type[CompositionFunction]:
+    module = f"kanister_py.functions.composition.{name.replace('-', '_')}.v0_1_0"
+    found: type[CompositionFunction] = getattr(import_module(module), CLASSES[name])
     return found
 
 
 def _cases() -> Iterator[Any]:
     for name in CLASSES:
         function = _function(name)
-        if function is None:
-            continue
         for line in (FUNCTIONS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
             case = json.loads(line)
             yield pytest.param(function, case, id=f"{name} {case['name']}")
