@@ -1,0 +1,237 @@
+"""What does composing on a real API server cost, beside the bare client's same writes?"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.bench.measure import Row
+
+TITLE = "Composite resources on a real API server"
+
+_LONE, _BATCH, _MANY = 20, 200, 1000
+_THREADS = 16
+_THINGS = "/apis/example.org/v1alpha1/namespaces/default/xthings"
+_CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+_PATIENCE_SECONDS = 300.0
+
+
+def rows() -> list[Row]:
+    from e2e.cluster.local import LocalCluster
+    from e2e.cluster.programs import GoMissing, find_programs
+    from e2e.cluster.standing import own_folder
+
+    try:
+        programs = find_programs("")
+    except GoMissing as error:
+        print(f"NOTHING IS MEASURED: {error}", file=sys.stderr)
+        return []
+    with own_folder() as folder, LocalCluster(programs, folder) as cluster, ExitStack() as stack:
+        bench = _Bench(cluster, Path(folder), stack)
+        bench.prepare()
+        return list(bench.rows())
+
+
+class _Bench:
+    """A cluster, a controller on it, and a watch that knows at once what is ready."""
+
+    def __init__(self, cluster: Any, folder: Path, stack: ExitStack) -> None:
+        self._cluster = cluster
+        self._client = cluster.client
+        self._folder = folder
+        self._stack = stack
+        self._changed = threading.Condition()
+        self._ready: dict[str, float] = {}
+        self._controller: subprocess.Popen[bytes] | None = None
+
+    def prepare(self) -> None:
+        from e2e.conftest import make_namespace
+        from e2e.test_compositions import composition, definition, template_step
+        from e2e.test_controller import until
+        from kanister_py.wiring import read_definitions
+
+        for each in read_definitions():
+            self._client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
+        make_namespace(self._client, "kanister-py")
+        extensions = "/apis/apiextensions.crossplane.io"
+        until(lambda: self._answers(f"{extensions}/v2/compositeresourcedefinitions"))
+        self._client.post(f"{extensions}/v2/compositeresourcedefinitions", definition())
+        self._client.post(f"{extensions}/v1/compositions", composition("bench", template_step("x")))
+        self.start()
+        until(lambda: self._answers(_THINGS))
+        threading.Thread(target=self._listen, daemon=True).start()
+        self._make(["warm"])
+        self._until_ready(["warm"])
+
+    def _answers(self, path: str) -> bool:
+        from e2e.cluster.client import ApiFailed
+
+        try:
+            self._client.get(path)
+        except ApiFailed:
+            return False
+        return True
+
+    def start(self) -> None:
+        with (self._folder / "controller.log").open("ab") as log:
+            self._controller = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "kanister_py", "controller", "--no-http"),
+                    *("--kubeconfig", str(self._cluster.kubeconfig), "--leader-elect"),
+                    *("--namespace", "kanister-py", "--home", "kanister-py"),
+                    *("--enable-compositions", "--enable-composition-revisions"),
+                ],
+                stderr=log,
+            )
+        self._stack.callback(self._controller.kill)
+
+    def _stop(self) -> None:
+        assert self._controller is not None
+        self._controller.terminate()
+        self._controller.wait(30)
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                for event in self._client.watch(_THINGS, timeoutSeconds="3600"):
+                    self._note(event["object"])
+            except Exception:  # noqa: BLE001 - the cluster ends, or the server cut the watch
+                time.sleep(0.2)
+
+    def _note(self, thing: dict[str, Any]) -> None:
+        for each in (thing.get("status") or {}).get("conditions") or ():
+            if each["type"] == "Ready" and each["status"] == "True":
+                with self._changed:
+                    self._ready.setdefault(thing["metadata"]["name"], time.monotonic())
+                    self._changed.notify_all()
+
+    def _make(self, names: list[str], threads: int = 8) -> None:
+        from e2e.test_compositions import thing
+
+        def make(part: list[str]) -> None:
+            for name in part:
+                self._client.post(_THINGS, thing(name, "bench"))
+
+        _side_by_side(threads, names, make)
+
+    def _until_ready(self, names: list[str]) -> float:
+        """Wait for all of them, and give the time at which the last one was ready."""
+        with self._changed:
+            done = self._changed.wait_for(
+                lambda: all(name in self._ready for name in names), _PATIENCE_SECONDS
+            )
+            if not done:
+                raise RuntimeError((self._folder / "controller.log").read_text()[-2000:])
+            return max(self._ready[name] for name in names)
+
+    def rows(self) -> Iterator[Row]:
+        yield self._lone()
+        yield from self._batch()
+        yield from self._crowd()
+
+    def _lone(self) -> Row:
+        taken = []
+        for number in range(_LONE):
+            name = f"lone-{number}"
+            began = time.monotonic()
+            self._make([name], threads=1)
+            taken.append(self._until_ready([name]) - began)
+        middle = statistics.median(taken) * 1000
+        return Row("a lone one from create to ready, p50", f"{middle:.0f} ms", "< 70", middle < 70)
+
+    def _batch(self) -> Iterator[Row]:
+        names = [f"batch-{number}" for number in range(_BATCH)]
+        with self._processor_seconds() as spent:
+            began = time.monotonic()
+            self._make(names)
+            rate = _BATCH / (self._until_ready(names) - began)
+        yield Row(f"{_BATCH} at once, ready a second", f"{rate:.1f}", ">= 30", rate >= 30)
+        yield Row("our processor time for each", f"{spent() / _BATCH * 1000:.1f} ms", "")
+        ratio = rate / self._bare_rate()
+        name = "beside the same writes of the bare client"
+        yield Row(name, f"{ratio:.2f}x", ">= 0.5x", ratio >= 0.5)
+
+    def _bare_rate(self) -> float:
+        """Make the writes of one resource as often, with nothing in between."""
+        from e2e.test_compositions import thing
+
+        def make(part: list[str]) -> None:
+            for name in part:
+                made = self._client.post(_THINGS, {**thing(name, "nobody")})
+                self._client.patch(f"{_THINGS}/{name}", {"metadata": {"labels": {"a": "b"}}})
+                self._client.post(
+                    _CONFIG_MAPS,
+                    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}},
+                )
+                conditions = {"status": {"crossplane": {"uid": made["metadata"]["uid"]}}}
+                self._client.patch(f"{_THINGS}/{name}/status", conditions)
+
+        names = [f"bare-{number}" for number in range(_BATCH)]
+        began = time.monotonic()
+        _side_by_side(_THREADS, names, make)
+        rate = _BATCH / (time.monotonic() - began)
+        for name in names:
+            self._client.delete(f"{_THINGS}/{name}")
+        return rate
+
+    def _crowd(self) -> Iterator[Row]:
+        names = [f"many-{number}" for number in range(_MANY)]
+        self._make(names)
+        self._until_ready(names)
+        time.sleep(20)
+        with self._processor_seconds() as spent:
+            time.sleep(10)
+        share = spent() / 10
+        yield Row(f"{_MANY} at rest, of one core", f"{share:.1%}", "< 5%", share < 0.05)
+        memory = self._memory_megabytes()
+        yield Row(f"memory with {_MANY}", f"{memory:.0f} MB", "< 500 MB", memory < 500)
+        before = self._versions()
+        self._stop()
+        self.start()
+        time.sleep(20)
+        changed = sum(
+            1 for name, version in self._versions().items() if before.get(name) != version
+        )
+        yield Row("writes after a restart", str(changed), "0", changed == 0)
+
+    def _versions(self) -> dict[str, str]:
+        items = self._client.get(_THINGS)["items"] + self._client.get(_CONFIG_MAPS)["items"]
+        return {each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in items}
+
+    @contextmanager
+    def _processor_seconds(self) -> Iterator[Callable[[], float]]:
+        began = self._spent()
+        ended: list[float] = []
+        yield lambda: ended[0] - began
+        ended.append(self._spent())
+
+    def _spent(self) -> float:
+        assert self._controller is not None
+        fields = Path(f"/proc/{self._controller.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _memory_megabytes(self) -> float:
+        assert self._controller is not None
+        status = Path(f"/proc/{self._controller.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def _side_by_side(threads: int, names: list[str], act: Callable[[list[str]], None]) -> None:
+    started = [
+        threading.Thread(target=act, args=(names[index::threads],)) for index in range(threads)
+    ]
+    for each in started:
+        each.start()
+    for each in started:
+        each.join()
+
+
+__all__ = ["TITLE", "rows"]
