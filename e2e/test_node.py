@@ -148,7 +148,7 @@ def test_a_client_chooses_the_version_of_the_channels(
         assert isinstance(message, bytes)
         told[message[0]] = told.get(message[0], b"") + message[1:]
     asked.close()
-    asked.shutdown()
+    asked.shutdown()  # type: ignore[no-untyped-call] # the library says no types
     outcome = json.loads(told.pop(3))
     assert outcome["details"]["causes"] == [{"reason": "ExitCode", "message": "4"}]
     assert told == {1: b"one\n"}
