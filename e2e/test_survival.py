@@ -243,17 +243,25 @@ class TestAnswers:
             pytest.param(Stall(), id="an answer that never comes"),
         ],
     )
-    def test_a_status_is_written_in_whatever_way_writing_it_goes_wrong(
+    def test_what_is_written_into_an_actionset_gets_there_whatever_goes_wrong(
         self, world: World, place: Place, fault: Fault
     ) -> None:
+        space = place.namespace
+        phases = [kube_ops(space, "before"), gate(space), kube_ops(space, "after")]
+        # What runs at the end is why there is a finalizer.
+        place.blueprint("tidy", *phases, deferPhase=kube_ops(space, "tidied"))
         world.start()
         open_gate(place)
         injected = world.faults.inject(
-            fault, resource="actionsets", subresource="status", times=2, skip=1
+            fault,
+            times=3,
+            where=lambda request: request.is_write and request.resource == "actionsets",
         )
-        place.actionset("one", "gated")
+        place.actionset("one", "tidy")
         ends_well(place, "one")
-        assert len(injected.hits) == 2
+        until(lambda: place.is_let_go("one"))
+        assert len(injected.hits) == 3
+        place.client.get(f"/api/v1/namespaces/{space}/configmaps/tidied-one")
         # Nobody wants to hear of it.
         assert {each["type"] for each in world.events("one")} == {"Normal"}
 
@@ -284,13 +292,22 @@ class TestAnswers:
         for name in names:
             ends_well(place, name)
 
+    def test_events_that_nobody_takes_hold_nothing_up(self, world: World, place: Place) -> None:
+        world.start()
+        open_gate(place)
+        refused = world.faults.inject(Refuse(403), resource="events")
+        place.actionset("one", "gated")
+        ends_well(place, "one")
+        assert refused.hits
+
     def test_a_lost_history_is_read_anew(self, world: World, place: Place) -> None:
         world.start()
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
         world.faults.reset()
         assert world.faults.expire_watches("actionsets") == 1
-        assert world.faults.expire_watches("configmaps") == 1
+        # That on the gate begins a moment after the phase has.
+        until(lambda: world.faults.expire_watches("configmaps"))
         place.actionset("two", "gated")
         open_gate(place)
         for name in ("one", "two"):
@@ -342,9 +359,9 @@ def make_account(admin: ApiClient, namespace: str) -> None:
     rules: Mapping[str, list[tuple[str, str]]] = {
         "statuses": [("cr.kanister.io", "actionsets/status")],
         "secrets": [("", "secrets")],
+        "sets": [("cr.kanister.io", "actionsets")],
         "rest": [
             ("", "configmaps"),
-            ("cr.kanister.io", "actionsets"),
             ("cr.kanister.io", "blueprints"),
             ("coordination.k8s.io", "leases"),
             ("apps", "deployments"),
@@ -453,6 +470,25 @@ class TestRights:
             status = place.until_ended("one")
         assert status["state"] == "complete", status
 
+    def test_a_right_to_watch_that_is_gone_is_told_until_it_is_back(
+        self, world: World, place: Place, admin: ApiClient
+    ) -> None:
+        space = place.namespace
+        make_account(admin, space)
+        controller = world.start(world.faults.kubeconfig_for(f"w-{space}", token_of(admin, space)))
+        is_ready = controller.checks()["controller"]
+        assert is_ready() == ""
+        unbind(admin, space, "sets")
+        # Watches that are open go on until they end.
+        world.faults.cut(verb="watch", resource="actionsets")
+        until(is_ready)
+        assert is_ready().startswith("Cannot watch actionsets.cr.kanister.io")
+        place.actionset("one", "gated")
+        open_gate(place)
+        bind(admin, space, "sets")
+        ends_well(place, "one")
+        assert is_ready() == ""
+
 
 class TestTime:
     @pytest.mark.parametrize("jump", [pytest.param(1, id="ahead"), pytest.param(-1, id="back")])
@@ -507,6 +543,28 @@ class TestPods:
         assert name in status["error"]["message"] or "8s" in status["error"]["message"], status
         # Nobody is there to end it: it is taken away without asking.
         until(lambda: world.pods() == [])
+
+    @pytest.mark.usefixtures("node")
+    def test_a_pod_is_followed_to_its_end_on_a_bad_line(self, world: World) -> None:
+        place = world.place
+        space = place.namespace
+        lines = "i=0; while [ $i -lt 60 ]; do echo line $i; sleep 0.02; i=$((i+1)); done"
+        script = f"{lines}; kando output said hello"
+        place.blueprint("chatty", kube_task(space, "talk", script))
+        world.start()
+        faults = world.faults
+        faults.inject(Cut(after_bytes=600), subresource="log", times=2)
+        faults.inject(Stall(after_bytes=600), subresource="log", times=1)
+        faults.inject(Cut(after_bytes=10), verb="watch", resource="pods", times=2)
+        lost = faults.inject(Cut(after_bytes=10), verb="create", resource="pods", times=1)
+        place.actionset("one", "chatty")
+        status = place.until_ended("one")
+        assert status["state"] == "complete", status
+        (phase,) = status["actions"][0]["phases"]
+        assert (phase["attempt"], phase["output"]) == (1, {"said": "hello"})
+        assert len(lost.hits) == 1
+        until(lambda: world.pods() == [])
+        assert faults.count("create", "pods") == 1
 
 
 class TestPeople:

@@ -212,6 +212,9 @@ def _create_or_adopt(ctx: PhaseContext, function: str, pod: KubeObject) -> KubeO
         return ctx.cluster.create(pod)
     except TransientApiError:
         # It may have been made all the same, only the answer was lost.
+        made = _made_all_the_same(ctx, pod)
+        if made is not None:
+            return made
         ctx.afterwards(lambda: _delete(ctx, pod))
         raise
     except AlreadyExists as error:
@@ -227,6 +230,18 @@ def _create_or_adopt(ctx: PhaseContext, function: str, pod: KubeObject) -> KubeO
         # Whoever followed it had seen its end. Only they knew how it ended.
         raise PhaseInterrupted(function)
     return found
+
+
+def _made_all_the_same(ctx: PhaseContext, pod: KubeObject) -> KubeObject | None:
+    """Find the pod of this attempt, if it is known to be there and to stay."""
+    metadata = pod["metadata"]
+    try:
+        found = ctx.cluster.get(PODS, metadata["name"], namespace=metadata["namespace"])
+    except KanisterError:
+        return None
+    labels = found["metadata"].get("labels") or {}
+    is_ours = labels.get(RUN_LABEL) == metadata["labels"][RUN_LABEL]
+    return found if is_ours and not found["metadata"].get("deletionTimestamp") else None
 
 
 def _is_there(ctx: PhaseContext, pod: KubeObject) -> bool:
