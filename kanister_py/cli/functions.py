@@ -78,6 +78,8 @@ _OWN_MODULES = {
     "serve": ("serve a composition function over gRPC", "kanister_py.cli.function_serve"),
     "test": ("call a composition function, or run its cases", "kanister_py.cli.function_test"),
     "init": ("begin a composition function of your own", "kanister_py.cli.function_init"),
+    "build": ("make a package of a composition function", "kanister_py.cli.function_build"),
+    "push": ("bring a package to its registry", "kanister_py.cli.function_push"),
 }
 
 

@@ -1938,3 +1938,28 @@ class RevisionNotSwitched(UsageError):
         super().__init__(f"{name} stays as it is: {why}")
         self.name = name
         self.why = why
+
+
+# Packages of functions that people make
+
+
+class FunctionNotBuilt(UsageError):
+    """No package can be made of a function as it is."""
+
+    reason = "FunctionNotBuilt"
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"No package can be made of {what}: {why}")
+        self.what = what
+        self.why = why
+
+
+class InvalidDockerConfig(UsageError):
+    """The file in which container tools keep their logins says nothing that can be read."""
+
+    reason = "InvalidDockerConfig"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path = path
+        self.why = why

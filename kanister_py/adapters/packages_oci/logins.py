@@ -1,0 +1,79 @@
+"""Who are we to registries, as the tools of containers on this machine know it?"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+from kanister_py.core.errors import InvalidDockerConfig
+from kanister_py.ports.packages import RegistryLogin
+
+_HUB: Final = ("docker.io", "index.docker.io", "registry-1.docker.io")
+_SECONDS: Final = 30.0
+
+
+def login_for(registry: str) -> RegistryLogin | None:
+    """Find the login of one registry where `docker login` leaves it; None if there is none."""
+    folder = os.environ.get("DOCKER_CONFIG") or str(Path.home() / ".docker")
+    path = Path(folder) / "config.json"
+    try:
+        said: Any = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (ValueError, OSError) as error:
+        raise InvalidDockerConfig(str(path), "it is no JSON that can be read") from error
+    if not isinstance(said, dict):
+        raise InvalidDockerConfig(str(path), "it is no object")
+    names = _HUB if registry in _HUB else (registry,)
+    for name in names:
+        for key in (name, f"https://{name}", f"https://{name}/v1/", f"https://{name}/v2/"):
+            found = _kept_by_helper(said, name, key) or _written_down(said, key, path)
+            if found is not None:
+                return RegistryLogin(registry, *found)
+    return None
+
+
+def _written_down(said: dict[str, Any], key: str, path: Path) -> tuple[str, str] | None:
+    login = (said.get("auths") or {}).get(key)
+    if not isinstance(login, dict):
+        return None
+    if login.get("auth"):
+        try:
+            pair = base64.b64decode(str(login["auth"]), validate=True).decode("utf-8")
+        except ValueError as error:
+            raise InvalidDockerConfig(str(path), f"the login of {key} is no base64") from error
+        username, _, password = pair.partition(":")
+        return username, password
+    if login.get("username"):
+        return str(login["username"]), str(login.get("password") or "")
+    return None
+
+
+def _kept_by_helper(said: dict[str, Any], name: str, key: str) -> tuple[str, str] | None:
+    """Ask the program that keeps logins; one that has none says so by its exit code."""
+    helpers = said.get("credHelpers") or {}
+    helper = helpers.get(name)
+    if helper is None and key in (said.get("auths") or {}):
+        helper = said.get("credsStore")
+    program = shutil.which(f"docker-credential-{helper}") if helper else None
+    if program is None:
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603 # the program that the user's own file names
+            [program, "get"],
+            input=key,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+        )
+        told = json.loads(done.stdout) if done.returncode == 0 else {}
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    username, password = str(told.get("Username") or ""), str(told.get("Secret") or "")
+    return (username, password) if username and password else None

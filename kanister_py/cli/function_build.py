@@ -1,0 +1,226 @@
+"""Make a package of a composition function in Python, as Crossplane installs them.
+
+kanister-py function build . --base docker.io/library/python:3.13-slim
+kanister-py function build . --base registry.example.org/kanister-py:0.2.0 --no-deps
+kanister-py function build acme.functions:Bucket --package-only --name function-bucket
+
+A project is a folder with a pyproject.toml. It is built and installed with pip, with all
+that it depends on, and laid on the image that --base names. What it says about itself in
+package/crossplane.yaml, or in package.yaml, goes into the package; without that it is
+written for you. The file is pushed with kanister-py function push.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kanister_py.cli.output import say, say_warning
+from kanister_py.cli.parser import CommandLineError
+
+if TYPE_CHECKING:
+    from kanister_py.adapters.packages_oci.contents import Project
+    from kanister_py.adapters.packages_oci.images import Image
+
+_PREFIX: Final = "function"
+_PYTHON: Final = re.compile(r"3\.\d{1,2}\Z")
+_CLASS: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*\Z")
+_DEFAULT_PYTHON: Final = "3.13"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="FOLDER|MODULE:CLASS", help="a project, or a class")
+    parser.add_argument(
+        "--file", type=Path, metavar="FILE", help="where to; default: NAME.xpkg in this folder"
+    )
+    parser.add_argument(
+        "--base", default="", metavar="IMAGE", help="what it is laid on: an image with Python"
+    )
+    parser.add_argument(
+        "--package-only",
+        "--no-runtime",
+        action="store_true",
+        help="only what the package says, for a function that runs somewhere else",
+    )
+    parser.add_argument("--class", dest="served", default="", metavar="MODULE:CLASS")
+    parser.add_argument("--name", default="", help="what the package is called")
+    parser.add_argument(
+        "--label", action="append", default=[], metavar="KEY=VALUE", help="may be given again"
+    )
+    parser.add_argument(
+        "--capability", action="append", default=[], help="may be given again; default: composition"
+    )
+    parser.add_argument(
+        "--python-version",
+        default="",
+        metavar="3.N",
+        help=f"what it runs on; default: what the base says, else {_DEFAULT_PYTHON}",
+    )
+    parser.add_argument(
+        "--no-deps", action="store_true", help="install no dependencies: the base has them"
+    )
+    parser.add_argument(
+        "--find-links", action="append", default=[], metavar="DIR", help="where pip looks, too"
+    )
+    add_login(parser)
+
+
+def add_login(parser: argparse.ArgumentParser) -> None:
+    """Take who we are to a registry; without it, docker's own file says so."""
+    who = parser.add_argument_group("which registry")
+    who.add_argument("--username", default="", help="default: what docker's config.json says")
+    who.add_argument("--password-stdin", action="store_true", help="read the password there")
+    who.add_argument(
+        "--ca-file", type=Path, metavar="FILE", help="trust certificates of this authority, too"
+    )
+
+
+def logins(args: argparse.Namespace, registry: str) -> list[Any]:
+    """Find the login for one registry: what the user says, else what docker knows."""
+    from kanister_py.adapters.packages_oci.logins import login_for
+    from kanister_py.ports.packages import RegistryLogin
+
+    if bool(args.username) != args.password_stdin:
+        raise CommandLineError("--username and --password-stdin go together")
+    if args.username:
+        return [RegistryLogin(registry, args.username, sys.stdin.read().rstrip("\r\n"))]
+    found = login_for(registry)
+    return [found] if found is not None else []
+
+
+def run(args: argparse.Namespace) -> int:
+    if bool(args.base) == args.package_only:
+        raise CommandLineError(
+            "kanister-py functions build: Name the image that it runs on with --base, or make a "
+            "package without one with --package-only"
+        )
+    if args.python_version and not _PYTHON.match(args.python_version):
+        raise CommandLineError(
+            f"kanister-py functions build: --python-version must be such as {_DEFAULT_PYTHON}"
+        )
+    from kanister_py.adapters.packages_oci.images import build_image, package_layer, write_archive
+
+    project, target, name = _meant(args)
+    described = _described(project, name, args)
+    if args.package_only:
+        image = build_image([package_layer(described)])
+    else:
+        image = _with_runtime(args, project, target, described)
+    file: Path = args.file or Path(f"{name}.xpkg")
+    write_archive(image, file)
+    size = sum(len(each.data) for each in image.layers)
+    say(f"{image.manifest().digest}, {size / (1 << 20):.1f} MiB")
+    sys.stdout.write(f"{file}\n")
+    return 0
+
+
+def _meant(args: argparse.Namespace) -> tuple[Project | None, str, str]:
+    """Say which project and class are meant, and what the package is called."""
+    from kanister_py.adapters.packages_oci.contents import read_project
+    from kanister_py.core.errors import InvalidTarget
+
+    folder = Path(args.source)
+    if folder.is_dir():
+        project = read_project(folder, args.served)
+        if not _CLASS.match(project.target):
+            raise InvalidTarget(project.target, "it is no module:Class")
+        return project, project.target, args.name or project.name
+    if not _CLASS.match(args.source):
+        raise InvalidTarget(args.source, "it is neither a folder nor a module:Class")
+    if not args.name:
+        raise CommandLineError("kanister-py functions build: A class needs a --name as well")
+    return None, args.source, args.name
+
+
+def _described(project: Project | None, name: str, args: argparse.Namespace) -> bytes:
+    from kanister_py.adapters.packages_oci.contents import described_by
+    from kanister_py.core.objects.documents import dump_yaml, parse_documents
+    from kanister_py.core.revisions.package import META_GROUP, parse_function_package
+
+    labels = dict(_label(each) for each in args.label)
+    text = described_by(project.folder) if project is not None else None
+    where = f"The package of {name}"
+    if text is None:
+        said: list[Any] = [
+            {
+                "apiVersion": f"{META_GROUP}/v1",
+                "kind": "Function",
+                "metadata": {"name": name, **({"labels": labels} if labels else {})},
+                "spec": {"capabilities": args.capability or ["composition"]},
+            }
+        ]
+    else:
+        said = [each.value for each in parse_documents(text, where)]
+        for each in said:
+            if str(each.get("apiVersion", "")).startswith(f"{META_GROUP}/"):
+                _overlay(each, args.name, labels, args.capability)
+    described = "---\n".join(dump_yaml(each) for each in said).encode()
+    parse_function_package(described, where)
+    return described
+
+
+def _overlay(said: dict[str, Any], name: str, labels: dict[str, str], capable: list[str]) -> None:
+    """Let what the command line says win over the project's own file."""
+    metadata = said.setdefault("metadata", {})
+    if name:
+        metadata["name"] = name
+    if labels:
+        metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
+    if capable:
+        said["spec"] = {**(said.get("spec") or {}), "capabilities": list(capable)}
+
+
+def _label(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise CommandLineError(
+            f"kanister-py functions build: --label must be KEY=VALUE, found {text!r}"
+        )
+    return key, value
+
+
+def _with_runtime(
+    args: argparse.Namespace, project: Project | None, target: str, described: bytes
+) -> Image:
+    from tempfile import TemporaryDirectory
+
+    from kanister_py.adapters.packages_oci.contents import Pip, copy_module
+    from kanister_py.adapters.packages_oci.images import build_image, files_layer, package_layer
+    from kanister_py.adapters.packages_oci.registry import OciPackages
+    from kanister_py.core.revisions.package import parse_package_reference
+
+    reference = parse_package_reference(args.base)
+    say(f"Pulling {reference}")
+    packages = OciPackages(ca_file=args.ca_file)
+    base = packages.pull(reference, logins(args, reference.registry))
+    python = _python_version(args.python_version, base)
+    pip = Pip(say, python_version=python, find_links=args.find_links)
+    with TemporaryDirectory(prefix="kanister-py-") as made:
+        into = Path(made)
+        if project is not None:
+            pip.install_project(project.folder, into, with_dependencies=not args.no_deps)
+        else:
+            copy_module(target, into)
+            if not args.no_deps:
+                pip.install_named(["kanister-py"], into)
+        layer = files_layer(into, _PREFIX)
+    return build_image(
+        [layer, package_layer(described)],
+        base=base,
+        command=["python", "-m", "kanister_py", "function", "serve", target],
+        environment={"PYTHONPATH": f"/{_PREFIX}", "PYTHONUNBUFFERED": "1"},
+    )
+
+
+def _python_version(asked: str, base: Image) -> str:
+    """Say for which Python packages are installed; images of Python say theirs."""
+    config = json.loads(base.config.data).get("config") or {}
+    said = dict(str(each).partition("=")[::2] for each in config.get("Env") or ())
+    found = ".".join(str(said.get("PYTHON_VERSION", "")).split(".")[:2])
+    if asked and found and asked != found:
+        say_warning(f"the base has Python {found}, and packages are installed for {asked}")
+    return asked or found or _DEFAULT_PYTHON
