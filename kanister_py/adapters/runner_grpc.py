@@ -97,7 +97,7 @@ class GrpcRunner:
             except grpc.RpcError as error:
                 raise self._error_of(error, where, connection) from error
         try:
-            return read_response(answer)
+            return read_response(answer, call.request)
         except NotDecodable as error:
             why = f"what it answered is no response: {error}"
             raise FunctionAnswerInvalid(*where, why) from None

@@ -103,11 +103,22 @@ def _ttl(seconds: float) -> bytes:
     return encode_message(f"{PACKAGE}.ResponseMeta", {"ttl": duration_of(seconds)})
 
 
-def read_response(data: bytes) -> FunctionResponse:
-    """Read a response. Raises `NotDecodable` if any part of it is none."""
-    _check(data)
+def read_response(data: bytes, request: FunctionRequest | None = None) -> FunctionResponse:
+    """Read a response. Raises `NotDecodable` if any part of it is none.
+
+    What a function hands on as it was in its request is taken over from there: it has
+    been looked through, and read or hashed if anybody wanted that.
+    """
     fields = top_fields(data)
-    desired, context = _state_part(fields.pop(2, [])), _struct_part(fields.pop(4, []))
+    desired = _state_part(fields.pop(2, []))
+    if request is not None and request.desired.wire == desired.wire:
+        desired = request.desired
+        _check(_joined(fields))
+    else:
+        _check(data)
+    context = _struct_part(fields.pop(4, []))
+    if request is not None and request.context.wire == context.wire:
+        context = request.context
     rest = FunctionResponse.of_data(decode_message(RESPONSE, _joined(fields)))
     return rest._replace(desired=desired, context=context)
 

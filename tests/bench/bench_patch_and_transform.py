@@ -13,12 +13,12 @@ from kanister_py.functions.composition.patch_and_transform.v0_1_0 import PatchAn
 from tests.bench.measure import Row
 
 TITLE = "Patch and transform, in process"
-_ROUNDS = 7
+_ROUNDS = 50
 _PATCHES = 6
 
 
 def rows() -> list[Row]:
-    one, hundred = _milliseconds(1, calls=200), _milliseconds(100, calls=4)
+    one, hundred = _milliseconds(1, calls=100), _milliseconds(100, calls=1)
     return [
         Row("one resource", f"{one:.3f} ms", "≤ 0.3 ms", one <= 0.3),
         Row("100 resources", f"{hundred:.2f} ms", "≤ 10 ms", hundred <= 10),

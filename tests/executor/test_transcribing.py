@@ -54,6 +54,28 @@ def test_what_is_handed_on_is_neither_read_nor_written_again() -> None:
     assert first.context._data is None
 
 
+def test_what_a_function_hands_on_as_it_got_it_is_what_was_known_already() -> None:
+    desired, context = Part({"resources": {"a": {"resource": {"n": 1}}}}), Part({"k": 1})
+    request = FunctionRequest(Part({}), desired, context)
+    write_request(request)
+    echo = write_response(FunctionResponse(desired, context))
+    assert read_response(echo, request).desired is desired
+    assert read_response(echo, request).context is context
+    other = write_response(FunctionResponse(Part({"resources": {}}), Part({"k": 2})))
+    assert read_response(other, request).desired.data == {}
+    assert read_response(other, request).context.data == {"k": 2}
+
+
+def test_beside_what_is_handed_on_a_response_is_looked_through_all_the_same() -> None:
+    desired = Part({"resources": {"a": {"resource": {"n": 1}}}})
+    request = FunctionRequest(Part({}), desired)
+    write_request(request)
+    theirs = message_class(RESPONSE).FromString(write_response(FunctionResponse(desired)))
+    theirs.context.fields["n"].number_value = math.nan
+    with pytest.raises(NotDecodable, match="none that JSON has"):
+        read_response(theirs.SerializeToString(), request)
+
+
 def test_data_is_written_once_for_all_steps() -> None:
     observed = Part({"composite": {"resource": {"kind": "XR"}}})
     write_request(FunctionRequest(observed))

@@ -100,6 +100,8 @@ class FieldPath:
         is not replaced in a map, but is in a list.
         """
         steps = self.steps
+        if self._has_only_names and _set_by_names(obj, steps, value):
+            return
         if self._index_too_large is not None:
             raise FieldPathError(
                 f"index {self._index_too_large} is greater than max allowed index {MAX_INDEX}"
@@ -156,6 +158,23 @@ class FieldPath:
 
 
 _MISSING: Final = object()
+
+
+def _set_by_names(obj: dict[str, Any], steps: tuple[Step, ...], value: Any) -> bool:
+    """Put a value where nothing but maps is on the way; say whether nothing else was."""
+    target: Any = obj
+    *way, last = steps
+    for step in way:
+        if type(target) is not dict:
+            return False
+        there = target.get(step, _MISSING)
+        if there is _MISSING:
+            there = target[step] = {}
+        target = there
+    if type(target) is not dict:
+        return False
+    target[last] = value
+    return True
 
 
 def _expand(
