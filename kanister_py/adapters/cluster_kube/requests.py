@@ -13,6 +13,12 @@ from urllib.parse import urlencode
 
 from kanister_py.adapters.cluster_kube.answers import Asked, error_of, status_in
 from kanister_py.adapters.cluster_kube.connection import Connection
+from kanister_py.adapters.cluster_kube.exchange import (
+    Exchange,
+    NotAnswered,
+    NotReached,
+    ServerAnswer,
+)
 from kanister_py.adapters.cluster_kube.timing import Timing
 from kanister_py.core.errors import (
     ApiError,
@@ -110,8 +116,12 @@ class Requests:
         tries = _Tries(self, request)
         while True:
             headers = self.connection.headers()
+            exchange = None if is_stream else self.connection.exchange
             try:
-                response = self._send(request, headers)
+                if exchange is not None:
+                    response: Any = self._ask(exchange, request, headers)
+                else:
+                    response = self._send(request, headers)
                 self._was_answered = True
                 if response.status < 400:
                     return response if is_stream else self._read(response)
@@ -127,6 +137,28 @@ class Requests:
                 return b"{}"
             tries.pause_after(error, response.status)
 
+    def _ask(
+        self, exchange: Exchange, request: Request, credentials: Mapping[str, str]
+    ) -> ServerAnswer:
+        """Put a request the short way."""
+        target, headers, body = _spelled(request, credentials)
+        try:
+            return exchange.ask(
+                request.method,
+                target,
+                headers,
+                body,
+                connect_seconds=self.timing.connect,
+                silence_seconds=self._silence(request),
+            )
+        except NotReached as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                said = f"{self._server} shows a certificate that is not trusted: {error}"
+                raise ServerNotTrusted(said) from error
+            raise _Lost(str(error), was_heard=False) from error
+        except NotAnswered as error:
+            raise _Lost(str(error), was_heard=True) from error
+
     def _send(self, request: Request, credentials: Mapping[str, str]) -> Any:
         from urllib3.exceptions import (
             ConnectTimeoutError,
@@ -136,18 +168,11 @@ class Requests:
             SSLError,
         )
 
-        url = self._server + request.path
-        if request.query:
-            url = f"{url}?{urlencode(request.query)}"
-        headers = {"Accept": "application/json", "User-Agent": _USER_AGENT, **credentials}
-        body = None
-        if request.body is not None:
-            headers["Content-Type"] = request.content_type
-            body = json.dumps(request.body, separators=(",", ":")).encode()
+        target, headers, body = _spelled(request, credentials)
         try:
             return self.connection.pools.urlopen(
                 request.method,
-                url,
+                self._server + target,
                 body=body,
                 headers=headers,
                 timeout=self._timeout(request),
@@ -168,13 +193,18 @@ class Requests:
     def _timeout(self, request: Request) -> Any:
         from urllib3 import Timeout
 
-        silence = request.silence
-        if silence is None:
-            timing = self.timing
-            silence = timing.answer if request.is_repeatable else timing.only_answer
-        return Timeout(connect=self.timing.connect, read=silence)
+        return Timeout(connect=self.timing.connect, read=self._silence(request))
+
+    def _silence(self, request: Request) -> float:
+        if request.silence is not None:
+            return request.silence
+        return self.timing.answer if request.is_repeatable else self.timing.only_answer
 
     def _read(self, response: Any) -> bytes:
+        if isinstance(response, ServerAnswer):
+            if not response.is_whole:
+                raise _Lost("The answer broke off", was_heard=True)
+            return response.body
         from urllib3.exceptions import HTTPError
 
         try:
@@ -259,9 +289,21 @@ class _Tries:
 _DELAYED: Final = (ClusterUnavailable, RequestTimeout)
 
 
+def _spelled(
+    request: Request, credentials: Mapping[str, str]
+) -> tuple[str, dict[str, str], bytes | None]:
+    """Give a request's target, headers and body as they go over the wire."""
+    target = f"{request.path}?{urlencode(request.query)}" if request.query else request.path
+    headers = {"Accept": "application/json", "User-Agent": _USER_AGENT, **credentials}
+    if request.body is None:
+        return target, headers, None
+    headers["Content-Type"] = request.content_type
+    return target, headers, json.dumps(request.body, separators=(",", ":")).encode()
+
+
 def _retry_after(headers: Mapping[str, str]) -> float:
     try:
-        return max(0.0, float(headers.get("Retry-After") or 0))
+        return max(0.0, float(headers.get("retry-after") or 0))
     except ValueError:
         return 0.0
 

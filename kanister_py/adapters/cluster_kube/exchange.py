@@ -1,0 +1,255 @@
+"""How is a short request put to the API server, and its whole answer read?
+
+Most of what a controller spends on a request is what a library for every server in the
+world does with it. This speaks with one server that we know: HTTP/1.1, no redirects, no
+compression, no cookies. Answers without end, and ways through a proxy, are not its business.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    import ssl
+
+_PIECE: Final = 64 * 1024
+_MOST_HEAD_BYTES: Final = 256 * 1024
+_END_OF_HEAD: Final = b"\r\n\r\n"
+_END_OF_LINE: Final = b"\r\n"
+_INTERIM: Final = range(100, 200)
+_NO_BODY: Final = frozenset({204, 304})
+
+
+class ServerAnswer(NamedTuple):
+    """What the server said to a request. Names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    is_whole: bool = True
+    """Whether the body came to its end; the status counts all the same."""
+
+
+class NotReached(Exception):
+    """No connection came about; nobody has heard the request."""
+
+
+class NotAnswered(Exception):
+    """The request may have been heard; there is no answer."""
+
+
+class Way(NamedTuple):
+    """Where the server is, and how it proves who it is. Without `tls` it does not."""
+
+    url: str
+    tls: ssl.SSLContext | None
+    server_name: str
+    options: tuple[tuple[int, int, int], ...]
+
+
+class Exchange:
+    """Puts requests over connections that are kept, from any thread, one at a time on each."""
+
+    def __init__(self, way: Way, most_idle: int) -> None:
+        parts = urlsplit(way.url)
+        self._host = parts.hostname or ""
+        self._port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._netloc = parts.netloc.rpartition("@")[2]
+        self._prefix = parts.path.rstrip("/")
+        self._way = way
+        self._most_idle = most_idle
+        self._lock = Lock()
+        self._idle: list[_Wire] = []
+
+    def ask(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        *,
+        connect_seconds: float,
+        silence_seconds: float,
+    ) -> ServerAnswer:
+        """Put one request, and give the whole answer. `target` is a path with its query."""
+        message = self._message(method, target, headers, body)
+        wire = self._idle_wire() or self._new_wire(connect_seconds)
+        is_kept = False
+        try:
+            wire.socket.settimeout(silence_seconds)
+            answer, is_kept = wire.exchange(message)
+        except (OSError, ValueError) as error:
+            raise NotAnswered(_told(error)) from error
+        finally:
+            if not is_kept or not self._put_down(wire):
+                wire.close()
+        return answer
+
+    def close(self) -> None:
+        """Let go of connections that nobody uses at this moment."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for wire in idle:
+            wire.close()
+
+    def _message(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
+    ) -> bytes:
+        lines = [f"{method} {self._prefix}{target} HTTP/1.1", f"Host: {self._netloc}"]
+        for name, value in headers.items():
+            if "\r" in value or "\n" in value:
+                raise NotReached(f"The value of {name} is more than one line")
+            lines.append(f"{name}: {value}")
+        if body is not None or method in ("POST", "PUT", "PATCH"):
+            lines.append(f"Content-Length: {len(body or b'')}")
+        head = "\r\n".join(lines).encode("latin-1")
+        return b"".join((head, _END_OF_HEAD, body or b""))
+
+    # Connections
+
+    def _idle_wire(self) -> _Wire | None:
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                # The one used last is the least likely to have been closed over there.
+                wire = self._idle.pop()
+            if not wire.was_dropped():
+                return wire
+            wire.close()
+
+    def _put_down(self, wire: _Wire) -> bool:
+        with self._lock:
+            if len(self._idle) >= self._most_idle:
+                return False
+            self._idle.append(wire)
+            return True
+
+    def _new_wire(self, connect_seconds: float) -> _Wire:
+        try:
+            made = socket.create_connection((self._host, self._port), connect_seconds)
+        except OSError as error:
+            raise NotReached(_told(error)) from error
+        try:
+            for option in self._way.options:
+                made.setsockopt(*option)
+            if self._way.tls is not None:
+                name = self._way.server_name or self._host
+                made = self._way.tls.wrap_socket(made, server_hostname=name)
+        except BaseException as error:
+            made.close()
+            if isinstance(error, OSError):
+                raise NotReached(_told(error)) from error
+            raise
+        return _Wire(made)
+
+
+class _Wire:
+    """One connection, and what has come over it and is not read yet."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self.socket = connected
+        self._held = b""
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self.socket.close()
+
+    def was_dropped(self) -> bool:
+        """Whether there is something to read where nothing was asked: as a rule, the end."""
+        if self._held:
+            return True
+        from urllib3.util import wait_for_read
+
+        return wait_for_read(self.socket, 0.0)
+
+    def exchange(self, message: bytes) -> tuple[ServerAnswer, bool]:
+        """Send a request and read its answer; say whether another one may follow."""
+        with suppress(BrokenPipeError):
+            # Who hangs up on what is too long has often said why.
+            self.socket.sendall(message)
+        status, headers, is_persistent = self._head()
+        while status in _INTERIM:
+            status, headers, is_persistent = self._head()
+        try:
+            body, is_delimited = self._body(status, headers)
+        except (OSError, ValueError):
+            return ServerAnswer(status, headers, b"", is_whole=False), False
+        return ServerAnswer(status, headers, body), is_persistent and is_delimited
+
+    def _head(self) -> tuple[int, dict[str, str], bool]:
+        text = self._until(_END_OF_HEAD).decode("latin-1")
+        first, *lines = text.split("\r\n")
+        protocol, _, rest = first.partition(" ")
+        if not protocol.startswith("HTTP/1."):
+            raise ValueError("What answers does not speak HTTP")
+        headers = {}
+        for line in lines:
+            name, _, value = line.partition(":")
+            headers[name.strip().lower()] = value.strip()
+        connection = headers.get("connection", "").lower()
+        is_persistent = protocol != "HTTP/1.0" and connection != "close"
+        return int(rest[:3]), headers, is_persistent
+
+    def _body(self, status: int, headers: Mapping[str, str]) -> tuple[bytes, bool]:
+        """Read a body; say whether its end was told by anything but silence for ever."""
+        if status in _NO_BODY:
+            return b"", True
+        if headers.get("transfer-encoding", "").lower() == "chunked":
+            return self._chunks(), True
+        length = headers.get("content-length")
+        if length is not None:
+            return self._exactly(int(length)), True
+        return self._rest(), False
+
+    def _chunks(self) -> bytes:
+        pieces = []
+        while size := int(self._until(_END_OF_LINE).partition(b";")[0], 16):
+            pieces.append(self._exactly(size))
+            self._exactly(len(_END_OF_LINE))
+        while self._until(_END_OF_LINE):
+            pass
+        return b"".join(pieces)
+
+    # Bytes
+
+    def _until(self, end: bytes) -> bytes:
+        held = self._held
+        while (at := held.find(end)) < 0:
+            if len(held) > _MOST_HEAD_BYTES:
+                raise ValueError("The answer's head has no end")
+            held += self._piece()
+        self._held = held[at + len(end) :]
+        return held[:at]
+
+    def _exactly(self, size: int) -> bytes:
+        held = self._held
+        if len(held) < size:
+            pieces, missing = [held], size - len(held)
+            while missing > 0:
+                pieces.append(self._piece())
+                missing -= len(pieces[-1])
+            held = b"".join(pieces)
+        self._held = held[size:]
+        return held[:size]
+
+    def _rest(self) -> bytes:
+        pieces, self._held = [self._held], b""
+        while piece := self.socket.recv(_PIECE):
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def _piece(self) -> bytes:
+        piece = self.socket.recv(_PIECE)
+        if not piece:
+            raise ConnectionResetError("The server has hung up")
+        return piece
+
+
+def _told(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
