@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -15,7 +15,6 @@ from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import DEFER, ActionStatus, Place, State, size_of
 from kanister_py.core.blueprints.model import Blueprint
 from kanister_py.core.blueprints.texts import templates_of
-from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.engines import Engine, choose_engine
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.go import Effects
@@ -39,7 +38,11 @@ class SecretBook:
 
     def learn(self, secrets: Iterable[Mapping[str, Any]]) -> Masker:
         """Take in Secrets as the cluster gives them."""
-        new = {text for secret in secrets for text in _texts_in(secret)}
+        return self.take_in(text for secret in secrets for text in _texts_in(secret))
+
+    def take_in(self, texts: Iterable[str]) -> Masker:
+        """Take in what is secret, as text."""
+        new = set(texts)
         with self._lock:
             if not new <= self._texts:
                 self._texts |= new
@@ -78,25 +81,27 @@ class ActionWork:
 def launch_action(
     course: ActionCourse,
     index: int,
-    entries: Sequence[FunctionEntry],
+    functions: Sequence[type[Func]],
     cluster: Cluster,
     effects: Effects,
-    load: Callable[[FunctionEntry], type[Func]],
     time: datetime,
     status: ActionStatus | None = None,
+    *,
+    secrets: SecretBook,
 ) -> ActionWork:
-    """Load an action's functions, read what its templates see, render what its phases refer to.
+    """Read what an action's templates see, and render what its phases refer to.
 
     With the `status` of an action that was launched before, everything is as it was
-    then, and its later phases see what the earlier ones gave.
+    then, and its later phases see what the earlier ones gave. What is secret stands in
+    `secrets` as soon as it is known: what goes wrong after that may speak of it.
     """
-    functions = [load(entry) for entry in entries]
     renderer = Renderer(engine_of(course.blueprint), effects)
     remembered = status.facts if status is not None else {}
     facts = fetch_facts(
         cluster, course.spec, time, parse_workload(remembered), remembered.get("object")
     )
     params = Params(facts)
+    secrets.take_in(params.secret_texts())
     phases = {}
     for (path, phase), function in zip(course.action.every_phase(), functions, strict=True):
         at = path[-1] if isinstance(path[-1], int) else DEFER
@@ -106,11 +111,12 @@ def launch_action(
             (*path, "objects"),
         )
         phases[at] = PhaseWork(Place(index, at), phase, function, renderer, references)
-    work = ActionWork(
-        course, params, renderer, phases, SecretBook(params.secret_texts()), _lasting(facts)
-    )
+    work = ActionWork(course, params, renderer, phases, secrets, _lasting(facts))
     if status is not None:
-        _catch_up(work, status, cluster)
+        try:
+            _catch_up(work, status, cluster)
+        finally:
+            secrets.take_in(params.secret_texts())
     return work
 
 

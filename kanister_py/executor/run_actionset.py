@@ -65,7 +65,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.objects.durations import SECOND, format_duration
 from kanister_py.core.registry.choose import Asked, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry
-from kanister_py.executor.launch_action import ActionWork, launch_action
+from kanister_py.executor.launch_action import ActionWork, SecretBook, launch_action
 from kanister_py.executor.phase_context import RunIdentity, RunningPhase, StopSignal, Surroundings
 from kanister_py.executor.run_phase import (
     Completed,
@@ -131,7 +131,7 @@ class _Call:
     cleanups: list[Callable[[], None]] = field(default_factory=list)
 
 
-_Timer: TypeAlias = tuple[datetime, int, Callable[[], None]]
+_Timer: TypeAlias = tuple[float, int, Callable[[], None]]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -139,6 +139,7 @@ class _Hand:
     """What the process holds for the run; all of it can be found again."""
 
     work: dict[int, ActionWork] = field(default_factory=dict)
+    secrets: dict[int, SecretBook] = field(default_factory=dict)
     versions: dict[int, ChosenVersions] = field(default_factory=dict)
     calls: dict[Place, _Call] = field(default_factory=dict)
     busy: set[int] = field(default_factory=set)
@@ -309,8 +310,9 @@ class ActionSetRun:
         """Do what is due by now."""
         with self._lock:
             self._guarded(self._run_timers)
-            if self._hand.timers and self._host is not None and not self._is_over():
-                self._host.wake_at(self._hand.timers[0][0])
+            seconds = self._seconds_to_timer()
+            if seconds is not None and self._host is not None and not self._is_over():
+                self._host.wake_at(self._now() + timedelta(seconds=seconds))
 
     def _set_out(self) -> None:
         self._follow_spec()
@@ -427,20 +429,23 @@ class ActionSetRun:
     # Timers
 
     def _set_timer(self, due: datetime, act: Callable[[], None]) -> None:
-        heappush(self._hand.timers, (due, next(self._numbers), act))
+        # From here on the time that passes counts: somebody may set the clock.
+        at = self._surroundings.clock.monotonic() + (due - self._now()).total_seconds()
+        heappush(self._hand.timers, (at, next(self._numbers), act))
         self._changed.notify_all()
         if self._host is not None:
             self._host.wake_at(due)
 
     def _run_timers(self) -> None:
         timers = self._hand.timers
-        while timers and timers[0][0] <= self._now() and not self._is_over():
+        clock = self._surroundings.clock
+        while timers and timers[0][0] <= clock.monotonic() and not self._is_over():
             heappop(timers)[2]()
 
     def _seconds_to_timer(self) -> float | None:
         if not self._hand.timers:
             return None
-        return max(0.0, (self._hand.timers[0][0] - self._now()).total_seconds())
+        return max(0.0, self._hand.timers[0][0] - self._surroundings.clock.monotonic())
 
     # Working on one action, in a thread of its own
 
@@ -519,7 +524,7 @@ class ActionSetRun:
             if self._is_over():
                 return
             if isinstance(work, KanisterError):
-                self._record(LaunchFailed(self._now(), action, phase_error_of(work)))
+                self._record(LaunchFailed(self._now(), action, self._error_of(action, work)))
                 return
             self._record(Launched(self._now(), action, work.facts))
             if self._status.totals.unlaunched == 0:
@@ -562,14 +567,19 @@ class ActionSetRun:
             work = self._hand.work[action] = launch_action(
                 self._course.actions[action],
                 action,
-                self._entries(action, status),
+                [self._functions.load(each) for each in self._entries(action, status)],
                 self._surroundings.cluster,
                 self._surroundings.effects,
-                self._functions.load,
                 status.start_time or self._now(),
                 status if was_launched or any(each.output for each in status.phases) else None,
+                secrets=self._hand.secrets.setdefault(action, SecretBook()),
             )
         return work
+
+    def _error_of(self, action: int, error: KanisterError) -> PhaseError:
+        """Say what went wrong with an action outside its phases, without its secrets."""
+        book = self._hand.secrets.get(action)
+        return phase_error_of(error, masker=book.masker if book is not None else None)
 
     def _entries(self, action: int, status: ActionStatus) -> tuple[FunctionEntry, ...]:
         chosen = self._hand.versions.get(action)
@@ -592,7 +602,7 @@ class ActionSetRun:
             artifacts = self._work_of(action).render_artifacts()
             outcome = ArtifactsRendered(self._now(), action, artifacts)
         except KanisterError as error:
-            outcome = ArtifactsFailed(self._now(), action, phase_error_of(error))
+            outcome = ArtifactsFailed(self._now(), action, self._error_of(action, error))
         with self._lock:
             self._record(outcome)
 
@@ -636,7 +646,7 @@ class ActionSetRun:
         try:
             work = self._work_of(call.place.action)
         except KanisterError as error:
-            return Failed(phase_error_of(error))
+            return Failed(self._error_of(call.place.action, error))
         context = RunningPhase(
             identity,
             self._surroundings,

@@ -8,6 +8,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import DEFER, PhaseError, Place
 from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.errors import (
@@ -135,11 +136,15 @@ def leave(params: Params, work: PhaseWork, output: Mapping[str, Any] | None) -> 
         params.leave_phase(work.phase.name, output)
 
 
-def phase_error_of(error: KanisterError, context: RunningPhase | None = None) -> PhaseError:
+def phase_error_of(
+    error: KanisterError, context: RunningPhase | None = None, masker: Masker | None = None
+) -> PhaseError:
     """Say in a status why an attempt failed: on one line, without secrets, cut to fit."""
     message = " ".join(line.strip() for line in error.message.splitlines() if line.strip())
     if context is not None:
         message = context.mask(message)
+    if masker is not None:
+        message = masker.mask(message)
     if len(message) > _LONGEST_MESSAGE:
         message = message[: _LONGEST_MESSAGE - 1] + "…"
     return PhaseError(

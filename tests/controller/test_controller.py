@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,9 +17,15 @@ from kanister_py.controller.status import FINALIZER
 from kanister_py.controller.watch import ObjectKey
 from kanister_py.core.actionsets.creation import PARENT
 from kanister_py.core.errors import AnotherController
-from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS, EVENTS
-from kanister_py.ports.cluster import KubeObject
-from tests.controller.conftest import World, actionset, blueprint, phase
+from kanister_py.core.objects.resources import (
+    ACTION_SETS,
+    BLUEPRINTS,
+    CONFIG_MAPS,
+    EVENTS,
+    GroupVersionResource,
+)
+from kanister_py.ports.cluster import Cluster, KubeObject
+from tests.controller.conftest import PATIENCE_SECONDS, World, actionset, blueprint, phase
 
 BOTH_DEFINITIONS = pytest.mark.parametrize("world", ["ours", "kanisters"], indirect=True)
 
@@ -33,6 +41,36 @@ def events_of(world: World, name: str = "one") -> list[tuple[str, str]]:
 
 def sample(controller: Controller, name: str, **labels: str) -> float:
     return controller.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+def until_sampled(controller: Controller, want: float, name: str, **labels: str) -> None:
+    """Wait for a number: what is told of a run is counted after it is written."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while sample(controller, name, **labels) != want and time.monotonic() < until:
+        threading.Event().wait(0.005)
+    assert sample(controller, name, **labels) == want
+
+
+class Asked:
+    """A cluster that counts how often an object of one kind is asked for."""
+
+    def __init__(self, cluster: Cluster, resource: GroupVersionResource) -> None:
+        self._cluster = cluster
+        self._resource = resource
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def as_cluster(self) -> Cluster:
+        return cast("Cluster", self)
+
+    def get(self, resource: GroupVersionResource, name: str, **options: Any) -> KubeObject:
+        if resource == self._resource:
+            with self._lock:
+                self.count += 1
+        return self._cluster.get(resource, name, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
 
 
 # Runs
@@ -468,11 +506,50 @@ def test_metrics_count_actions_phases_and_ends(world: World) -> None:
     world.create(actionset("good"), actionset("bad", blueprint="bad"))
     world.until_state("complete", "good")
     world.until_state("failed", "bad")
-    controller.stop()
-    assert sample(controller, "kanister_action_set_resolutions_total", resolution="success") == 1
-    assert sample(controller, "kanister_action_set_resolutions_total", resolution="failure") == 1
+    resolutions = "kanister_action_set_resolutions_total"
+    until_sampled(controller, 1, resolutions, resolution="success")
+    until_sampled(controller, 1, resolutions, resolution="failure")
     labels = {"function": "Echo", "version": "v0.0.0", "outcome": "complete"}
-    assert sample(controller, "kanister_py_phases_total", **labels) == 1
+    until_sampled(controller, 1, "kanister_py_phases_total", **labels)
+
+
+def test_what_goes_wrong_before_the_first_phase_gives_no_secret_away(world: World) -> None:
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "login", "namespace": "default"},
+        "stringData": {"password": "correct-horse"},
+    }
+    said = '{{ fail (index .Secrets.login.Data "password" | toString) }}'
+    objects = {"map": {"kind": "ConfigMap", "name": said, "namespace": "default"}}
+    reference = {"apiVersion": "v1", "kind": "Secret", "name": "login", "namespace": "default"}
+    world.create(secret, blueprint(phase("Echo", objects=objects)))
+    world.create(actionset(action={"secrets": {"login": reference}}))
+    world.controller()
+    status = world.until_state("failed")
+    assert "***" in status["error"]["message"]
+    assert "correct-horse" not in json.dumps(status)
+
+
+def test_action_sets_that_come_together_share_one_look_at_their_blueprint(world: World) -> None:
+    looks = Asked(world.cluster, BLUEPRINTS)
+    world.create(blueprint(phase("Echo")), *(actionset(f"set-{at}") for at in range(20)))
+    world.controller(cluster=looks.as_cluster())
+    for at in range(20):
+        world.until_state("complete", f"set-{at}")
+    assert 1 <= looks.count <= 10
+
+
+def test_an_action_set_gets_its_blueprint_as_it_is_when_it_comes(world: World) -> None:
+    world.create(blueprint(phase("Echo", args={"say": "old"})))
+    world.controller()
+    for at in range(10):
+        changed = blueprint(phase("Echo", args={"say": f"new {at}"}))
+        found = world.cluster.get(BLUEPRINTS, "made-up", namespace="default")
+        world.cluster.replace({**found, "actions": changed["actions"]})
+        world.create(actionset(f"set-{at}"))
+        status = world.until_state("complete", f"set-{at}")
+        assert status["actions"][0]["phases"][0]["output"] == {"said": f"new {at}"}
 
 
 def test_the_lines_of_a_phase_are_kept_with_whose_they_are(
