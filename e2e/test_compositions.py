@@ -657,3 +657,69 @@ def test_a_function_that_answers_differently_each_time_is_held_back(place: Place
     assert len(seen) <= 110
     place.say(composition("restless", template_step("calm")))
     until(lambda: place.values("restless", "text") == {"calm"}, place.logs)
+
+
+def test_a_claim_of_a_legacy_kind_gets_what_it_asks_for(place: Place) -> None:
+    legacy = definition()
+    legacy["apiVersion"] = "apiextensions.crossplane.io/v1"
+    legacy["metadata"] = {"name": "xstores.example.org"}
+    names = {"kind": "XStore", "plural": "xstores"}
+    claims = {"kind": "Store", "plural": "stores"}
+    legacy["spec"].update(names=names, claimNames=claims, scope="LegacyCluster")
+    step = template_step("claimed")
+    template = step["input"]["inline"]["template"]
+    namespaced = template.replace("metadata:\n", "metadata:\n  namespace: default\n")
+    step["input"]["inline"]["template"] = namespaced
+    composed = composition("stores", step)
+    composed["spec"]["compositeTypeRef"]["kind"] = "XStore"
+    place.say(legacy, composed)
+    stores = "/apis/example.org/v1alpha1/namespaces/default/stores"
+    until(partial(place.client.get, stores), place.logs)
+    claim = {
+        "apiVersion": "example.org/v1alpha1",
+        "kind": "Store",
+        "metadata": {"name": "mine", "namespace": "default"},
+        "spec": {"colour": "red"},
+    }
+    place.say(claim)
+
+    def is_ready() -> bool:
+        found = place.client.get(f"{stores}/mine").get("status") or {}
+        conditions = found.get("conditions") or ()
+        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+    until(is_ready, place.logs)
+    reference = place.client.get(f"{stores}/mine")["spec"]["resourceRef"]
+    assert place.values(reference["name"], "text") == {"claimed"}
+    place.kubectl("delete", "store", "mine", "-n", "default", "--timeout=60s")
+    until(lambda: not place.client.get("/apis/example.org/v1alpha1/xstores")["items"], place.logs)
+
+
+def test_a_definition_of_the_whole_cluster_composes_there(place: Place) -> None:
+    wide = definition()
+    wide["metadata"] = {"name": "xwides.example.org"}
+    wide["spec"].update(names={"kind": "XWide", "plural": "xwides"}, scope="Cluster")
+    step = template_step("x")
+    template = step["input"]["inline"]["template"].replace("kind: ConfigMap", "kind: Namespace")
+    step["input"]["inline"]["template"] = template.rpartition("data:")[0]
+    composed = composition("wide", step)
+    composed["spec"]["compositeTypeRef"]["kind"] = "XWide"
+    place.say(wide, composed)
+    wides = "/apis/example.org/v1alpha1/xwides"
+    until(partial(place.client.get, wides), place.logs)
+    place.say(
+        {
+            "apiVersion": "example.org/v1alpha1",
+            "kind": "XWide",
+            "metadata": {"name": "wide"},
+            "spec": {},
+        }
+    )
+
+    def made() -> bool:
+        listed = place.client.get(
+            "/api/v1/namespaces", labelSelector="crossplane.io/composite=wide"
+        )
+        return len(listed["items"]) == 1
+
+    until(made, lambda: json.dumps(place.client.get(f"{wides}/wide")) + place.logs())
