@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import marshal
 from collections.abc import Mapping
 from json import JSONEncoder
 from typing import Any, NamedTuple
@@ -36,8 +38,9 @@ class Digests:
     memory. They are held on to, so that no other object takes their place in there.
 
     What came over a wire may have its parts in another order each time. Unless
-    `is_exact`, its bytes are hashed all the same: for a tag that nobody looks up that
-    is good enough, and reading them would take longer than the call.
+    `is_exact`, its bytes are hashed all the same, and objects as their keys stand: for a
+    tag that nobody looks up that is good enough, and reading or sorting them would take
+    longer than the call.
     """
 
     def __init__(self, *, is_exact: bool = True) -> None:
@@ -49,9 +52,15 @@ class Digests:
         known = self._known.get(id(value))
         if known is not None:
             return known[1]
-        made = hashlib.sha256(_encode(_without_noise(value)).encode()).digest()
+        made = hashlib.sha256(self._written(_without_noise(value))).digest()
         self._known[id(value)] = (value, made)
         return made
+
+    def _written(self, value: Any) -> bytes:
+        if not self._is_exact:
+            with contextlib.suppress(ValueError):  # too deep, or no plain JSON
+                return marshal.dumps(value, 0)
+        return _encode(value).encode()
 
     def of_part(self, part: Part) -> bytes:
         """Hash a State or a Struct, object by object."""
