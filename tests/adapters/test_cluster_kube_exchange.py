@@ -238,3 +238,12 @@ def test_no_more_connections_are_kept_than_wanted(server: Bytes) -> None:
     ask(exchange)
     ask(exchange)
     assert server.connections == 2
+
+
+def test_who_asks_on_after_the_end_leaves_no_connection_open(server: Bytes) -> None:
+    exchange = exchange_with(server.url)
+    exchange.close()
+    server.says(OK)
+    assert ask(exchange).body == b"ok"
+    # It is closed from this side, though the server would have kept it.
+    server.wait_for_hang_up()

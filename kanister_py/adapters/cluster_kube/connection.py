@@ -62,6 +62,7 @@ class Connection:
         self._configuration, self.default_namespace = _configuration_of(choice, pool_size)
         self._client = _client_of(self._configuration)
         self._exchange: Exchange | None = None
+        self._is_closed = False
         self._authorization = ""
         self._known_until = float("-inf")
         self._renewed_at = float("-inf")
@@ -83,6 +84,9 @@ class Connection:
             with self._lock:
                 if self._exchange is None:
                     self._exchange = Exchange(_way_of(self._configuration), self._pool_size)
+                    if self._is_closed:
+                        # Somebody asks on: what they open must not outlive the answer.
+                        self._exchange.close()
         return self._exchange
 
     def headers(self) -> dict[str, str]:
@@ -152,6 +156,7 @@ class Connection:
     def close(self) -> None:
         self._client.pool_manager.clear()
         with self._lock:
+            self._is_closed = True
             self._drop_exchange()
 
     def _drop_exchange(self) -> None:

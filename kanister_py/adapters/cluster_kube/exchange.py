@@ -65,6 +65,7 @@ class Exchange:
         self._most_idle = most_idle
         self._lock = Lock()
         self._idle: list[_Wire] = []
+        self._keeps = True
 
     def ask(
         self,
@@ -91,8 +92,9 @@ class Exchange:
         return answer
 
     def close(self) -> None:
-        """Let go of connections that nobody uses at this moment."""
+        """Let go of connections that nobody uses, and keep none from here on."""
         with self._lock:
+            self._keeps = False
             idle, self._idle = self._idle, []
         for wire in idle:
             wire.close()
@@ -125,7 +127,7 @@ class Exchange:
 
     def _put_down(self, wire: _Wire) -> bool:
         with self._lock:
-            if len(self._idle) >= self._most_idle:
+            if not self._keeps or len(self._idle) >= self._most_idle:
                 return False
             self._idle.append(wire)
             return True
