@@ -495,16 +495,30 @@ class TestTime:
     def test_a_clock_that_jumps_ends_no_run_and_no_leadership(
         self, world: World, place: Place, jump: int
     ) -> None:
+        space = place.namespace
+        timed = {**gate(space), "timeout": "10m"}
+        place.blueprint("timed", kube_ops(space, "before"), timed, kube_ops(space, "after"))
         controller = world.start()
-        place.actionset("one", "gated")
+        place.actionset("one", "timed")
         until(lambda: is_at_gate(place, "one"))
         world.clock.shift = jump * timedelta(hours=3)
-        place.actionset("two", "gated")
+        place.actionset("two", "timed")
         until(lambda: is_at_gate(place, "two"))
         open_gate(place)
         for name in ("one", "two"):
             ends_well(place, name)
         assert controller.is_leader
+
+    def test_a_time_limit_holds_though_the_clock_is_set_back(
+        self, world: World, place: Place
+    ) -> None:
+        space = place.namespace
+        place.blueprint("timed", {**gate(space), "timeout": "3s"})
+        world.start()
+        place.actionset("one", "timed")
+        until(lambda: is_at_gate(place, "one"))
+        world.clock.shift = -timedelta(hours=3)
+        fails(place, "one", "PhaseTimedOut")
 
 
 class TestPods:

@@ -405,7 +405,14 @@ class RunningPod:
             if since is None
             else ceil((self._ctx.now() - since).total_seconds()) + _OVERLAP_SECONDS,
         )
-        stream = self._ctx.cluster.read_log(self._name, namespace=self._namespace, options=options)
+        try:
+            stream = self._ctx.cluster.read_log(
+                self._name, namespace=self._namespace, options=options
+            )
+        except NotFound:
+            # Whoever finds no pod says more than whoever finds no log.
+            self._read()
+            raise
         with stream, self._ctx.on_cancel(stream.close), self._limit.closing(stream.close):
             yield from stream
 
