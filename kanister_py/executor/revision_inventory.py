@@ -89,18 +89,22 @@ class Inventory(NamedTuple):
         return found[0]
 
 
-def read_inventory(cluster: Cluster) -> Inventory:
-    """Read every revision, and everybody who may use one."""
-    composed = _all(cluster, COMPOSITION_REVISIONS)
+def read_inventory(cluster: Cluster, *, composed: bool = True) -> Inventory:
+    """Read every revision, and everybody who may use one.
+
+    Without `composed` those of functions alone: who uses these, compositions say, and no
+    composite resource has to be read.
+    """
+    revised = _all(cluster, COMPOSITION_REVISIONS)
     called = _all(cluster, FUNCTION_REVISIONS)
-    holders = _holders(cluster)
+    holders = _holders(cluster) if composed else []
     compositions = _all(cluster, COMPOSITIONS)
-    pipelines = [pipeline_of(each) for each in (*compositions, *composed)]
-    facts = [_facts(each) for each in composed]
+    pipelines = [pipeline_of(each) for each in (*compositions, *revised)]
+    facts = [_facts(each) for each in revised] if composed else []
     found: list[Known] = []
     for owner in sorted({each.composition for each in facts}):
         users = users_of_composition(owner, facts, holders)
-        found += _known(COMPOSITION, owner, composed, users, COMPOSITION_NAME_LABEL)
+        found += _known(COMPOSITION, owner, revised, users, COMPOSITION_NAME_LABEL)
     revisions = {each["metadata"]["name"]: revision_of(each) for each in called}
     for owner in sorted({each.function for each in revisions.values()}):
         of_this = [each for each in revisions.values() if each.function == owner]

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kanister_py.core.actionsets.uses import Uses
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.http_api.answers import Answer, Representation, answer_of, json_bytes
-from kanister_py.http_api.discovery import Discovery, Publication
+from kanister_py.http_api.discovery import Discovery, Publication, Revisions
 from kanister_py.http_api.health import ALIVE, Check, readiness_of
 from kanister_py.http_api.metrics import Metrics
 from kanister_py.http_api.negotiation import JSON, YAML
@@ -116,15 +116,17 @@ def build_app(
     checks: Mapping[str, Check] | None = None,
     metrics: Metrics | None = None,
     uses: Callable[[], Uses | None] | None = None,
+    revisions: Callable[[], Revisions | None] | None = None,
     more: Mapping[str, Ask] | None = None,
 ) -> Starlette:
     """Build the endpoint over what is to be published.
 
     `checks` say when the process around it is not ready; `uses` says what a cluster uses,
-    None while nobody knows; `more` are routes besides. A registry that does not fit its
-    record is refused here, with `CatalogueMismatch`.
+    and `revisions` which of functions it has, None while nobody knows; `more` are routes
+    besides. A registry that does not fit its record is refused here, with
+    `CatalogueMismatch`.
     """
-    discovery = Discovery(publication, uses)
+    discovery = Discovery(publication, uses, revisions)
     counted = metrics or Metrics()
     _record_functions(counted, discovery, publication)
     routes = {**_routes(publication, discovery, checks or {}, counted), **(more or {})}
@@ -150,9 +152,7 @@ def _routes(
     checks: Mapping[str, Check],
     metrics: Metrics,
 ) -> dict[str, Ask]:
-    page = Representation(
-        "text/html; charset=utf-8", render_page(publication, discovery), security_headers()
-    )
+    page = _page_of(publication, discovery)
     record = Representation(YAML, publication.versions_yaml.encode())
     schema = Representation("application/schema+json", publication.versions_schema.encode())
     api = Representation(JSON, json_bytes(describe_api(publication, discovery.references)))
@@ -173,12 +173,31 @@ def _routes(
         ),
         "/v1/versions.yaml": lambda _, w: record.answer(w.if_none_match),
         "/v1/versions.schema.json": lambda _, w: schema.answer(w.if_none_match),
-        "/": lambda _, w: page.answer(w.if_none_match),
+        "/": lambda _, w: page().answer(w.if_none_match),
         "/openapi.json": lambda _, w: api.answer(w.if_none_match),
         "/metrics": scrape,
         "/healthz": lambda _parts, _wishes: ALIVE,
         "/readyz": lambda _parts, _wishes: readiness_of(checks),
     }
+
+
+def _page_of(publication: Publication, discovery: Discovery) -> Callable[[], Representation]:
+    """Give the page as of now: it is written anew only when the cluster has other revisions."""
+
+    def written(revisions: Revisions | None) -> Representation:
+        body = render_page(publication, discovery, revisions or ())
+        return Representation("text/html; charset=utf-8", body, security_headers())
+
+    kept = None, written(None)
+    by_revisions: list[tuple[Revisions | None, Representation]] = [kept]
+
+    def page() -> Representation:
+        revisions = discovery.revisions()
+        if by_revisions[0][0] is not revisions:
+            by_revisions[0] = revisions, written(revisions)
+        return by_revisions[0][1]
+
+    return page
 
 
 def _record_functions(metrics: Metrics, discovery: Discovery, publication: Publication) -> None:

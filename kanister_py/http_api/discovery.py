@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from email.utils import format_datetime
@@ -24,6 +24,9 @@ from kanister_py.executor.loading import load_function
 from kanister_py.http_api.answers import Answer, Resource
 from kanister_py.http_api.negotiation import JSON, YAML, choose_media_type, split_suffix
 from kanister_py.http_api.problems import not_acceptable, problem_of
+
+Revisions = Sequence[Mapping[str, Any]]
+"""Revisions of functions that a cluster has, as they are told."""
 
 _NOT_ACCEPTABLE = not_acceptable((JSON, YAML))
 _MOST_CHARACTERS_OF_A_NAME = 128
@@ -60,11 +63,15 @@ class Discovery:
     """
 
     def __init__(
-        self, publication: Publication, uses: Callable[[], Uses | None] | None = None
+        self,
+        publication: Publication,
+        uses: Callable[[], Uses | None] | None = None,
+        revisions: Callable[[], Revisions | None] | None = None,
     ) -> None:
         self._registry = publication.registry
         self._uses = uses or (lambda: None)
-        self._used: dict[str, tuple[Uses, Resource]] = {}
+        self.revisions = revisions or (lambda: None)
+        self._seen: dict[str, tuple[Uses | None, Revisions | None, Resource]] = {}
         self.summaries = [function_summary(family) for family in publication.registry]
         self.references: dict[tuple[str, str], dict[str, Any]] = {}
         self._functions = {
@@ -99,15 +106,19 @@ class Discovery:
         self, suffix: str | None, accept: bytes | None, if_none_match: bytes | None
     ) -> Answer:
         """Answer for the list; a form that the address names wins over `Accept`."""
-        return _given(self._as_used(self._list), suffix, accept, if_none_match)
+        return _given(self._as_seen(self._list), suffix, accept, if_none_match)
 
     def function(self, text: str, accept: bytes | None, if_none_match: bytes | None) -> Answer:
         """Answer for one function with its versions."""
         name, form = split_suffix(text)
         resource = self._functions.get(name)
         if resource is None:
-            return self._unknown_function(name)
-        return _given(self._as_used(resource), form, accept, if_none_match)
+            found = installed_functions(self.revisions() or (), name)
+            if not found:
+                return self._unknown_function(name)
+            resource = Resource(f"/v1/functions/{quote(name, safe='')}", found[0])
+            return _given(resource, form, accept, if_none_match)
+        return _given(self._as_seen(resource), form, accept, if_none_match)
 
     def version(
         self, name: str, text: str, accept: bytes | None, if_none_match: bytes | None
@@ -124,20 +135,24 @@ class Discovery:
                 form = named
                 found = self._versions.get((name, bare)) or self._spelt_otherwise(name, bare)
         if isinstance(found, Resource):
-            return _given(self._as_used(found), form, accept, if_none_match)
+            return _given(self._as_seen(found), form, accept, if_none_match)
         return found
 
-    def _as_used(self, resource: Resource) -> Resource:
-        """Add how much each version is used, where somebody knows; made once for each count."""
-        uses = self._uses()
-        if uses is None:
+    def _as_seen(self, resource: Resource) -> Resource:
+        """Add what a cluster has and uses, where somebody knows; made once for each count."""
+        uses, revisions = self._uses(), self.revisions()
+        if uses is None and revisions is None:
             return resource
-        kept = self._used.get(resource.url)
-        if kept is None or kept[0] is not uses:
-            document = _with_uses(resource.document, uses)
-            kept = uses, Resource(resource.url, document, resource.headers)
-            self._used[resource.url] = kept
-        return kept[1]
+        kept = self._seen.get(resource.url)
+        if kept is None or kept[0] is not uses or kept[1] is not revisions:
+            document: Mapping[str, Any] = resource.document
+            if uses is not None:
+                document = _with_uses(document, uses)
+            if revisions is not None:
+                document = _with_revisions(document, revisions)
+            kept = uses, revisions, Resource(resource.url, dict(document), resource.headers)
+            self._seen[resource.url] = kept
+        return kept[2]
 
     def _spelt_otherwise(self, name: str, text: str) -> Resource | Answer:
         try:
@@ -179,6 +194,40 @@ def _with_uses(document: Mapping[str, Any], uses: Uses) -> dict[str, Any]:
     if "versions" in document:
         return {**document, "versions": [counted(each) for each in document["versions"]]}
     return counted(document)
+
+
+def installed_functions(revisions: Revisions, name: str = "") -> list[dict[str, Any]]:
+    """Gather the revisions of each function that a cluster installs, or of one of them."""
+    names = dict.fromkeys(str(each["of"]) for each in revisions)
+    return [
+        {
+            "name": function,
+            "revisions": [_told(each) for each in revisions if each["of"] == function],
+        }
+        for function in names
+        if name in ("", function)
+    ]
+
+
+_TOLD = ("name", "revision", "state", "image", "labels", "created", "usedBy")
+
+
+def _told(revision: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out where a revision answers: that is the cluster's own affair."""
+    return {key: revision[key] for key in _TOLD}
+
+
+def _with_revisions(document: Mapping[str, Any], revisions: Revisions) -> Mapping[str, Any]:
+    """Copy a document, and say which revisions of its functions a cluster has."""
+    if "functions" in document:
+        functions = [_with_revisions(each, revisions) for each in document["functions"]]
+        names = {each["name"] for each in functions}
+        others = [each for each in installed_functions(revisions) if each["name"] not in names]
+        return {**document, "functions": functions, "installed": others}
+    if "versions" not in document:
+        return document
+    found = installed_functions(revisions, document["name"])
+    return {**document, "revisions": found[0]["revisions"]} if found else document
 
 
 def _account(family: Family[FunctionEntry]) -> list[str]:

@@ -118,7 +118,7 @@ def _function_paths(names: list[str], versions: list[tuple[str, str]]) -> dict[s
         "readFunction",
         "functions",
         "One function with its versions",
-        _document("Function", (JSON, YAML), _NEGOTIATED),
+        _document("AnyFunction", (JSON, YAML), _NEGOTIATED),
         {"404": _problem("No function has this name; `near` are those meant, perhaps")},
         unchanged=True,
         negotiated=True,
@@ -395,6 +395,11 @@ def _schemas() -> dict[str, Any]:
     field = {"name": _TEXT, "type": _TEXT, "required": _FLAG, "description": _TEXT}
     fields = {"type": "array", "items": {"$ref": "#/components/schemas/Field"}}
     maybe = {"anyOf": [_VERSION, {"type": "null"}]}
+    revisions = {
+        "type": "array",
+        "description": "Those that a cluster has, the newest first",
+        "items": {"$ref": "#/components/schemas/FunctionRevision"},
+    }
     return {
         "FunctionList": _object(
             {
@@ -406,8 +411,36 @@ def _schemas() -> dict[str, Any]:
                     "type": "array",
                     "items": _TEXT,
                     "description": "Plugins that could not be loaded",
-                }
+                },
+                "installed": {
+                    "type": "array",
+                    "items": {"$ref": "#/components/schemas/InstalledFunction"},
+                    "description": "What a cluster installs under other names; only where a "
+                    "controller serves this",
+                },
             },
+        ),
+        "AnyFunction": {
+            "anyOf": [
+                {"$ref": "#/components/schemas/Function"},
+                {"$ref": "#/components/schemas/InstalledFunction"},
+            ]
+        },
+        "InstalledFunction": _object({"name": _TEXT, "revisions": revisions}),
+        "FunctionRevision": _object(
+            {
+                "name": _TEXT,
+                "revision": {"type": "integer", "description": "The highest that can serve does"},
+                "state": {"enum": ["routable", "active", "inactive"]},
+                "image": {"type": "string", "description": "The package, by its digest"},
+                "labels": {"type": "object", "additionalProperties": _TEXT},
+                "created": _TEXT,
+                "usedBy": {
+                    "type": "object",
+                    "description": "Which compositions use it, by the way they do",
+                    "additionalProperties": {"type": "array", "items": _TEXT},
+                },
+            }
         ),
         "Function": _object(
             {
@@ -423,7 +456,8 @@ def _schemas() -> dict[str, Any]:
                     "description": "The newest first",
                     "items": {"$ref": "#/components/schemas/VersionSummary"},
                 },
-            }
+            },
+            {"revisions": revisions},
         ),
         "VersionSummary": _object(summary, window),
         "FunctionVersion": _object(

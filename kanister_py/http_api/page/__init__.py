@@ -12,19 +12,27 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
-from kanister_py.http_api.discovery import Discovery, Publication
+from kanister_py.http_api.discovery import (
+    Discovery,
+    Publication,
+    Revisions,
+    installed_functions,
+)
 from kanister_py.http_api.page.content import content_of
 
 __all__ = ["render_page", "security_headers"]
 
 
-def render_page(publication: Publication, discovery: Discovery) -> bytes:
+def render_page(publication: Publication, discovery: Discovery, revisions: Revisions = ()) -> bytes:
     """Write the page. Everything in it is text of this machine: nothing is fetched to show it."""
     template = _environment().from_string(_text("page.html.j2"))
     content = content_of(publication, discovery.summaries, discovery.references)
     # Our own files, and not made of anybody's input.
     style, script = Markup(_text("page.css")), Markup(_text("page.js"))  # noqa: S704 - see above
-    html: str = template.render(**content, style=style, script=script)
+    installed = [
+        {**each, "anchor": f"_installed-{each['name']}"} for each in installed_functions(revisions)
+    ]
+    html: str = template.render(**content, installed=installed, style=style, script=script)
     return html.encode()
 
 

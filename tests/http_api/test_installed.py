@@ -1,0 +1,159 @@
+"""Does the endpoint show what a cluster installs, next to what comes with us?"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import jsonschema
+import pytest
+from starlette.applications import Starlette
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.controller.revision_census import RevisionCensus
+from kanister_py.core.errors import ClusterUnavailable
+from kanister_py.core.objects.documents import parse_documents
+from kanister_py.http_api.app import build_app
+from kanister_py.http_api.discovery import Publication
+from tests.cli.test_revisions import CRDS, function_revision
+
+
+def revision(of: str, number: int, state: str, **used: Sequence[str]) -> dict[str, Any]:
+    return {
+        "kind": "FunctionRevision",
+        "of": of,
+        "name": f"{of}-{number}",
+        "revision": number,
+        "state": state,
+        "labels": {"channel": "<stable>"},
+        "created": "2026-01-01T00:00:00Z",
+        "usedBy": {way.replace("_", " "): list(who) for way, who in used.items()},
+        "image": f"example.org/{of}@sha256:abc",
+        "endpoint": "ipv4:10.0.0.1:9443",
+        "healthy": True,
+        "desiredState": "Active",
+    }
+
+
+INSTALLED = [
+    revision("templates", 2, "routable", is_selected_by=["Composition/bucket"]),
+    revision("templates", 1, "inactive"),
+]
+
+
+def get(app: Starlette, path: str, **headers: str) -> httpx.Response:
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            return await client.get(path, headers=headers)
+
+    return asyncio.run(ask())
+
+
+class Seen:
+    """What a controller has found out so far."""
+
+    def __init__(self) -> None:
+        self.revisions: list[dict[str, Any]] | None = None
+
+
+@pytest.fixture
+def seen() -> Seen:
+    return Seen()
+
+
+@pytest.fixture
+def app(sample_publication: Publication, seen: Seen) -> Starlette:
+    return build_app(sample_publication, revisions=lambda: seen.revisions)
+
+
+def fits(app: Starlette, schema: str, document: Any) -> None:
+    api = get(app, "/openapi.json").json()
+    found = {"$ref": f"#/components/schemas/{schema}", "components": api["components"]}
+    jsonschema.Draft202012Validator(found).validate(document)
+
+
+def test_nothing_is_said_before_anybody_knows(app: Starlette) -> None:
+    assert "installed" not in get(app, "/v1/functions").json()
+    assert get(app, "/v1/functions/templates").status_code == 404
+    assert "Installed in this cluster" not in get(app, "/").text
+
+
+def test_what_the_cluster_installs_is_listed_with_who_uses_it(app: Starlette, seen: Seen) -> None:
+    before = get(app, "/v1/functions")
+    seen.revisions = INSTALLED
+    after = get(app, "/v1/functions")
+    assert before.headers["etag"] != after.headers["etag"]
+    (found,) = after.json()["installed"]
+    assert found["name"] == "templates"
+    assert [each["state"] for each in found["revisions"]] == ["routable", "inactive"]
+    assert found["revisions"][0]["usedBy"] == {"is selected by": ["Composition/bucket"]}
+    fits(app, "FunctionList", after.json())
+    one = get(app, "/v1/functions/templates")
+    assert one.json() == found
+    fits(app, "AnyFunction", one.json())
+    assert "10.0.0.1" not in after.text
+
+
+def test_a_function_of_a_name_we_have_shows_its_revisions_there(
+    app: Starlette, seen: Seen, sample_publication: Publication
+) -> None:
+    name = next(iter(sample_publication.registry.names))
+    seen.revisions = [*INSTALLED, revision(name, 7, "active")]
+    listed = get(app, "/v1/functions").json()
+    assert [each["name"] for each in listed["installed"]] == ["templates"]
+    of_this = next(each for each in listed["functions"] if each["name"] == name)
+    assert [each["revision"] for each in of_this["revisions"]] == [7]
+    found = get(app, f"/v1/functions/{name}").json()
+    assert found["versions"]
+    assert found["revisions"] == of_this["revisions"]
+    fits(app, "AnyFunction", found)
+
+
+def test_people_see_it_on_the_page(app: Starlette, seen: Seen) -> None:
+    first = get(app, "/")
+    seen.revisions = INSTALLED
+    page = get(app, "/")
+    assert "Installed in this cluster" in page.text
+    assert "templates-2" in page.text
+    assert "Composition/bucket" in page.text
+    assert page.headers["etag"] != first.headers["etag"]
+    again = get(app, "/", **{"If-None-Match": page.headers["etag"]})
+    assert again.status_code == 304
+
+
+def test_names_out_of_a_cluster_are_text_on_the_page(app: Starlette, seen: Seen) -> None:
+    seen.revisions = [revision("x", 1, "active", is_held_by=["<script>alert(1)</script>"])]
+    assert "<script>alert(1)" not in get(app, "/").text
+
+
+def test_a_cluster_is_asked_now_and_then_and_a_failure_keeps_what_was_known() -> None:
+
+    cluster = MemoryCluster()
+    for path in sorted(CRDS.glob("*.yaml")):
+        cluster.create(parse_documents(path.read_bytes(), path.name)[0].value)
+    cluster.load([function_revision(1, "Active", channel="stable", serves=True)])
+    broken: list[bool] = []
+
+    class Fragile:
+        def __getattr__(self, name: str) -> Any:
+            if broken:
+                raise ClusterUnavailable("it is away")
+            return getattr(cluster, name)
+
+    fragile: Any = Fragile()
+    census = RevisionCensus(fragile, FakeClock())
+    census.count()
+    found = census.revisions
+    assert found is not None
+    assert [each["name"] for each in found] == ["templates-1"]
+    census.count()
+    # The same as before is the same answer: nobody has to read it anew.
+    assert census.revisions is found
+    broken.append(True)
+    with pytest.raises(ClusterUnavailable):
+        census.count()
+    assert census.revisions is found
