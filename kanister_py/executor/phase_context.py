@@ -275,22 +275,22 @@ class RunningPhase:
         if answer:
             return answer
         self._refuse_pods(reads)
-        clock = self._surroundings.clock
+        clock, watches = self._surroundings.clock, self._surroundings.watches
         deadline = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
         wakeup = _Wakeup(clock)
         with self.idle(), self._stop.listening(wakeup.wake):
-            subscription = self._surroundings.watches.subscribe(reads, wakeup.wake)
+            subscription = watches.subscribe(reads, wakeup.wake)
             pause = every_seconds or _FIRST_POLL_SECONDS
             try:
                 while True:
                     self.check_cancelled()
                     # Between the first look and the watch something may have happened.
-                    answer, now_read = self._cluster.trace(until)
+                    answer, now_read = watches.look(lambda: self._cluster.trace(until))
                     if answer:
                         return answer
                     if now_read != reads:
                         reads = now_read
-                        renewed = self._surroundings.watches.subscribe(reads, wakeup.wake)
+                        renewed = watches.subscribe(reads, wakeup.wake)
                         subscription.close()
                         subscription = renewed
                         continue

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from threading import Condition, Lock, Thread, local
+from threading import Condition, Lock, Semaphore, Thread, local
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeAlias, cast
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from kanister_py.core.errors import Expired, KanisterError, TransientError
 from kanister_py.core.objects.resources import GroupVersionResource
@@ -14,7 +14,10 @@ from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList, Watch
 
 Wake: TypeAlias = Callable[[], None]
 
+T = TypeVar("T")
+
 _RECONNECT_SECONDS = 1.0
+_MOST_LOOKS: Final = 16
 
 
 class Read(NamedTuple):
@@ -36,6 +39,16 @@ class SharedWatches:
         self._clock = clock
         self._lock = Lock()
         self._feeds: dict[tuple[GroupVersionResource, str], _Feed] = {}
+        self._looks = Semaphore(_MOST_LOOKS)
+
+    def look(self, read: Callable[[], T]) -> T:
+        """Read what was waited for, among no more than a few at once.
+
+        One change may wake a thousand; if all of them asked the cluster at the same
+        moment, nobody would be answered in time, and the lease would be lost over it.
+        """
+        with self._looks:
+            return read()
 
     def subscribe(self, reads: Iterable[Read], wake: Wake) -> Subscription:
         """Have `wake` called for every change of what was read, from now on.
