@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from e2e.cluster.client import ApiClient
-from e2e.test_controller import Place, install_definitions
+from e2e.test_controller import Place, install_definitions, until
 from tests.conftest import CommandLine
 
 
@@ -112,3 +112,64 @@ def test_everything_that_is_missing_is_said_before_anything_is_made(
     assert "There is no Deployment" in said
     assert "There is no profile" in said
     assert verbs("get", "-o", "name") == ""
+
+
+@pytest.mark.usefixtures("node")
+def test_the_lines_of_phases_are_read_from_the_logs_of_every_replica(
+    place: Place, verbs: Verbs
+) -> None:
+    place.blueprint("maps", makes("one", "ConfigMap"))
+    place.start()
+    place.actionset("first", "maps")
+    place.until_ended("first")
+
+    def line(second: int, of: str, text: str, logger: str = "kanister_py.phase") -> str:
+        fields = {
+            "time": f"2026-01-01T00:00:{second:02d}.000000Z",
+            "logger": logger,
+            "message": text,
+            "namespace": place.namespace,
+            "actionSet": of,
+            "action": "act",
+            "phase": "make-one",
+            "attempt": 1,
+        }
+        return json.dumps(fields)
+
+    replica(place, "former", [line(1, "first", "begins"), line(2, "other", "not its own")])
+    replica(
+        place,
+        "leader",
+        ["not JSON", line(3, "first", "ends"), line(4, "first", "of no phase", "kanister_py")],
+    )
+    said = verbs("logs", "first", "--controller-namespace", place.namespace)
+    assert said == "act/make-one | begins\nact/make-one | ends\n"
+    found = verbs("logs", "first", "-o", "json", "--phase", "make-one")
+    assert [json.loads(each)["line"] for each in found.splitlines()] == ["begins", "ends"]
+    assert verbs("logs", "first", "--phase", "another") == ""
+
+
+def replica(place: Place, name: str, log: list[str]) -> None:
+    """Run a pod that looks like a replica of the controller, with a log like one's."""
+    script = "\n".join(f"echo '{each}'" for each in log)
+    labels = {
+        "app.kubernetes.io/name": "kanister-py",
+        "app.kubernetes.io/component": "controller",
+    }
+    container = {"name": "controller", "image": "busybox", "command": ["sh", "-c", script]}
+    pods = f"/api/v1/namespaces/{place.namespace}/pods"
+    place.client.post(
+        pods,
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"containers": [container], "restartPolicy": "Never"},
+        },
+    )
+
+    def is_over() -> bool:
+        phase = place.client.get(f"{pods}/{name}").get("status", {}).get("phase")
+        return bool(phase == "Succeeded")
+
+    until(is_over)
