@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
+
+from kanister_py.functions.composition.described import Part
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True
-    )
-
-
-class Input(_Part):
+class Input(Part):
     """How composed resources are told to be ready."""
 
     api_version: str = Field(

@@ -4,39 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
+
+from kanister_py.functions.composition.described import LabelMatcher, Part, Policy, Reference
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True
-    )
-
-
-class LabelMatcher(_Part):
-    """One label to look for."""
-
-    type: Literal["FromCompositeFieldPath", "Value"] = Field(
-        default="FromCompositeFieldPath", description="Where the value comes from"
-    )
-    key: str = Field(description="Key of the label")
-    value_from_field_path: str | None = Field(
-        default=None, description="Field path of the observed composite resource"
-    )
-    from_field_path_policy: Literal["Required", "Optional"] = Field(
-        default="Required", description="Whether a label may be left out where nothing is"
-    )
-    value: str | None = Field(default=None, description="The value itself")
-
-
-class Reference(_Part):
-    """One object by its name."""
-
-    name: str = Field(description="Name of the object")
-
-
-class Selector(_Part):
+class Selector(Part):
     """EnvironmentConfigs by their labels."""
 
     mode: Literal["Single", "Multiple"] = Field(
@@ -50,7 +23,7 @@ class Selector(_Part):
     match_labels: list[LabelMatcher] = Field(default=[], description="Labels to look for")
 
 
-class EnvironmentSource(_Part):
+class EnvironmentSource(Part):
     """Which EnvironmentConfigs, and where their data goes."""
 
     type: Literal["Reference", "Selector"] = Field(
@@ -63,15 +36,7 @@ class EnvironmentSource(_Part):
     )
 
 
-class Policy(_Part):
-    """What becomes of references that lead nowhere."""
-
-    resolution: Literal["Required", "Optional"] = Field(
-        default="Required", description="Whether a reference that leads nowhere is fatal"
-    )
-
-
-class Spec(_Part):
+class Spec(Part):
     """What is merged into the environment, and over what."""
 
     default_data: dict[str, Any] | None = Field(
@@ -83,7 +48,7 @@ class Spec(_Part):
     policy: Policy | None = Field(default=None, description="Rules for all of them")
 
 
-class Input(_Part):
+class Input(Part):
     """Which EnvironmentConfigs make up the environment."""
 
     api_version: str = Field(

@@ -4,39 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
+
+from kanister_py.functions.composition.described import LabelMatcher, Part, Policy, Reference
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True
-    )
-
-
-class LabelMatcher(_Part):
-    """One label to look for."""
-
-    type: Literal["FromCompositeFieldPath", "Value"] = Field(
-        default="FromCompositeFieldPath", description="Where the value comes from"
-    )
-    key: str = Field(description="Key of the label")
-    value_from_field_path: str | None = Field(
-        default=None, description="Field path of the observed composite resource"
-    )
-    from_field_path_policy: Literal["Required", "Optional"] = Field(
-        default="Required", description="Whether a label may be left out where nothing is"
-    )
-    value: str | None = Field(default=None, description="The value itself")
-
-
-class Reference(_Part):
-    """One object by its name."""
-
-    name: str = Field(description="Name of the object")
-
-
-class Selector(_Part):
+class Selector(Part):
     """Resources by their labels."""
 
     min_match: int | None = Field(default=None, description="Fewer than these are fatal")
@@ -47,7 +20,7 @@ class Selector(_Part):
     match_labels: list[LabelMatcher] = Field(default=[], description="Labels to look for")
 
 
-class ResourceSource(_Part):
+class ResourceSource(Part):
     """Which resources, and under which name."""
 
     type: Literal["Reference", "Selector"] = Field(
@@ -61,15 +34,7 @@ class ResourceSource(_Part):
     selector: Selector | None = Field(default=None, description="Those that are meant")
 
 
-class Policy(_Part):
-    """What becomes of references that lead nowhere."""
-
-    resolution: Literal["Required", "Optional"] = Field(
-        default="Required", description="Whether a reference that leads nowhere is fatal"
-    )
-
-
-class Context(_Part):
+class Context(Part):
     """Where what is found goes."""
 
     key: str = Field(
@@ -77,7 +42,7 @@ class Context(_Part):
     )
 
 
-class Spec(_Part):
+class Spec(Part):
     """What is fetched."""
 
     extra_resources: list[ResourceSource] = Field(default=[], description="What is fetched")
@@ -85,7 +50,7 @@ class Spec(_Part):
     context: Context | None = Field(default=None, description="Where what is found goes")
 
 
-class Input(_Part):
+class Input(Part):
     """Which resources are fetched for the steps after this one."""
 
     api_version: str = Field(

@@ -4,41 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
+
+from kanister_py.functions.composition.described import Environment, FileSystem, Inline, Part
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True
-    )
-
-
-class Inline(_Part):
-    """A template in the input itself."""
-
-    template: str | None = Field(default=None, description="The template")
-    templates: list[str] | None = Field(
-        default=None, description="Several, which become one; `template` comes before them"
-    )
-
-
-class FileSystem(_Part):
-    """A template in files."""
-
-    dir_path: str = Field(
-        description="Folder below KANISTER_PY_TEMPLATE_ROOT whose files, in the order of their "
-        "names, become the template"
-    )
-
-
-class Environment(_Part):
-    """A template in the environment of the composition."""
-
-    key: str = Field(description="Key of the environment that holds the template")
-
-
-class JinjaTemplate(_Part):
+class JinjaTemplate(Part):
     """Where the template comes from, and how it is read."""
 
     api_version: str = Field(

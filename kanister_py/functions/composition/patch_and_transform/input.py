@@ -4,29 +4,24 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
+
+from kanister_py.functions.composition.described import Part
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True
-    )
-
-
-class Variable(_Part):
+class Variable(Part):
     """One value that is combined."""
 
     from_field_path: str = Field(description="Where it stands")
 
 
-class StringCombine(_Part):
+class StringCombine(Part):
     """A text with the variables in it."""
 
     fmt: str = Field(description="Format of Go's Sprintf, such as %s-%s")
 
 
-class Combine(_Part):
+class Combine(Part):
     """Several values become one."""
 
     variables: list[Variable] = Field(description="The values, in order")
@@ -34,7 +29,7 @@ class Combine(_Part):
     string: StringCombine | None = Field(default=None, description="With the strategy string")
 
 
-class Math(_Part):
+class Math(Part):
     """A calculation with whole numbers."""
 
     type: Literal["Multiply", "ClampMin", "ClampMax"] = Field(description="Which one")
@@ -43,7 +38,7 @@ class Math(_Part):
     clamp_max: int | None = Field(default=None, description="Greatest value of ClampMax")
 
 
-class Pattern(_Part):
+class Pattern(Part):
     """One pattern, and what comes out when it fits."""
 
     type: Literal["literal", "regexp"] = Field(description="How it is compared")
@@ -52,7 +47,7 @@ class Pattern(_Part):
     result: Any = Field(default=None, description="What comes out, of any type")
 
 
-class Match(_Part):
+class Match(Part):
     """The first pattern that fits says what comes out."""
 
     patterns: list[Pattern] = Field(default=[], description="The patterns, in order")
@@ -62,27 +57,27 @@ class Match(_Part):
     )
 
 
-class Regexp(_Part):
+class Regexp(Part):
     """A part of a text that fits."""
 
     match: str = Field(description="Regular expression of RE2")
     group: int = Field(default=0, description="Which group of it; 0 is all of it")
 
 
-class Join(_Part):
+class Join(Part):
     """The texts of a list, one behind the other."""
 
     separator: str = Field(description="What stands between them")
 
 
-class Replace(_Part):
+class Replace(Part):
     """One text in place of another."""
 
     search: str = Field(description="What is looked for")
     replace: str = Field(description="What comes in its place")
 
 
-class String(_Part):
+class String(Part):
     """What is done to a text."""
 
     type: Literal["Format", "Convert", "TrimPrefix", "TrimSuffix", "Regexp", "Join", "Replace"] = (
@@ -109,7 +104,7 @@ class String(_Part):
     replace: Replace | None = Field(default=None, description="With Replace")
 
 
-class Convert(_Part):
+class Convert(Part):
     """A value of another type."""
 
     to_type: Literal["string", "int", "int64", "bool", "float64", "object", "array"] = Field(
@@ -120,7 +115,7 @@ class Convert(_Part):
     )
 
 
-class Transform(_Part):
+class Transform(Part):
     """One step of what is done to a value on its way."""
 
     type: Literal["map", "match", "math", "string", "convert"] = Field(description="Which kind")
@@ -131,7 +126,7 @@ class Transform(_Part):
     convert: Convert | None = Field(default=None, description="With the type convert")
 
 
-class Policy(_Part):
+class Policy(Part):
     """Rules of one patch."""
 
     from_field_path: Literal["Optional", "Required"] = Field(
@@ -144,7 +139,7 @@ class Policy(_Part):
     )
 
 
-class Patch(_Part):
+class Patch(Part):
     """A value that goes from one place to another."""
 
     type: str = Field(
@@ -169,7 +164,7 @@ class ComposedPatch(Patch):
     patch_set_name: str | None = Field(default=None, description="With the type PatchSet")
 
 
-class ConnectionDetail(_Part):
+class ConnectionDetail(Part):
     """One connection detail of the composite resource."""
 
     name: str = Field(description="Its key")
@@ -181,14 +176,14 @@ class ConnectionDetail(_Part):
     value: str | None = Field(default=None, description="The value itself")
 
 
-class MatchCondition(_Part):
+class MatchCondition(Part):
     """A condition in a status."""
 
     type: str = Field(description="Its type")
     status: str = Field(description="Its status, such as True")
 
 
-class ReadinessCheck(_Part):
+class ReadinessCheck(Part):
     """One thing that must hold for a resource to be ready."""
 
     type: Literal[
@@ -206,7 +201,7 @@ class ReadinessCheck(_Part):
     match_condition: MatchCondition | None = Field(default=None, description="With MatchCondition")
 
 
-class ComposedTemplate(_Part):
+class ComposedTemplate(Part):
     """One composed resource."""
 
     name: str = Field(description="Its name in the composition")
@@ -222,20 +217,20 @@ class ComposedTemplate(_Part):
     )
 
 
-class PatchSet(_Part):
+class PatchSet(Part):
     """Patches that several resources share."""
 
     name: str = Field(description="Name of the set")
     patches: list[Patch] = Field(description="In order")
 
 
-class Environment(_Part):
+class Environment(Part):
     """Patches between the composite resource and the environment."""
 
     patches: list[Patch] | None = Field(default=None, description="Before those of resources")
 
 
-class ConnectionSecret(_Part):
+class ConnectionSecret(Part):
     """The Secret of the connection details, for composite resources without claims."""
 
     name: str | None = Field(default=None, description="Its name")
@@ -243,7 +238,7 @@ class ConnectionSecret(_Part):
     patches: list[Patch] | None = Field(default=None, description="Onto name and namespace")
 
 
-class Resources(_Part):
+class Resources(Part):
     """What is composed."""
 
     api_version: str = Field(default="pt.fn.crossplane.io/v1beta1", description="Not looked at")
