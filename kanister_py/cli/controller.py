@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from kanister_py.controller.logs import PhaseLines
     from kanister_py.core.actionsets.uses import Uses
     from kanister_py.http_api.app import Ask, Wishes
+    from kanister_py.http_api.discovery import Revisions
     from kanister_py.http_api.guard import Review
     from kanister_py.http_api.health import Check
     from kanister_py.http_api.metrics import Metrics
@@ -197,7 +198,14 @@ def run(args: argparse.Namespace) -> int:
                 controller,
                 functions,
                 checks,
-                seen_of(cluster, clock, functions, controller.settings.namespaces, stack),
+                seen_of(
+                    cluster,
+                    clock,
+                    functions,
+                    controller.settings.namespaces,
+                    stack,
+                    has_revisions=args.enable_compositions,
+                ),
                 is_guarded=not _is_loopback(listening[0]),
             )
             for socket_, app in zip(listening, apps, strict=True):
@@ -286,10 +294,11 @@ class Apps(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What is seen of a cluster: by how much it uses what, and whom a token belongs to."""
+    """What is seen of a cluster: what it uses and has, and whom a token belongs to."""
 
     uses: Callable[[], Uses | None]
     review: Review
+    revisions: Callable[[], Revisions | None] = lambda: None
 
 
 def seen_of(
@@ -298,15 +307,28 @@ def seen_of(
     functions: Functions,
     namespaces: Sequence[str],
     stack: ExitStack,
+    *,
+    has_revisions: bool = False,
 ) -> Seen:
-    """Have what a cluster uses counted every now and then, from a thread of its own."""
+    """Have what a cluster uses counted every now and then, from a thread of its own.
+
+    Revisions of functions are read only where the controller may: if it composes.
+    """
     from kanister_py.controller.using import UseCounter
     from kanister_py.executor.review_access import AccessReviewer
 
     counter = UseCounter(cluster, clock, functions.registry, namespaces or ("",))
     stack.callback(counter.close)
     counter.start()
-    return Seen(lambda: counter.uses, AccessReviewer(cluster, clock).review)
+    review = AccessReviewer(cluster, clock).review
+    if not has_revisions:
+        return Seen(lambda: counter.uses, review)
+    from kanister_py.controller.revision_census import RevisionCensus
+
+    census = RevisionCensus(cluster, clock)
+    stack.callback(census.close)
+    census.start()
+    return Seen(lambda: counter.uses, review, lambda: census.revisions)
 
 
 def apps_of(
@@ -340,6 +362,7 @@ def apps_of(
         checks=checks,
         metrics=metrics,
         uses=seen.uses if seen is not None else None,
+        revisions=seen.revisions if seen is not None else None,
         more={LINES_PATH: lines_of(controller.lines)},
     )
     if is_guarded:

@@ -1,0 +1,35 @@
+"""Does a controller find out which revisions of functions there are, by itself?"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.cli.controller import seen_of
+from kanister_py.wiring import read_definitions, read_functions
+from tests.cli.test_revisions import function_revision
+
+
+def test_revisions_are_read_soon_after_the_start_where_compositions_are_on() -> None:
+    clock = FakeClock()
+    cluster = MemoryCluster()
+    for each in read_definitions("compositions"):
+        cluster.create(each)
+    cluster.load([function_revision(1, "Active", channel="stable", serves=True)])
+    with ExitStack() as stack:
+        seen = seen_of(cluster, clock, read_functions(), (), stack, has_revisions=True)
+        without = seen_of(cluster, clock, read_functions(), (), stack)
+        assert seen.revisions() is None
+        assert clock.wait_for_sleepers(3)
+        clock.advance(5.0)
+        end = time.monotonic() + 10.0
+        pause = threading.Event()
+        while seen.revisions() is None and time.monotonic() < end:
+            pause.wait(0.01)
+        found = seen.revisions()
+        assert found is not None
+        assert [(each["name"], each["state"]) for each in found] == [("templates-1", "routable")]
+        assert without.revisions() is None
