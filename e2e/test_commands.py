@@ -144,6 +144,20 @@ def test_what_is_missing_can_be_granted_and_then_suffices(
     assert done.code == 0, done.err
 
 
+def test_what_only_a_run_can_know_is_no_right_that_nobody_misses(
+    kanister: CommandLine, kubeconfig: Path, tmp_path: Path
+) -> None:
+    phase = {"func": "KubeOps", "args": {"operation": "create", "spec": "{{ .Options.what }}"}}
+    blueprint = yaml.safe_load(BLUEPRINT)
+    blueprint["actions"]["copy"]["phases"] = [phase]
+    (tmp_path / "any.yaml").write_text(yaml.safe_dump(blueprint))
+    where = ["--kubeconfig", str(kubeconfig), "-n", "default"]
+    done = kanister("rbac", str(tmp_path / "any.yaml"), "--check", *where)
+    assert done.code == 0, done.err
+    assert "KubeOps does not say what it does to a cluster" in done.err
+    assert "Nothing is missing in namespace default, as far as it is known" in done.err
+
+
 class TestAWrongCluster:
     def test_a_kubeconfig_that_is_not_there_is_named(
         self, kanister: CommandLine, blueprint: str, tmp_path: Path
