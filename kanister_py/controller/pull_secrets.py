@@ -36,14 +36,19 @@ def _logins_in(encoded: str) -> Iterator[RegistryLogin]:
         said: Any = json.loads(base64.b64decode(encoded))
     except (ValueError, binascii.Error):
         return
-    if not isinstance(said, dict):
+    auths = (said.get("auths") or said) if isinstance(said, dict) else None
+    if not isinstance(auths, dict):
         return
-    for registry, login in (said.get("auths") or said).items():
+    for registry, login in auths.items():
         if not isinstance(login, dict):
             continue
         username, password = str(login.get("username") or ""), str(login.get("password") or "")
         if login.get("auth"):
-            pair = base64.b64decode(str(login["auth"])).decode("utf-8", "replace")
+            try:
+                pair = base64.b64decode(str(login["auth"])).decode("utf-8", "replace")
+            except (ValueError, binascii.Error):
+                # One that nobody can read must not keep the others from being used.
+                continue
             username, _, password = pair.partition(":")
         host = registry.removeprefix("https://").removeprefix("http://").partition("/")[0]
         yield RegistryLogin(host, username, password)
