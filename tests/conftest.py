@@ -11,8 +11,13 @@ from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).parent.parent
+
+# What is wrong is found whatever else the machine does: being slow is not wrong.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 def pytest_configure() -> None:
