@@ -19,6 +19,10 @@ _LENGTHS = tuple(bytes((each,)) for each in range(128)) + tuple(
     bytes((each & 0x7F | 0x80, each >> 7)) for each in range(128, 1024)
 )
 _KNOWN_LENGTHS = len(_LENGTHS)
+# What stands before an entry of an object, and before its value if that is a short text.
+_ENTRIES = tuple(b"\x0a" + each for each in _LENGTHS)
+_SHORT = 120
+_TEXTS = tuple(b"\x12" + _LENGTHS[each + 2] + b"\x1a" + _LENGTHS[each] for each in range(_SHORT))
 _NUMBER = Packing("<d").pack
 _TRUE, _FALSE, _NULL = b"\x12\x02\x20\x01", b"\x12\x02\x20\x00", b"\x12\x02\x08\x00"
 # The keys of objects repeat from object to object: each is written once.
@@ -80,7 +84,7 @@ def _key(key: str) -> bytes:
 
 def _struct(data: Mapping[str, Any]) -> bytes:
     known = _KEYS
-    lengths = _LENGTHS
+    entries, texts = _ENTRIES, _TEXTS
     pieces: list[bytes] = []
     add = pieces.append
     for key, value in data.items():
@@ -89,18 +93,21 @@ def _struct(data: Mapping[str, Any]) -> bytes:
         if kind is str:
             text = value.encode()
             size = len(text)
-            if size < 120:
-                # Lengths of one byte each, which most are.
-                body = head + b"\x12" + lengths[size + 2] + b"\x1a" + lengths[size] + text
+            if size < _SHORT:
+                value_head = texts[size]
+                size += 4
             else:
-                inner = b"\x1a" + varint(size) + text
-                body = head + b"\x12" + varint(len(inner)) + inner
+                value_head = b"\x1a" + varint(size)
+                value_head = b"\x12" + varint(len(value_head) + size) + value_head
+                size += len(value_head)
         else:
-            body = head + _value(value, kind)
-        size = len(body)
-        add(b"\x0a")
-        add(lengths[size] if size < _KNOWN_LENGTHS else varint(size))
-        add(body)
+            text, value_head = _value(value, kind), b""
+            size = len(text)
+        size += len(head)
+        add(entries[size] if size < _KNOWN_LENGTHS else b"\x0a" + varint(size))
+        add(head)
+        add(value_head)
+        add(text)
     return b"".join(pieces)
 
 
