@@ -8,12 +8,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -21,6 +21,9 @@ import yaml
 from e2e.cluster.client import ApiClient, ApiFailed, ApiUnreachable
 from e2e.cluster.local import LocalCluster
 from e2e.conftest import Kubectl, make_namespace
+from e2e.faults.faults import Hold
+from e2e.faults.proxy import FaultProxy
+from e2e.faults.requests import ApiRequest
 
 PATIENCE_SECONDS = 120.0
 GROUP = "/apis/cr.kanister.io/v1alpha1"
@@ -268,69 +271,122 @@ def test_a_second_controller_without_leader_election_is_refused(place: Place) ->
     assert "Another kanister-py controller (first)" in place.logs()
 
 
-class Killer:
-    """Kills a process at the n-th change that it makes to ActionSets or pods."""
+class Moment(NamedTuple):
+    """The n-th write of a kind in a run, before the API server hears of it or after it is done."""
 
-    def __init__(self, place: Place, process: subprocess.Popen[bytes], changes: int) -> None:
+    verb: str
+    resource: str
+    subresource: str
+    number: int
+    is_done: bool
+
+    def __str__(self) -> str:
+        when = "after" if self.is_done else "before"
+        what = "/".join(filter(None, (self.resource, self.subresource)))
+        return f"{when} {self.verb} {what} number {self.number}"
+
+
+def moments_of(writes: Sequence[ApiRequest], *, is_long: bool) -> list[Moment]:
+    """Say when to kill: at each of these writes, or at the first and the last of each kind."""
+    kinds: dict[tuple[str, str, str], int] = {}
+    for each in writes:
+        kind = (each.verb, each.resource, each.subresource)
+        kinds[kind] = kinds.get(kind, 0) + 1
+    if is_long:
+        return [
+            Moment(*kind, number, is_done)
+            for kind, count in kinds.items()
+            for number in range(count)
+            for is_done in (False, True)
+        ]
+    ends = [
+        (Moment(*kind, 0, is_done=False), Moment(*kind, count - 1, is_done=True))
+        for kind, count in kinds.items()
+    ]
+    return [moment for both in ends for moment in both]
+
+
+class PodsSeen:
+    """Every pod that there ever was in a namespace."""
+
+    def __init__(self, place: Place) -> None:
         self._place = place
-        self._process = process
-        self._left = changes
-        self._lock = threading.Lock()
-        self.pods: dict[str, str] = {}
-        paths = (
-            f"{GROUP}/namespaces/{place.namespace}/actionsets",
-            f"/api/v1/namespaces/{place.namespace}/pods",
-        )
-        for path in paths:
-            threading.Thread(target=self._follow, args=(path,), daemon=True).start()
+        self.names: dict[str, str] = {}
+        threading.Thread(target=self._follow, daemon=True).start()
 
-    def _follow(self, path: str) -> None:
+    def _follow(self) -> None:
+        path = f"/api/v1/namespaces/{self._place.namespace}/pods"
         with suppress(ApiFailed, ApiUnreachable):
-            for event in self._place.client.watch(path, timeoutSeconds="60"):
-                self._take(event)
-
-    def _take(self, event: Mapping[str, Any]) -> None:
-        found = event["object"]
-        with self._lock:
-            if found.get("kind") == "Pod":
-                self.pods[found["metadata"]["uid"]] = found["metadata"]["name"]
-            elif found.get("status") is None:
-                return
-            self._left -= 1
-            if self._left == 0:
-                self._process.send_signal(signal.SIGKILL)
+            for event in self._place.client.watch(path, timeoutSeconds="3600"):
+                found = event["object"]["metadata"]
+                self.names[found["uid"]] = found["name"]
 
 
-@pytest.mark.usefixtures("node")
-def test_a_run_outlives_a_kill_at_any_moment(place: Place, is_long: bool) -> None:
-    space = place.namespace
+@pytest.mark.usefixtures("definitions", "node")
+def test_a_run_outlives_a_kill_at_any_write(
+    admin: ApiClient, faults: FaultProxy, namespace: str, tmp_path: Path, is_long: bool
+) -> None:
+    place = Place(admin, faults.kubeconfig, namespace, tmp_path)
     place.blueprint(
         "three",
-        kube_task(space, "first", "sleep 0.3; kando output said hello"),
-        kube_ops(space),
-        kube_task(space, "second", "echo '{{ .Phases.first.Output.said }}'"),
-        deferPhase=kube_task(space, "tidy", "true"),
+        kube_task(namespace, "first", "kando output said hello"),
+        kube_ops(namespace),
+        kube_task(namespace, "second", "echo '{{ .Phases.first.Output.said }}'"),
+        deferPhase=kube_task(namespace, "tidy", "true"),
     )
-    moments = range(1, 22) if is_long else (1, 3, 5, 8, 11)
-    for moment in moments:
-        name = f"run-{moment}"
-        first = place.start()
-        killer = Killer(place, first, moment)
-        place.actionset(name, "three")
-        with suppress(subprocess.TimeoutExpired):
-            first.wait(15)
-        first.kill()
-        first.wait()
-        second = place.start()
-        status = place.until_ended(name)
-        assert status["state"] == "complete", f"killed at {moment}: {status}\n{place.logs()}"
-        assert status["progress"]["percentCompleted"] == "100"
-        until(partial(place.is_let_go, name))
-        until(lambda: not place.client.get(f"/api/v1/namespaces/{space}/pods")["items"])
-        # Each of the three pods was made once.
-        assert len(killer.pods) == len(set(killer.pods.values())) <= 3
-        second.send_signal(signal.SIGTERM)
-        assert second.wait(60) == 0
+    pods = PodsSeen(place)
+    try:
+        controller = place.start()
+        place.actionset("whole", "three")
+        check_its_end(place, "whole", "nobody was killed")
+        writes = [
+            each
+            for each in faults.requests
+            if each.is_write and each.namespace == namespace and each.resource in KILLED_AT
+        ]
+        assert {each.resource for each in writes} == KILLED_AT
+        moments = moments_of(writes, is_long=is_long)
+        for number, moment in enumerate(moments):
+            name = f"run-{number}"
+            with faults.inject(
+                Hold(is_done=moment.is_done),
+                verb=moment.verb,
+                resource=moment.resource,
+                subresource=moment.subresource,
+                namespace=namespace,
+                skip=moment.number,
+                times=1,
+            ) as held:
+                place.actionset(name, "three")
+                held.wait_for_hit(seconds=PATIENCE_SECONDS)
+                controller.kill()
+                controller.wait()
+            controller = place.start()
+            check_its_end(place, name, f"killed {moment}")
+        controller.send_signal(signal.SIGTERM)
+        assert controller.wait(60) == 0
+        # Each of the three pods of each run was made once.
+        assert len(set(pods.names.values())) == len(pods.names) == 3 * (len(moments) + 1)
+    finally:
+        place.close()
+
+
+KILLED_AT = {"actionsets", "pods", "configmaps"}
+
+
+def check_its_end(place: Place, name: str, what: str) -> None:
+    """A run came to its end as if nothing had happened, and nothing of it is left."""
+    status = place.until_ended(name)
+    told = f"{what}: {status}\n{place.logs()}"
+    assert status["state"] == "complete", told
+    assert status["progress"]["percentCompleted"] == "100", told
+    action = status["actions"][0]
+    phases = [*action["phases"], action["deferPhase"]]
+    assert [each["attempt"] for each in phases] == [1, 1, 1, 1], told
+    assert action["phases"][0]["output"] == {"said": "hello"}, told
+    until(partial(place.is_let_go, name))
+    path = f"/api/v1/namespaces/{place.namespace}/pods"
+    until(lambda: not place.client.get(path)["items"])
 
 
 @pytest.mark.usefixtures("node")
