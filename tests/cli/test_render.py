@@ -647,6 +647,15 @@ class TestWhatIsRefused:
         code, _, err = render(*words)
         assert (code, "rgument " + said in err) == (64, True), err
 
+    def test_a_condition_that_cannot_be_read_is_told_with_its_place(
+        self, write: Write, render: Render
+    ) -> None:
+        write(composition=composition(patching(when="1 +")))
+        code, documents, err = render()
+        assert (code, documents) == (1, [])
+        assert "composition.yaml:" in err
+        assert "spec.pipeline[0].when: CEL expression '1 +': a value expected" in err
+
     def test_a_folder_of_schemas_that_is_not_there(self, render: Render) -> None:
         code, documents, err = render("--required-schemas", "nowhere")
         assert (code, documents, err) == (1, [], "error: nowhere: No such folder\n")

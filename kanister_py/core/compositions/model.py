@@ -13,7 +13,13 @@ from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.model import Retry
 from kanister_py.core.compositions.messages import Data
-from kanister_py.core.errors import InvalidDocument, InvalidDuration, InvalidVersion, Problem
+from kanister_py.core.errors import (
+    CelError,
+    InvalidDocument,
+    InvalidDuration,
+    InvalidVersion,
+    Problem,
+)
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.documents import Document, Path, nearest, text_of_path
 from kanister_py.core.objects.durations import SECOND, format_duration, parse_seconds
@@ -341,7 +347,16 @@ class _Reader(Reader):
         value = data.get("when")
         if isinstance(value, bool):
             return "true" if value else "false"
-        return self.text(data, "when", path)
+        text = self.text(data, "when", path)
+        if text:
+            # Only who writes a condition pays for what reads it.
+            from kanister_py.core.objects.cel import compile_cel
+
+            try:
+                compile_cel(text)
+            except CelError as error:
+                self.problems.append(((*path, "when"), error.message))
+        return text
 
     def seconds(self, data: Mapping[str, Any], key: str, path: Path) -> float | None:
         text = self.text(data, key, path)
