@@ -30,11 +30,12 @@ SETTINGS = CompositionSettings("kanister-py", uses_revisions=True, runs_function
 
 
 class Story(NamedTuple):
-    """What is there before, what people do then, and how many writes that takes at least."""
+    """What is there before, what people do then, how many writes that takes, and its end."""
 
     before: Callable[[World], None]
     act: Callable[[World], None]
     writes: int
+    is_over: Callable[[dict[str, Any]], bool]
 
 
 def nothing(world: World) -> None:
@@ -106,16 +107,61 @@ def upgrade(world: World) -> None:
     world.say(functions.function("v0.2.0", activeRevisionLimit=1, revisionHistoryLimit=1))
 
 
+def is_ready(told: dict[str, Any], count: int, address: str) -> bool:
+    found = [each["conditions"].get("Ready", "").partition(" ")[0] for each in told["composites"]]
+    addresses = {each["address"] for each in told["composites"]}
+    return found == ["True"] * count and addresses == {address}
+
+
+def names_made(told: dict[str, Any], colour: str) -> list[str]:
+    return [name for name, found, _owners in told["made"] if found == colour]
+
+
 STORIES = {
-    "compose": Story(nothing, compose_first, 9),
-    "change": Story(have_composed, change_everything, 12),
-    "repair": Story(have_composed, go_back, 1),
-    "delete": Story(have_composed, delete, 1),
-    "delete the kind": Story(have_composed, delete_the_kind, 3),
-    "claim": Story(nothing, claim_first, 18),
-    "give up the kind of a claim": Story(have_claimed, give_up_kinds, 5),
-    "give up a claim": Story(have_claimed, give_up_claim, 3),
-    "upgrade a function": Story(have_installed, upgrade, 8),
+    "compose": Story(
+        nothing,
+        compose_first,
+        9,
+        lambda told: is_ready(told, 1, "red") and names_made(told, "red") == ["a", "b"],
+    ),
+    "change": Story(
+        have_composed,
+        change_everything,
+        12,
+        lambda told: is_ready(told, 1, "green") and names_made(told, "green") == ["b", "c", "d"],
+    ),
+    "repair": Story(
+        have_composed,
+        go_back,
+        1,
+        lambda told: is_ready(told, 1, "red") and names_made(told, "red") == ["a", "b"],
+    ),
+    "delete": Story(have_composed, delete, 1, lambda told: not told["composites"]),
+    "delete the kind": Story(
+        have_composed, delete_the_kind, 3, lambda told: not told["definitions"]
+    ),
+    "claim": Story(
+        nothing,
+        claim_first,
+        18,
+        lambda told: is_ready(told, 2, "red") and len(told["secrets"]) == 2,
+    ),
+    "give up the kind of a claim": Story(
+        have_claimed, give_up_kinds, 5, lambda told: not told["definitions"]
+    ),
+    "give up a claim": Story(
+        have_claimed, give_up_claim, 3, lambda told: not told["composites"] and not told["made"]
+    ),
+    "upgrade a function": Story(
+        have_installed,
+        upgrade,
+        9,
+        lambda told: (
+            told["functions"] == [(2, "Active")]
+            and told["installed"][0]["Healthy"].startswith("True")
+            and told["installed"][0]["current"].endswith("v0.2.0")
+        ),
+    ),
 }
 
 
@@ -209,15 +255,15 @@ def prepared(story: Story) -> World:
 
 
 @cache
-def undisturbed(name: str) -> tuple[dict[str, Any], int]:
-    """Give the outcome of a story that nobody cuts short, and how many writes it took."""
+def undisturbed(name: str) -> dict[str, Any]:
+    """Give the outcome of a story that nobody cuts short."""
     story = STORIES[name]
     world = World(SETTINGS, prepared(story).cluster)
     world.start()
     try:
-        world.until(lambda: len(world.writes) >= story.writes)
+        world.until(lambda: bool(world.writes) and story.is_over(outcome(world)))
         world.until_rest()
-        return outcome(world), len(world.writes)
+        return outcome(world)
     finally:
         world.close()
 
@@ -230,7 +276,7 @@ def cuts() -> Iterator[tuple[str, int]]:
 
 @pytest.mark.parametrize(("name", "write"), list(cuts()))
 def test_it_ends_in_the_same_place_wherever_the_controller_died(name: str, write: int) -> None:
-    want, _writes = undisturbed(name)
+    want = undisturbed(name)
     cluster = prepared(STORIES[name]).cluster
     mortal = Mortal(cluster, write)
     first = World(SETTINGS, cluster, through=mortal)
@@ -252,7 +298,7 @@ def test_it_ends_in_the_same_place_wherever_the_controller_died(name: str, write
 
 @pytest.mark.parametrize("name", STORIES)
 def test_the_stories_end_well_if_nobody_cuts_them_short(name: str) -> None:
-    want, _writes = undisturbed(name)
+    want = undisturbed(name)
     assert want["refs are what was made"]
     for each in want["composites"]:
         assert each["conditions"]["Ready"].startswith("True")
