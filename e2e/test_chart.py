@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from e2e.cluster.client import ApiFailed
 from e2e.cluster.local import LocalCluster
 from e2e.conftest import make_namespace
 from e2e.test_admission import free_port
+from e2e.test_compositions import composition, definition, template_step, thing
 from e2e.test_controller import until
 from kanister_py.wiring import read_definitions
 from tests.conftest import REPOSITORY, CommandLine
@@ -84,6 +86,10 @@ def chart(helm: Path, tmp_path: Path) -> Helm:
             {"crds": {"install": False}, "webhook": {"enabled": False}, "watch": {"all": True}},
             id="with little, for all namespaces",
         ),
+        pytest.param(
+            {"compositions": {"enabled": True, "revisions": True, "functions": True}},
+            id="with compositions",
+        ),
     ],
 )
 def test_the_chart_is_sound(chart: Helm, values: dict[str, Any]) -> None:
@@ -141,7 +147,20 @@ def test_the_pod_can_do_nothing_to_its_machine(chart: Helm) -> None:
     assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(container)
 
 
-@pytest.mark.parametrize("values", [{}, EVERYTHING, {"watch": {"all": True}, "keep": 5}])
+COMPOSES: dict[str, Any] = {
+    "compositions": {
+        "enabled": True,
+        "revisions": True,
+        "rules": [
+            {"apiGroups": ["example.org"], "resources": ["*"], "verbs": ["*"]},
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]},
+        ],
+    },
+    "webhook": {"enabled": False},
+}
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING, {"watch": {"all": True}, "keep": 5}, COMPOSES])
 def test_the_controller_takes_every_flag_that_it_is_given(
     chart: Helm, values: dict[str, Any]
 ) -> None:
@@ -343,3 +362,32 @@ def test_a_controller_with_the_rights_of_the_chart_runs_what_it_may_and_no_more(
     assert installed.client.get(path)["status"]["state"] == "complete"
     with pytest.raises(ApiFailed):
         installed.client.get(f"/apis/apps/v1/namespaces/{HOME}/deployments/kanister-py")
+
+
+def test_a_controller_with_the_rights_of_the_chart_composes(installed: Installed) -> None:
+    installed.install(COMPOSES)
+    extensions = "/apis/apiextensions.crossplane.io"
+
+    def is_served(path: str) -> bool:
+        try:
+            return bool(installed.client.get(path))
+        except ApiFailed:
+            return False
+
+    for plural in ("compositeresourcedefinitions", "compositionrevisions", "compositions"):
+        installed.until(partial(is_served, f"{extensions}/v1/{plural}"))
+    installed.start()
+    installed.client.post(f"{extensions}/v2/compositeresourcedefinitions", definition())
+    installed.client.post(f"{extensions}/v1/compositions", composition("a", template_step("x")))
+    things = "/apis/example.org/v1alpha1/namespaces/default/xthings"
+
+    installed.until(partial(is_served, things))
+    installed.client.post(things, thing("mine", "a"))
+
+    def is_ready() -> bool:
+        status = installed.client.get(f"{things}/mine").get("status") or {}
+        found = status.get("conditions") or ()
+        return any(each["type"] == "Ready" and each["status"] == "True" for each in found)
+
+    installed.until(is_ready)
+    assert "forbidden" not in installed.log.lower()
