@@ -1,0 +1,375 @@
+"""What does an ActionSet cost on a real API server, next to a client that only writes?
+
+Needs the programs of the end-to-end tests; without them it says so and measures nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS
+from kanister_py.ports.cluster import Cluster
+from tests.bench.measure import Row
+
+TITLE = "Controller: ActionSets on a real API server, which shares the machine"
+
+_SPACE = "default"
+_UNWATCHED = "unwatched"
+_THREADS = 16
+_PATIENCE_SECONDS = 600.0
+_MEGABYTE = 1024
+
+
+def rows() -> list[Row]:
+    from e2e.cluster.programs import BuildFailed, GoMissing, find_programs
+    from e2e.cluster.standing import standing_cluster
+
+    try:
+        programs = find_programs()
+    except (GoMissing, BuildFailed) as error:
+        print(f"NOTHING IS MEASURED ON A REAL API SERVER: {error}", file=sys.stderr)
+        return [Row("skipped", str(error), "the programs of e2e/")]
+    found: list[Row] = []
+    for measure in (_rates, _long_ones, _finished_ones):
+        # Each with a cluster that has not grown old over the one before.
+        with standing_cluster(programs, has_node=False) as server, _client(server) as cluster:
+            found += measure(_Stage(cluster, server.kubeconfig))
+    found.append(Row("load of the machine at the end", f"{os.getloadavg()[0]:.1f}", "for reading"))
+    return found
+
+
+@contextmanager
+def _client(server: Any) -> Iterator[Cluster]:
+    from kanister_py.adapters.cluster_kube.cluster import KubeCluster
+    from kanister_py.adapters.cluster_kube.connection import ClusterChoice
+
+    with KubeCluster(ClusterChoice(kubeconfig=str(server.kubeconfig)), pool_size=32) as cluster:
+        yield cluster
+
+
+class _Process(NamedTuple):
+    """A controller that runs, and what it takes."""
+
+    popen: subprocess.Popen[bytes]
+
+    @property
+    def processor_seconds(self) -> float:
+        fields = Path(f"/proc/{self.popen.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def megabytes(self) -> float:
+        lines = Path(f"/proc/{self.popen.pid}/status").read_text().splitlines()
+        size = next(line for line in lines if line.startswith("VmRSS:"))
+        return int(size.split()[1]) / _MEGABYTE
+
+
+class _Stage:
+    """A cluster with our definitions and Blueprints in it."""
+
+    def __init__(self, cluster: Cluster, kubeconfig: Path) -> None:
+        self.cluster = cluster
+        self.kubeconfig = kubeconfig
+        for name in ("actionsets", "blueprints", "profiles"):
+            text = files("kanister_py.crds").joinpath(f"{name}.yaml").read_text("utf-8")
+            for document in parse_documents(text):
+                cluster.create(document.value)
+        self._insist(lambda: cluster.create(_blueprint("one", *map(_kube_ops, range(1)))))
+        self._insist(lambda: cluster.create(_blueprint("ten", *map(_kube_ops, range(10)))))
+        cluster.create(_blueprint("long", _GATE))
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _UNWATCHED}}
+        cluster.create(space)
+        cluster.create(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "gate", "namespace": _SPACE},
+            }
+        )
+
+    def _insist(self, act: Callable[[], object]) -> None:
+        """Do what can be done as soon as the definitions are served."""
+        from kanister_py.core.errors import ApiError
+
+        until = time.monotonic() + 30
+        while True:
+            try:
+                act()
+            except ApiError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
+    @contextmanager
+    def controller(self) -> Iterator[_Process]:
+        with tempfile.TemporaryFile() as log:
+            popen = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "kanister_py", "controller", "--no-http"),
+                    *("--kubeconfig", str(self.kubeconfig), "--namespace", _SPACE),
+                    *("--log-level", "warning"),
+                ],
+                stderr=log,
+            )
+            try:
+                yield _Process(popen)
+            finally:
+                popen.terminate()
+                code = popen.wait(60)
+            log.seek(0)
+            assert code == 0, log.read().decode()
+
+    def create(self, names: Sequence[str], blueprint: str) -> None:
+        with ThreadPoolExecutor(_THREADS) as threads:
+            list(threads.map(lambda name: self.cluster.create(_actionset(name, blueprint)), names))
+
+    def run(self, names: Sequence[str], blueprint: str) -> _Done:
+        """Create ActionSets at once, and wait until the last of them is complete."""
+        version = self.cluster.list(ACTION_SETS, namespace=_SPACE, limit=1).resource_version
+        began = time.perf_counter()
+        with self.cluster.watch(
+            ACTION_SETS,
+            namespace=_SPACE,
+            resource_version=version,
+            timeout_seconds=_PATIENCE_SECONDS,
+        ) as watch:
+            self.create(names, blueprint)
+            open_, writes = set(names), 0
+            for event in watch:
+                writes += event.type == "MODIFIED"
+                state = (event.object.get("status") or {}).get("state")
+                assert state != "failed", event.object["status"]
+                if state == "complete":
+                    open_.discard(event.object["metadata"]["name"])
+                if not open_:
+                    break
+        assert not open_, f"{len(open_)} never came to their ends"
+        return _Done(len(names) / (time.perf_counter() - began), writes / len(names))
+
+
+class _Done(NamedTuple):
+    per_second: float
+    status_writes: float
+    """How often each ActionSet was written, from its creation to its end."""
+
+
+def _rates(stage: _Stage) -> list[Row]:
+    found: list[Row] = []
+    with stage.controller() as process:
+        stage.run(["warm-up"], "one")
+        lone = []
+        for at in range(20):
+            began = time.perf_counter()
+            stage.run([f"lone-{at}"], "one")
+            lone.append(time.perf_counter() - began)
+        p50 = statistics.median(lone) * 1000
+        found.append(Row("a lone one, p50", f"{p50:.0f} ms", "< 70 ms", p50 < 70))
+        for blueprint, phases, many, wanted in (("one", 1, 200, 60), ("ten", 10, 60, 15)):
+            before = process.processor_seconds
+            done = stage.run([f"{blueprint}-{at}" for at in range(many)], blueprint)
+            spent = (process.processor_seconds - before) / many * 1000
+            bare = _bare_rate(stage, blueprint, many, done, phases)
+            writes = done.status_writes + phases
+            most = 8 + 2 * (phases - 1)
+            ratio = done.per_second / bare
+            what = f"{many} at once, {blueprint} phase{'s' if phases > 1 else ''}"
+            found += [
+                Row(f"{what}: a second", f"{done.per_second:.1f}", f">= {wanted}",
+                    done.per_second >= wanted),
+                Row(f"{what}: to a bare client", f"{ratio:.2f}", ">= 0.5", ratio >= 0.5),
+                Row(f"{what}: writes of each", f"{writes:.1f}", f"<= {most}", writes <= most),
+                Row(f"{what}: processor time of each", f"{spent:.1f} ms", "for reading"),
+            ]  # fmt: skip
+    return found
+
+
+def _bare_rate(stage: _Stage, blueprint: str, many: int, done: _Done, phases: int) -> float:
+    """Have 16 threads of the client library make the same writes, and nothing else."""
+    import kubernetes
+
+    # Bodies go as plain dicts, for which it has no types.
+    library: Any = kubernetes
+    client = library.client
+    settings = client.Configuration()
+    library.config.load_kube_config(str(stage.kubeconfig), client_configuration=settings)
+    settings.connection_pool_maxsize = _THREADS
+    api = client.ApiClient(settings)
+    custom, core = client.CustomObjectsApi(api), client.CoreV1Api(api)
+    names = [f"{blueprint}-{at}" for at in range(many)]
+    status_writes = round(done.status_writes)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        made = list(threads.map(lambda name: stage.cluster.create(_unwatched(name)), names))
+    written = stage.cluster.get(ACTION_SETS, f"{blueprint}-0", namespace=_SPACE)["status"]
+
+    def write(obj: Any) -> None:
+        name = obj["metadata"]["name"]
+        for at in range(max(status_writes, phases)):
+            if at < phases:
+                labels = {"kanister-py.io/run": "0" * 20}
+                metadata = {"name": f"{name}-{at}", "labels": labels}
+                core.create_namespaced_config_map(_UNWATCHED, {"metadata": metadata})
+            if at < status_writes:
+                progress = {"percentCompleted": str(at)}
+                obj["status"] = {**written, "state": "running", "progress": progress}
+                obj = custom.replace_namespaced_custom_object_status(
+                    "cr.kanister.io", "v1alpha1", _UNWATCHED, "actionsets", name, obj
+                )
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(_THREADS) as threads:
+        list(threads.map(write, made))
+    return many / (time.perf_counter() - began)
+
+
+def _long_ones(stage: _Stage) -> list[Row]:
+    many = 1000
+    with stage.controller() as process:
+        names = [f"long-{at}" for at in range(many)]
+        stage.create(names, "long")
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while _running(stage.cluster) < many:
+            assert time.monotonic() < until, "not all of them came to run"
+            time.sleep(1)
+        before, began = process.processor_seconds, time.perf_counter()
+        time.sleep(20)
+        share = (process.processor_seconds - before) / (time.perf_counter() - began)
+        megabytes = process.megabytes
+        began = time.perf_counter()
+        stage.cluster.patch(CONFIG_MAPS, "gate", {"data": {"open": "yes"}}, namespace=_SPACE)
+        while _running(stage.cluster):
+            assert time.monotonic() < until, "not all of them came to their ends"
+            time.sleep(0.5)
+        seconds = time.perf_counter() - began
+    return [
+        Row("1,000 long ones: memory", f"{megabytes:.0f} MB", "< 300 MB", megabytes < 300),
+        Row("1,000 long ones: of a core", f"{share:.1%}", "< 10 %", share < 0.10),
+        Row("1,000 long ones: all to their ends", f"{seconds:.1f} s", "for reading"),
+    ]
+
+
+def _running(cluster: Cluster) -> int:
+    found = cluster.list(ACTION_SETS, namespace=_SPACE).items
+    return sum((each.get("status") or {}).get("state") == "running" for each in found)
+
+
+def _finished_ones(stage: _Stage) -> list[Row]:
+    many = 8098
+
+    def make(at: int) -> None:
+        made = stage.cluster.create(_actionset(f"old-{at}", "one"))
+        stage.cluster.replace_status({**made, "status": _FINISHED})
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        list(threads.map(make, range(many)))
+    stage.cluster.create(_actionset("new", "one"))
+    began = time.perf_counter()
+    with stage.controller() as process:
+        while not (stage.cluster.get(ACTION_SETS, "new", namespace=_SPACE).get("status")):
+            assert time.perf_counter() - began < _PATIENCE_SECONDS, "it was never begun"
+            time.sleep(0.05)
+        seconds = time.perf_counter() - began
+        time.sleep(5)
+        megabytes = process.megabytes
+    return [
+        Row("8,098 finished: the first new one begins", f"{seconds:.1f} s", "< 5 s", seconds < 5),
+        Row("8,098 finished: memory", f"{megabytes:.0f} MB", "< 250 MB", megabytes < 250),
+    ]
+
+
+# What is in the cluster
+
+
+def _kube_ops(number: int) -> dict[str, Any]:
+    manifest = (
+        "apiVersion: v1\nkind: ConfigMap\n"
+        f"metadata:\n  name: made-{{{{ .Options.name }}}}-{number}\n"
+    )
+    args = {"operation": "create", "namespace": _SPACE, "spec": manifest}
+    return {"func": "KubeOps", "name": f"phase{number}", "args": args}
+
+
+_GATE: Mapping[str, Any] = {
+    "func": "WaitV2",
+    "name": "gate",
+    "args": {
+        "timeout": "1h",
+        "conditions": {
+            "anyOf": [
+                {
+                    "condition": "{{ if .data }}true{{ else }}false{{ end }}",
+                    "objectReference": {
+                        "apiVersion": "v1",
+                        "resource": "configmaps",
+                        "name": "gate",
+                        "namespace": _SPACE,
+                    },
+                }
+            ]
+        },
+    },
+}
+_FINISHED: Mapping[str, Any] = {
+    "state": "complete",
+    "error": {"message": ""},
+    "progress": {"percentCompleted": "100", "lastTransitionTime": "2026-01-01T10:00:00Z"},
+    "actions": [
+        {
+            "name": "act",
+            "blueprint": "one",
+            "object": {"kind": "Namespace"},
+            "phases": [
+                {
+                    "name": "phase0",
+                    "state": "complete",
+                    "output": {"text": "x" * 500},
+                    "progress": {"progressPercent": "100"},
+                }
+            ],
+            "deferPhase": {"name": "", "state": "", "progress": {}},
+        }
+    ],
+}
+
+
+def _blueprint(name: str, *phases: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "Blueprint",
+        "metadata": {"name": name, "namespace": _SPACE},
+        "actions": {"act": {"phases": [dict(each) for each in phases]}},
+    }
+
+
+def _actionset(name: str, blueprint: str) -> dict[str, Any]:
+    action = {
+        "name": "act",
+        "blueprint": blueprint,
+        "object": {"kind": "Namespace", "name": _SPACE, "namespace": _SPACE},
+        "options": {"name": name},
+    }
+    return {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "ActionSet",
+        "metadata": {"name": name, "namespace": _SPACE},
+        "spec": {"actions": [action]},
+    }
+
+
+def _unwatched(name: str) -> dict[str, Any]:
+    made = _actionset(name, "one")
+    made["metadata"]["namespace"] = _UNWATCHED
+    return made
