@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import statistics
 import threading
 import time
 from collections.abc import Mapping
@@ -538,6 +539,30 @@ def test_action_sets_that_come_together_share_one_look_at_their_blueprint(world:
     for at in range(20):
         world.until_state("complete", f"set-{at}")
     assert 1 <= looks.count <= 10
+
+
+def test_who_comes_first_is_done_first(world: World) -> None:
+    many, workers = 200, 8
+    world.create(blueprint(phase("Echo")))
+    world.controller(workers=workers)
+    listed = world.cluster.list(ACTION_SETS, namespace="default").resource_version
+    done: list[int] = []
+    with world.cluster.watch(
+        ACTION_SETS,
+        namespace="default",
+        resource_version=listed,
+        timeout_seconds=PATIENCE_SECONDS,
+    ) as watch:
+        world.create(*(actionset(f"set-{at}") for at in range(many)))
+        for event in watch:
+            if (event.object.get("status") or {}).get("state") == "complete":
+                number = int(event.object["metadata"]["name"].removeprefix("set-"))
+                done += [number] if number not in done else []
+            if len(done) == many:
+                break
+    assert sorted(done) == list(range(many))
+    # Those that are at work together may overtake each other; a thread may be kept waiting.
+    assert statistics.mean(abs(came - went) for went, came in enumerate(done)) <= 2 * workers
 
 
 def test_an_action_set_gets_its_blueprint_as_it_is_when_it_comes(world: World) -> None:
