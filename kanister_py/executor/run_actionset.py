@@ -430,11 +430,15 @@ class ActionSetRun:
 
     def _set_timer(self, due: datetime, act: Callable[[], None]) -> None:
         # From here on the time that passes counts: somebody may set the clock.
-        at = self._surroundings.clock.monotonic() + (due - self._now()).total_seconds()
+        seconds = (due - self._now()).total_seconds()
+        self._set_timer_at(self._surroundings.clock.monotonic() + seconds, act)
+
+    def _set_timer_at(self, at: float, act: Callable[[], None]) -> None:
         heappush(self._hand.timers, (at, next(self._numbers), act))
         self._changed.notify_all()
         if self._host is not None:
-            self._host.wake_at(due)
+            seconds = at - self._surroundings.clock.monotonic()
+            self._host.wake_at(self._now() + timedelta(seconds=seconds))
 
     def _run_timers(self) -> None:
         timers = self._hand.timers
@@ -613,7 +617,8 @@ class ActionSetRun:
         if not isinstance(step, StartPhase | ContinuePhase):
             return None
         place, attempt = step.place, step.attempt
-        now = self._now()
+        # Writing the start takes its time, in which somebody may set the clock.
+        now, began = self._now(), self._surroundings.clock.monotonic()
         is_taken_up = isinstance(step, ContinuePhase)
         if not is_taken_up:
             self._record(PhaseStarted(now, place, attempt))
@@ -629,8 +634,8 @@ class ActionSetRun:
         self._hand.calls[place] = call
         started = self._status.phase_at(place).start_time or now
         if rules.timeout_seconds is not None:
-            due = started + timedelta(seconds=rules.timeout_seconds)
-            self._set_timer(due, lambda: self._time_out(call))
+            left = rules.timeout_seconds - (now - started).total_seconds()
+            self._set_timer_at(began + left, lambda: self._time_out(call))
         return call
 
     def _attempt(self, call: _Call) -> Result:
