@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from threading import Condition, Event, Lock, Thread
 from typing import Final, NamedTuple, Protocol
 
@@ -77,6 +78,8 @@ class ControllerSettings(NamedTuple):
     drain_seconds: float = 20.0
     terms: LeaseTerms = LeaseTerms()
     refuses_neighbours: bool = True
+    neighbours_every_seconds: float = 300.0
+    """How often is looked whether somebody else's controller has come meanwhile."""
 
 
 class Part(Protocol):
@@ -149,6 +152,7 @@ class Controller:
         self._changed = Condition()
         self._error: KanisterError | None = None
         self._is_stopping = False
+        self._sees_neighbours = False
         self._has_begun = False
         self._has_ended = Event()
         self._thread: Thread | None = None
@@ -188,7 +192,7 @@ class Controller:
     def _run(self) -> None:
         settings = self.settings
         if settings.refuses_neighbours:
-            self._patiently(lambda: refuse_neighbours(self._outer, settings.namespaces or ("",)))
+            self._patiently(self._refuse_neighbours)
         if not self._leadership.acquire(is_patient=settings.stands_by):
             return
         _LOG.info("Leads as %s", settings.identity)
@@ -199,10 +203,22 @@ class Controller:
         if self._error is None:
             self._drain(parts)
 
+    def _refuse_neighbours(self) -> None:
+        self._sees_neighbours = refuse_neighbours(self._outer, self.settings.namespaces or ("",))
+
     def _wait_for_the_end(self) -> None:
-        with self._changed:
-            while not self._is_stopping:
-                self._clock.wait(self._changed)
+        while not self._is_stopping:
+            look_at = self._clock.monotonic() + self.settings.neighbours_every_seconds
+            with self._changed:
+                while not self._is_stopping:
+                    left = look_at - self._clock.monotonic() if self._sees_neighbours else None
+                    if left is not None and left <= 0:
+                        break
+                    self._clock.wait(self._changed, left)
+            if not self._is_stopping:
+                # Who is not answered now is answered the next time.
+                with suppress(TransientError):
+                    self._refuse_neighbours()
 
     def _patiently(self, act: Callable[[], None]) -> None:
         """Do something that must be done first, as often as it takes."""

@@ -29,11 +29,13 @@ KANISTER: Final = Neighbour(
 CROSSPLANE: Final = Neighbour("Crossplane", "crossplane", ("crossplane/crossplane",))
 
 
-def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> None:
+def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> bool:
     """Refuse to act where Kanister's own controller runs: it would run everything as well.
 
-    An empty namespace means all. Where it may not be asked, it is said that nobody knows.
+    An empty namespace means all. Where it may not be asked, it is said that nobody knows;
+    says whether everything could be seen, so that it is worth to look again.
     """
+    sees_all = True
     for namespace in namespaces:
         try:
             found = find_neighbour(cluster, KANISTER, namespace)
@@ -44,11 +46,13 @@ def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> None:
             _LOG.warning(
                 "Nobody knows whether Kanister's own controller runs%s: %s", where, error.message
             )
+            sees_all = False
             continue
         if found:
             raise AnotherController(
                 found, "scale it to 0 or uninstall it first, or watch other namespaces"
             )
+    return sees_all
 
 
 def find_neighbour(cluster: Cluster, neighbour: Neighbour, namespace: str = "") -> str:

@@ -429,6 +429,22 @@ def test_a_second_controller_is_refused(world: World) -> None:
         second.run()
 
 
+KANISTER_OPERATOR = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "kanister-operator", "namespace": "kanister"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "k"}},
+        "template": {
+            "metadata": {"labels": {"app": "k"}},
+            "spec": {
+                "containers": [{"name": "c", "image": "ghcr.io/kanisterio/controller:0.119.0"}]
+            },
+        },
+    },
+}
+
+
 @pytest.mark.parametrize(
     ("namespaces", "is_refused"),
     [
@@ -440,32 +456,33 @@ def test_a_second_controller_is_refused(world: World) -> None:
 def test_kanister_beside_us_is_refused(
     world: World, namespaces: tuple[str, ...], is_refused: bool
 ) -> None:
-    world.create(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "kanister-operator", "namespace": "kanister"},
-            "spec": {
-                "selector": {"matchLabels": {"app": "k"}},
-                "template": {
-                    "metadata": {"labels": {"app": "k"}},
-                    "spec": {
-                        "containers": [
-                            {"name": "c", "image": "ghcr.io/kanisterio/controller:0.119.0"}
-                        ]
-                    },
-                },
-            },
-        },
-        blueprint(phase("Echo")),
-        actionset(),
-    )
+    world.create(KANISTER_OPERATOR, blueprint(phase("Echo")), actionset())
     controller = world.controller(namespaces=namespaces, starts=not is_refused)
     if is_refused:
         with pytest.raises(AnotherController, match="kanister/kanister-operator"):
             controller.run()
     else:
         world.until_state("complete")
+
+
+def test_kanister_that_comes_later_is_noticed_and_makes_us_stop(world: World) -> None:
+    world.create(blueprint(phase("Echo")), actionset())
+    controller = world.controller(starts=False, neighbours_every_seconds=0.01)
+    ended: list[AnotherController] = []
+
+    def run() -> None:
+        try:
+            controller.run()
+        except AnotherController as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    world.until_state("complete")
+    world.create(KANISTER_OPERATOR)
+    thread.join(PATIENCE_SECONDS)
+    assert "kanister/kanister-operator" in ended[0].message
+    assert not controller.is_leader
 
 
 # What is told
