@@ -27,6 +27,7 @@ from e2e.conftest import Kubectl, make_namespace
 from e2e.node.node import E2ENode
 from kanister_py.adapters.packages_oci.images import build_image, package_layer
 from kanister_py.adapters.packages_oci.registry import OciPackages
+from tests.conftest import CommandLine
 from tests.oci_registry import RunningRegistry, running_registry
 
 ROOT = Path(__file__).parents[1]
@@ -723,3 +724,52 @@ def test_a_definition_of_the_whole_cluster_composes_there(place: Place) -> None:
         return len(listed["items"]) == 1
 
     until(made, lambda: json.dumps(place.client.get(f"{wides}/wide")) + place.logs())
+
+
+def test_a_definition_that_is_deleted_takes_its_kind_and_all_of_it_along(place: Place) -> None:
+    short = definition()
+    short["metadata"] = {"name": "xshorts.example.org"}
+    short["spec"].update(names={"kind": "XShort", "plural": "xshorts"})
+    composed = composition("short", template_step("x"))
+    composed["spec"]["compositeTypeRef"]["kind"] = "XShort"
+    place.say(short, composed)
+    shorts = "/apis/example.org/v1alpha1/namespaces/default/xshorts"
+    until(partial(place.client.get, shorts), place.logs)
+    made = thing("short-lived", "short")
+    made["kind"] = "XShort"
+    place.say(made)
+    until(lambda: place.composed("short-lived"), place.logs)
+    done = place.kubectl("delete", "xrd", "xshorts.example.org", "--timeout=80s")
+    assert done.returncode == 0, done.stderr.decode() + place.logs()
+    until(lambda: not place.composed("short-lived"), place.logs)
+    crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/xshorts.example.org"
+    with pytest.raises(ApiFailed):
+        place.client.get(crd)
+
+
+def test_people_see_what_revisions_there_are_and_who_holds_them(
+    place: Place, kanister: CommandLine
+) -> None:
+    place.say(composition("asked", template_step("one")))
+    place.say(thing("asked", "asked", compositionUpdatePolicy="Manual"))
+    until(lambda: place.is_ready("asked"), place.logs)
+    held = place.thing("asked")["spec"]["crossplane"]["compositionRevisionRef"]["name"]
+    place.say(composition("asked", template_step("two")))
+    selector = "crossplane.io/composition-name=asked"
+
+    def names() -> list[str]:
+        found = place.client.get(f"{EXTENSIONS}/compositionrevisions", labelSelector=selector)
+        ordered = sorted(found["items"], key=lambda each: int(each["spec"]["revision"]))
+        return [each["metadata"]["name"] for each in ordered]
+
+    until(lambda: len(names()) == 2, place.logs)
+    where = ("--kubeconfig", str(place.cluster.kubeconfig))
+    listed = kanister("revisions", "list", "-o", "json", *where)
+    assert held in listed.out, listed.err
+    users = kanister("revisions", "users", held, *where)
+    assert "asked" in users.out, users.err
+    differs = kanister("revisions", "diff", *names(), *where)
+    assert "-" in differs.out
+    assert "two" in differs.out
+    kept = kanister("revisions", "gc", "--keep", "1", "--dry-run", *where)
+    assert held in kept.out + kept.err
