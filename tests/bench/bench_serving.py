@@ -211,12 +211,33 @@ def _calling() -> list[Row]:
             state[0] = request._replace(desired=answer.desired, context=answer.context)
 
         found = _side_by_side(step, lambda: bare(data), 60)
-        whole = _whole_run(runner, revision, bare)
+        whole = _whole_run(runner, revision, _messages_over(channel))
         runner.close()
     return [
         Row("a step of 100 KB over gRPC / the bare call", f"{found:.2f}", "<= 1.50", found <= 1.5),
-        Row("a whole run of 5 steps, objects in and out / its bare calls", f"{whole:.2f}", ""),
+        Row(
+            "a whole run of 5 steps, objects in and out / the SDK's bare calls",
+            f"{whole:.2f}",
+            "<= 1.50",
+            whole <= 1.5,
+        ),
     ]
+
+
+def _messages_over(channel: Any) -> Callable[[bytes], object]:
+    """Call as a client of the published SDK does: a message goes out, and one comes back."""
+    from crossplane.function.proto.v1 import run_function_pb2, run_function_pb2_grpc
+
+    stub = run_function_pb2_grpc.FunctionRunnerServiceStub(channel)  # type: ignore[no-untyped-call] # generated without types
+    made: dict[bytes, Any] = {}
+
+    def call(request: bytes) -> object:
+        message = made.get(request)
+        if message is None:
+            message = made[request] = run_function_pb2.RunFunctionRequest.FromString(request)
+        return stub.RunFunction(message)
+
+    return call
 
 
 def _side_by_side(ours: Callable[[], object], theirs: Callable[[], object], times: int) -> float:
