@@ -562,6 +562,8 @@ def test_who_comes_first_is_done_first(world: World) -> None:
     many, workers = 200, 8
     world.create(blueprint(phase("Echo")))
     world.controller(workers=workers)
+    world.create(actionset("first-of-all"))
+    world.until_state("complete", "first-of-all")
     listed = world.cluster.list(ACTION_SETS, namespace="default").resource_version
     done: list[int] = []
     with world.cluster.watch(
@@ -573,8 +575,8 @@ def test_who_comes_first_is_done_first(world: World) -> None:
         world.create(*(actionset(f"set-{at}") for at in range(many)))
         for event in watch:
             if (event.object.get("status") or {}).get("state") == "complete":
-                number = int(event.object["metadata"]["name"].removeprefix("set-"))
-                done += [number] if number not in done else []
+                _, _, number = event.object["metadata"]["name"].partition("set-")
+                done += [int(number)] if number and int(number) not in done else []
             if len(done) == many:
                 break
     assert sorted(done) == list(range(many))
