@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from kanister_py.controller.events import NORMAL, WARNING, EventPoster, Subject
 from kanister_py.controller.logs import PhaseLines, PhasePlace, fields_of
@@ -260,7 +260,16 @@ class RunTeller:
         if status.state is State.COMPLETE:
             told = f"Updated ActionSet '{self._key.name}' Status->complete"
             self._post(NORMAL, "Update Complete", told)
-        self._log(f"is {status.state}", status)
+        if status.error is None:
+            self._log(f"is {status.state}", status)
+        else:
+            # Not every failure has been told before: an action that cannot start has no phase.
+            self._log(
+                f"is {status.state}: {status.error.message}",
+                status,
+                level=logging.WARNING,
+                reason=reason,
+            )
 
     # Saying it
 
@@ -268,11 +277,20 @@ class RunTeller:
         self._tellers.events.post(self._subject, kind, reason, message)
 
     def _log(
-        self, what: str, status: Status, place: Place | None = None, level: int = logging.INFO
+        self,
+        what: str,
+        status: Status,
+        place: Place | None = None,
+        level: int = logging.INFO,
+        reason: str = "",
     ) -> None:
         if not _LOG.isEnabledFor(level):
             return
-        fields = {"namespace": self._key.namespace, "actionSet": self._key.name}
+        fields: dict[str, Any] = {
+            "namespace": self._key.namespace,
+            "actionSet": self._key.name,
+            "reason": reason,
+        }
         if place is not None:
             known = status.phase_at(place)
             phase = self._course.phase(place)
@@ -281,6 +299,6 @@ class RunTeller:
                 "phase": phase.name,
                 "function": phase.func,
                 "version": known.func_version,
-                "attempt": str(known.attempt),
+                "attempt": known.attempt,
             }
         _LOG.log(level, "ActionSet %s %s", self._key, what, extra=fields_of(**fields))

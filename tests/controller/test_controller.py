@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 from kanister_py.controller.controller import Controller
+from kanister_py.controller.logs import JsonLines
 from kanister_py.controller.projection import CONCURRENCY_KEY
 from kanister_py.controller.status import FINALIZER
 from kanister_py.controller.watch import ObjectKey
@@ -50,6 +51,17 @@ def until_sampled(controller: Controller, want: float, name: str, **labels: str)
     while sample(controller, name, **labels) != want and time.monotonic() < until:
         threading.Event().wait(0.005)
     assert sample(controller, name, **labels) == want
+
+
+def until_logged(caplog: pytest.LogCaptureFixture, what: str) -> dict[str, Any]:
+    """Wait for a message with these words, and give its line as it is in a log of JSON."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        for record in caplog.records[:]:
+            if what in record.getMessage():
+                return cast("dict[str, Any]", json.loads(JsonLines().format(record)))
+        assert time.monotonic() < until, f"nothing says {what!r}: {caplog.text}"
+        threading.Event().wait(0.005)
 
 
 class Asked:
@@ -607,6 +619,27 @@ def test_the_lines_of_a_phase_are_kept_with_whose_they_are(
     assert [each["line"] for each in lines] == ["echo hello"]
     assert (lines[0]["phase"], lines[0]["function"], lines[0]["attempt"]) == ("say", "Echo", 1)
     assert "echo hello" in caplog.text
+
+
+def test_the_log_says_why_an_action_set_failed_though_none_of_its_phases_began(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.create(blueprint(phase("Ageing", funcVersion="v0.0.1")), actionset())
+    with caplog.at_level(logging.INFO, "kanister_py"):
+        world.controller()
+        error = world.until_state("failed")["error"]
+        told = until_logged(caplog, "is failed")
+    assert (told["level"], told["reason"]) == ("warning", "FunctionVersionRemoved")
+    assert error["message"] in told["message"]
+
+
+def test_the_log_counts_attempts_in_numbers_wherever_it_tells_of_one(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.create(blueprint(phase("Echo", "say", args={"say": "hello"})), actionset())
+    with caplog.at_level(logging.INFO, "kanister_py"):
+        world.controller()
+        assert until_logged(caplog, "starts phase say")["attempt"] == 1
 
 
 def test_a_deprecated_version_is_told_everywhere_and_a_removed_one_stops_before_anything_acts(
