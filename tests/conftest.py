@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,8 +22,11 @@ settings.load_profile("patient")
 
 
 def pytest_configure() -> None:
-    """Make the folder that holds everything tests leave: a fresh clone has none."""
+    """Make the folder that holds everything tests leave, and let Ctrl-C reach what they start."""
     (REPOSITORY / "build").mkdir(exist_ok=True)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts what runs in its background deaf to it, and all that this starts as well.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
