@@ -155,6 +155,7 @@ class Compositions:
             tell,
             self.world.users_of_functions,
             namespace=settings.namespace,
+            default_runtime=settings.default_runtime,
         )
         self._runtime = FunctionRuntime(
             cluster,

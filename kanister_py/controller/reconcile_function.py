@@ -100,6 +100,7 @@ class FunctionReconciler:
         users: Users,
         *,
         namespace: str,
+        default_runtime: Runtime = Runtime.DEPLOYMENT,
     ) -> None:
         self._cluster = cluster
         self._packages = packages
@@ -107,6 +108,7 @@ class FunctionReconciler:
         self._tell = tell
         self._users = users
         self._namespace = namespace
+        self._default_runtime = default_runtime
 
     def reconcile(self, name: str) -> float | None:
         """Bring one Function to rest; say after how many seconds to look again, if at all."""
@@ -128,6 +130,15 @@ class FunctionReconciler:
         if wrong:
             said = "; ".join(f"spec.{field}: {why}" for field, why in wrong)
             self._refuse(function, "InvalidLimits", said)
+            return None
+        said = _runtime_annotations(function).get(RUNTIME, "")
+        if said and said not in tuple(Runtime):
+            known = ", ".join(Runtime)
+            self._refuse(
+                function,
+                "InvalidRuntime",
+                f"metadata.annotations[{RUNTIME}]: expected one of {known}, found {said!r}",
+            )
             return None
         revisions = self._revisions_of(function)
         try:
@@ -157,7 +168,7 @@ class FunctionReconciler:
     def _resolve(self, function: KubeObject, revisions: Sequence[KubeObject]) -> _Found:
         spec = function.get("spec") or {}
         reference = parse_package_reference(str(spec.get("package") or ""))
-        if runtime_of(function) is Runtime.IN_PROCESS:
+        if runtime_of(function, self._default_runtime) is Runtime.IN_PROCESS:
             return _built_in(reference)
         logins = self._logins(spec)
         digest = reference.digest or self._known_digest(function, revisions, reference)

@@ -20,7 +20,7 @@ from kanister_py.core.errors import RegistryUnavailable
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.core.revisions.functions import revision_of
+from kanister_py.core.revisions.functions import Runtime, revision_of
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS
 from kanister_py.ports.cluster import KubeObject
 from tests.oci_registry import RunningRegistry, running_registry
@@ -318,3 +318,30 @@ def test_a_function_that_comes_with_us_needs_no_registry(world: World) -> None:
     assert str(revision.version) == "v0.7.0"
     stored = world.cluster.get(FUNCTION_REVISIONS, revision.name)
     assert stored["metadata"]["annotations"]["kanister-py.io/runtime"] == "InProcess"
+
+
+def test_who_runs_functions_unless_they_say_counts_for_their_packages_too(world: World) -> None:
+    reconciler = FunctionReconciler(
+        *(world.cluster, OciPackages(), FakeClock(), lambda *_told: None, lambda *_asked: {}),
+        namespace=SYSTEM,
+        default_runtime=Runtime.IN_PROCESS,
+    )
+    world.function("v1.0.0")
+    found = world.cluster.get(FUNCTIONS, "function-x")
+    found["spec"]["package"] = "nowhere.example.org/crossplane-contrib/function-auto-ready:v0.7.0"
+    world.cluster.replace(found)
+    reconciler.reconcile("function-x")
+    assert [str(each.version) for each in world.revisions()] == ["v0.7.0"]
+
+
+def test_a_runtime_that_nobody_knows_is_refused_before_anything_is_installed(world: World) -> None:
+    world.push("v1.0.0")
+    world.function("v1.0.0")
+    found = world.cluster.get(FUNCTIONS, "function-x")
+    found["metadata"]["annotations"] = {"kanister-py.io/runtime": "Inprocess"}
+    world.cluster.replace(found)
+    world.reconcile()
+    installed = world.condition("Installed")
+    assert (installed["status"], installed["reason"]) == ("False", "InvalidRuntime")
+    assert "one of Deployment, InProcess, External, found 'Inprocess'" in installed["message"]
+    assert world.revisions() == []
