@@ -538,7 +538,9 @@ class CompositeReconciler:
             try:
                 seconds = max(parse_seconds(said), _LEAST_POLL_SECONDS)
             except KanisterError as error:
-                self._tell(run.subject, WARNING, "PollInterval", error.message)
+                what = f"metadata.annotations[{POLL_INTERVAL}]"
+                told = f"{what} counts for nothing: {error.message}"
+                self._tell(run.subject, WARNING, "PollInterval", told)
         if self._poll_seconds and composed.unready:
             seconds = min(seconds, _LEAST_POLL_SECONDS)
         return seconds or None

@@ -17,7 +17,7 @@ from kanister_py.core.compositions.definitions import (
     problems_of_definition,
     target_version,
 )
-from kanister_py.core.errors import NotFound
+from kanister_py.core.errors import Invalid, NotFound
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.revisions.kinds import DEFINITIONS
 from kanister_py.core.revisions.owners import controller_of, is_controlled_by
@@ -68,7 +68,16 @@ def reconcile_definition(
     claim = claim_crd_of(definition)
     made = [crd_of(definition), *((claim,) if claim is not None else ())]
     for crd in made:
-        why = _apply(cluster, crd, definition)
+        try:
+            why = _apply(cluster, crd, definition)
+        except Invalid as error:
+            # The schema is its author's, and only the API server knows all that may be in one.
+            tell(subject_of(definition), WARNING, "ApplyCRD", error.message)
+            _say(
+                *(cluster, clock, definition, "Established", "False"),
+                *("InvalidDefinition", error.message),
+            )
+            return DefinitionOutcome()
         if why:
             tell(subject_of(definition), WARNING, "ApplyCRD", why)
             _say(cluster, clock, definition, "Established", "False", "NotOurs", why)

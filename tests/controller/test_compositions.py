@@ -20,14 +20,14 @@ from kanister_py.controller.controller import PartTools
 from kanister_py.controller.events import Subject
 from kanister_py.controller.metrics import ControllerMetrics
 from kanister_py.core.compositions.installed import built_in
-from kanister_py.core.errors import NotFound
+from kanister_py.core.errors import Invalid, NotFound
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     GroupVersionResource,
 )
-from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS
+from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS, DEFINITIONS
 from kanister_py.executor.alarms import Alarms
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
@@ -473,6 +473,53 @@ def test_a_function_that_is_not_there_says_what_is(world: World) -> None:
     world.say(bucket())
     world.until(lambda: "function-go-templates" in world.condition("Synced").get("message", ""))
     assert any("function-go-templates" in each for each in world.told)
+
+
+class _RefusesKinds:
+    """A cluster that looks at schemas as closely as a real one does."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def apply(self, obj: KubeObject, **options: Any) -> KubeObject:
+        if obj["kind"] == "CustomResourceDefinition":
+            raise Invalid("spec.validation.openAPIV3Schema: Unsupported value: 'nonsense'")
+        return self._cluster.apply(obj, **options)
+
+
+def test_a_definition_whose_schema_the_cluster_refuses_says_so() -> None:
+    cluster = MemoryCluster()
+    for path in sorted(CRDS.glob("*.yaml")):
+        cluster.create(parse_documents(path.read_bytes(), path.name)[0].value)
+    world = World(REVISIONS, cluster, through=_RefusesKinds(cluster))
+    world.start()
+    try:
+        world.say(definition())
+        world.until(lambda: any("ApplyCRD" in each for each in world.told), "an event")
+        world.until_rest()
+    finally:
+        world.close()
+    (said,) = cluster.get(DEFINITIONS, "xbuckets.example.org")["status"]["conditions"]
+    assert (said["type"], said["status"]) == ("Established", "False")
+    assert said["reason"] == "InvalidDefinition"
+    assert "Unsupported value: 'nonsense'" in said["message"]
+
+
+def test_a_poll_interval_that_cannot_be_read_is_told_by_the_name_of_its_annotation(
+    world: World,
+) -> None:
+    world.say(composition())
+    made = bucket()
+    made["metadata"]["annotations"] = {"crossplane.io/poll-interval": "banana"}
+    world.say(made)
+    world.until(world.is_ready)
+    world.until(lambda: any("PollInterval" in each for each in world.told), "a warning")
+    (told, *_) = (each for each in world.told if "PollInterval" in each)
+    assert "metadata.annotations[crossplane.io/poll-interval]" in told
+    assert "banana" in told
 
 
 def test_a_name_that_is_somebody_elses_leaves_theirs_alone(world: World) -> None:
