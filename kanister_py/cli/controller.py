@@ -40,6 +40,7 @@ from kanister_py.cli.controller_compositions import (
 )
 from kanister_py.cli.controller_webhook import add_webhook_arguments, webhook_served
 from kanister_py.cli.output import say_warning
+from kanister_py.cli.parser import seconds
 from kanister_py.core.errors import AddressUnavailable
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def _add_replicas(replicas: Any) -> None:
     )
     replicas.add_argument(
         "--drain",
+        type=seconds,
         default="20s",
         metavar="DURATION",
         help="how long phases may go on at a stop that nobody could take up; default: %(default)s",
@@ -261,7 +263,6 @@ def settings_of(
     from secrets import token_hex
 
     from kanister_py.controller.controller import ControllerSettings
-    from kanister_py.core.objects.durations import parse_seconds
 
     own = environment.get("POD_NAMESPACE") or own_namespace or "default"
     namespaces: tuple[str, ...] = tuple(dict.fromkeys(args.namespaces)) or (own,)
@@ -279,7 +280,7 @@ def settings_of(
         workers=max(1, args.workers),
         workers_per_namespace=args.workers_per_namespace,
         keep_newest=args.keep,
-        drain_seconds=parse_seconds(args.drain),
+        drain_seconds=args.drain,
     )
 
 

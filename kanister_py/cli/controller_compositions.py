@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.parser import CommandLineError
+from kanister_py.cli.parser import CommandLineError, seconds
 
 if TYPE_CHECKING:
     from kanister_py.controller.controller import PartMaker
@@ -52,6 +52,7 @@ def add_composition_arguments(group: Any) -> None:
     )
     group.add_argument(
         "--poll-interval",
+        type=seconds,
         default="0s",
         metavar="DURATION",
         help="look at every composite resource so often, besides whenever something changes",
@@ -73,6 +74,7 @@ def add_composition_arguments(group: Any) -> None:
     )
     group.add_argument(
         "--certificate-life",
+        type=seconds,
         default="2160h",
         metavar="DURATION",
         help="how long certificates of functions live; they are renewed when a third is left",
@@ -106,7 +108,6 @@ def composition_parts(
             raise CommandLineError(f"--{flag} goes with --enable-compositions")
         return []
     from kanister_py.controller.composing import CompositionSettings
-    from kanister_py.core.objects.durations import parse_seconds
     from kanister_py.core.revisions.functions import Runtime
     from kanister_py.wiring import FunctionAccess, composing_part
 
@@ -116,10 +117,10 @@ def composition_parts(
         runs_functions=args.enable_function_revisions,
         gives_resources=not args.disable_extra_resources,
         keeps_revisions=args.keep_composition_revisions,
-        poll_seconds=parse_seconds(args.poll_interval),
+        poll_seconds=args.poll_interval,
         workers=max(1, args.compose_workers),
         default_runtime=Runtime(args.package_runtime),
-        certificate_life=timedelta(seconds=parse_seconds(args.certificate_life)),
+        certificate_life=timedelta(seconds=args.certificate_life),
     )
     access = FunctionAccess(
         _path(args.package_cache),

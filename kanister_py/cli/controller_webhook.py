@@ -69,7 +69,6 @@ def webhook_served(
     from kanister_py.controller.certificates import CertificateKeeper
     from kanister_py.controller.webhook import WebhookSettings, WebhookTrust
     from kanister_py.core.blueprints.lint.context import Context
-    from kanister_py.core.objects.durations import parse_seconds
     from kanister_py.executor.loading import load_function
     from kanister_py.http_api.admission import Judge, admission_app
     from kanister_py.wiring import read_signatures
@@ -81,7 +80,7 @@ def webhook_served(
         signatures=read_signatures(),
     )
     judge = Judge(cluster, context, allows_other_namespaces=args.allow_cross_namespace_blueprints)
-    life = timedelta(seconds=parse_seconds(args.certificate_life))
+    life = timedelta(seconds=args.certificate_life)
     names = (
         f"{args.webhook_service}.{home}.svc",
         f"{args.webhook_service}.{home}.svc.cluster.local",

@@ -67,6 +67,20 @@ def test_what_is_no_number_is_refused(words: list[str]) -> None:
     assert main(["controller", *words]) == 64
 
 
+@pytest.mark.parametrize("flag", ["--drain", "--poll-interval", "--certificate-life"])
+def test_what_is_no_duration_is_refused_by_the_name_of_its_flag(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["controller", flag, "banana"]) == 64
+    said = capsys.readouterr().err
+    assert f"{flag}: must be a duration such as 30s or 1m30s, found 'banana'" in said
+
+
+def test_durations_are_read_from_flags_and_have_defaults() -> None:
+    assert settings_of(parsed(), {}, "x").drain_seconds == 20
+    assert settings_of(parsed("--drain", "1m30s"), {}, "x").drain_seconds == 90
+
+
 def test_a_port_that_is_taken_stops_the_start(capsys: pytest.CaptureFixture[str]) -> None:
     before = logging.root.handlers[:]
     with socket.create_server(("127.0.0.1", 0)) as taken:
