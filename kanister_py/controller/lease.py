@@ -89,12 +89,16 @@ class Leadership:
         renews there is `AnotherController`.
         """
         first_seen: tuple[str, str] | None = None
+        told = ""
         while not self._is_closed:
             try:
                 if self._try():
                     return True
             except KanisterError as error:
-                _LOG.warning("Cannot take the lease %s: %s", self._name, error.message)
+                # A right that is missing may be missing for days: once is enough.
+                if error.message != told:
+                    _LOG.warning("Cannot take the lease %s: %s", self._name, error.message)
+                    told = error.message
             if first_seen is None:
                 first_seen = self._seen
                 if first_seen is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from threading import Event, Thread
 from typing import Any
@@ -199,6 +200,22 @@ def test_who_does_not_stand_by_still_follows_one_that_is_dead(
     second.start(is_patient=False)
     pass_time(15, second)
     assert second.leadership.is_leader
+
+
+def test_who_cannot_take_the_lease_says_so_once_for_as_long_as_the_reason_is_the_same(
+    replicas: tuple[Replica, Replica], caplog: pytest.LogCaptureFixture
+) -> None:
+    first, _ = replicas
+    first.cluster.is_reachable = False
+    with caplog.at_level(logging.WARNING, "kanister_py"):
+        first.start()
+        pass_time(20, first)
+    assert [each.getMessage() for each in caplog.records] == [
+        "Cannot take the lease lease: connection refused"
+    ]
+    first.cluster.is_reachable = True
+    pass_time(5, first)
+    assert first.leadership.is_leader
 
 
 def test_a_pod_that_comes_back_under_its_name_leads_at_once() -> None:
