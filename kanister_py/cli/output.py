@@ -8,8 +8,11 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
-from kanister_py.core.errors import Fault, InvalidDocument, KanisterError
+from kanister_py.core.errors import Fault, InvalidDocument, KanisterError, NoMatch
 from kanister_py.core.notices import Notice, Severity
+
+# Kinds that a cluster has only once somebody has installed our definitions of them.
+_OUR_GROUPS = ("cr.kanister.io", "apiextensions.crossplane.io", "pkg.crossplane.io")
 
 DATA_FORMATS = ("table", "json", "yaml", "markdown")
 
@@ -119,6 +122,8 @@ def error_lines(error: BaseException) -> Iterator[str]:
 def _texts_of(error: BaseException) -> Iterator[str]:
     if isinstance(error, InvalidDocument):
         yield from map(str, error.problems)
+    elif isinstance(error, NoMatch) and any(each in error.message for each in _OUR_GROUPS):
+        yield f"{error.message}; `kanister-py crds install` makes the definitions that are missing"
     elif isinstance(error, KanisterError) and not isinstance(error, Fault):
         yield error.message
     elif isinstance(error, OSError) and error.strerror:

@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kanister_py.cli.output import error_lines, has_colours, paint, table
-from kanister_py.core.errors import Fault, FunctionNotRegistered, InvalidDocument, Problem
+from kanister_py.core.errors import (
+    Fault,
+    FunctionNotRegistered,
+    InvalidDocument,
+    NoMatch,
+    Problem,
+)
 from kanister_py.core.objects.documents import dump_yaml, parse_document
 
 
@@ -59,6 +65,13 @@ def test_a_mistake_of_the_user_and_a_defect_of_ours_read_differently() -> None:
     assert next(iter(error_lines(OSError(28, "No space left on device", "j.log")))) == (
         "error: j.log: No space left on device"
     )
+
+
+def test_a_cluster_without_our_definitions_is_told_how_it_gets_them() -> None:
+    (ours,) = error_lines(NoMatch('no matches for kind "ActionSet" in version "cr.kanister.io/v1"'))
+    assert ours.endswith("; `kanister-py crds install` makes the definitions that are missing")
+    (theirs,) = error_lines(NoMatch('no matches for kind "Bucket" in version "acme.example/v1"'))
+    assert "crds install" not in theirs
 
 
 def test_a_name_out_of_a_file_cannot_steer_the_terminal_through_an_error() -> None:
