@@ -121,6 +121,8 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
         _print(made, args.output or "yaml")
         return 0
     created = cluster.create(made)
+    # What the cluster notes for itself says nothing about what was asked for.
+    created["metadata"].pop("managedFields", None)
     _print(created, args.output or "line")
     if args.wait:
         from kanister_py.cli.actionset_watch import follow

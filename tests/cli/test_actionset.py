@@ -107,6 +107,17 @@ def created(cluster: MemoryCluster) -> dict[str, Any]:
 # create
 
 
+def test_what_was_created_is_printed_without_what_the_cluster_notes_for_itself(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("-a", "backup", "-b", "mysql", "-t", "shop/db", "--output", "json")
+    assert call(actionset_create, cluster, *words) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["metadata"]["uid"] == created(cluster)["metadata"]["uid"]
+    assert "managedFields" in created(cluster)["metadata"]
+    assert "managedFields" not in printed["metadata"]
+
+
 def test_a_workload_that_is_named_gets_an_action(
     cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
