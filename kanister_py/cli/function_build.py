@@ -1,6 +1,6 @@
 """Make a package of a composition function in Python, as Crossplane installs them.
 
-kanister-py function build . --base docker.io/library/python:3.13-slim
+kanister-py function build . --base registry.example.org/python:3.13-slim
 kanister-py function build . --base registry.example.org/kanister-py:0.2.0 --no-deps
 kanister-py function build acme.functions:Bucket --package-only --name function-bucket
 

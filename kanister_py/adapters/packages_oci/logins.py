@@ -13,7 +13,6 @@ from typing import Any, Final
 from kanister_py.core.errors import InvalidDockerConfig
 from kanister_py.ports.packages import RegistryLogin
 
-_HUB: Final = ("docker.io", "index.docker.io", "registry-1.docker.io")
 _SECONDS: Final = 30.0
 
 
@@ -29,12 +28,11 @@ def login_for(registry: str) -> RegistryLogin | None:
         raise InvalidDockerConfig(str(path), "it is no JSON that can be read") from error
     if not isinstance(said, dict):
         raise InvalidDockerConfig(str(path), "it is no object")
-    names = _HUB if registry in _HUB else (registry,)
-    for name in names:
-        for key in (name, f"https://{name}", f"https://{name}/v1/", f"https://{name}/v2/"):
-            found = _kept_by_helper(said, name, key) or _written_down(said, key, path)
-            if found is not None:
-                return RegistryLogin(registry, *found)
+    https = f"https://{registry}"
+    for key in (registry, https, f"{https}/v1/", f"{https}/v2/"):
+        found = _kept_by_helper(said, registry, key) or _written_down(said, key, path)
+        if found is not None:
+            return RegistryLogin(registry, *found)
     return None
 
 

@@ -41,11 +41,6 @@ MANIFEST_TYPES: Final = (MANIFEST_TYPE, "application/vnd.docker.distribution.man
 _MAX_JSON_BYTES: Final = 4 << 20
 _MAX_PACKAGE_BYTES: Final = 16 << 20
 _MAX_LAYER_BYTES: Final = 1 << 30
-# What everybody calls by a name at which no registry answers.
-_ANSWERS_AT: Final = {
-    "docker.io": "registry-1.docker.io",
-    "index.docker.io": "registry-1.docker.io",
-}
 _CHALLENGE: Final = re.compile(r'(\w+)="([^"]*)"')
 _LOOPBACK: Final = re.compile(r"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?")
 
@@ -149,8 +144,7 @@ class _Session:
         self._login = login
         self._authorization = ""
         scheme = "http" if _LOOPBACK.fullmatch(reference.registry) else "https"
-        host = _ANSWERS_AT.get(reference.registry, reference.registry)
-        self._root = f"{scheme}://{host}/v2/{reference.repository}/"
+        self._root = f"{scheme}://{reference.registry}/v2/{reference.repository}/"
 
     def ask(
         self,
