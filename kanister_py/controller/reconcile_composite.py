@@ -338,6 +338,7 @@ class CompositeReconciler:
         for notice in composed.notices:
             self._tell(run.subject, WARNING, notice.reason, notice.message)
         if composed.error is not None:
+            self._write_choice(run)
             run.steps = [each.as_dict() for each in composed.outcomes]
             run.conditions.set_custom(composed.conditions)
             failure = CompositionFailed(composed.error)
@@ -397,6 +398,22 @@ class CompositeReconciler:
             except NotFound:
                 continue
             self._world.remember(left)
+
+    def _write_choice(self, run: _Pass) -> None:
+        """Have a resource keep the Composition that was chosen for it, though nothing came of it.
+
+        Its owner must see which one failed, and another that comes must not take its place.
+        """
+        chosen = run.machinery.get("compositionRef")
+        if chosen is None:
+            return
+        spec = {"compositionRef": chosen}
+        patch = {
+            "metadata": {"resourceVersion": run.metadata["resourceVersion"]},
+            "spec": spec if self._kind.is_legacy else {MACHINERY_KEY: spec},
+        }
+        run.take(self._patch(run.xr, patch))
+        self._world.remember(run.xr)
 
     def _write_refs(self, run: _Pass, composed: Composed) -> None:
         """Write down, in one write, what will be there and what the resource holds."""

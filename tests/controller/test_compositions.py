@@ -466,6 +466,25 @@ def test_a_resource_that_cannot_be_composed_says_why(
     assert world.composed() == {}
 
 
+def test_a_resource_keeps_the_composition_that_was_chosen_for_it_though_it_fails(
+    world: World,
+) -> None:
+    wrong = composition(name="broken")
+    wrong["spec"]["pipeline"][0]["functionRef"]["name"] = "function-nobody-has"
+    world.say(wrong)
+    world.say(bucket())
+    world.until(lambda: "function-nobody-has" in world.condition("Synced").get("message", ""))
+    assert world.bucket()["spec"]["crossplane"]["compositionRef"] == {"name": "broken"}
+    world.say(composition(name="another"))
+    asked = world.bucket()
+    asked["metadata"]["annotations"] = {"crossplane.io/reconcile-requested-at": "now"}
+    world.cluster.replace(asked)
+    world.until(lambda: world.bucket()["status"].get("lastHandledReconcileAt") == "now")
+    assert world.bucket()["spec"]["crossplane"]["compositionRef"] == {"name": "broken"}
+    assert world.condition("Synced")["status"] == "False"
+    assert world.condition("Synced")["observedGeneration"] == asked["metadata"]["generation"]
+
+
 def test_a_function_that_is_not_there_says_what_is(world: World) -> None:
     wrong = composition()
     wrong["spec"]["pipeline"][0]["functionRef"]["name"] = "function-go-templates"
