@@ -106,7 +106,8 @@ class Leadership:
             elif not is_patient and self._seen is not None and self._seen != first_seen:
                 raise AnotherController(
                     f"Another kanister-py controller ({self._seen[0]})",
-                    "stop it, or start this one with --leader-elect to stand by",
+                    "stop it, or start this one with --leader-elect to stand by; "
+                    "one for other namespaces needs a --home of its own",
                 )
             self._sleep(self._terms.renews_every_seconds)
         return False

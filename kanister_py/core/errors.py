@@ -1439,7 +1439,8 @@ class CompositionRevisionNotFound(UsageError):
         others: Sequence[str],
         name: str = "",
     ) -> None:
-        found = f": there is {', '.join(others)}" if others else ": it has no revisions yet"
+        nothing = ": there is no such Composition, or its first revision is still to be made"
+        found = f": there is {', '.join(others)}" if others else nothing
         asked = f" called {name}" if name else _selected(labels)
         super().__init__(f"Composition {composition} has no revision{asked}{found}")
         self.composition = composition

@@ -61,7 +61,7 @@ class Replica:
                 self.leadership.keep(self.lost.set)
                 self.leads.set()
         except AnotherController as error:
-            self.refused.append(error.who)
+            self.refused.append(error.message)
             self.lost.set()
 
     def rest(self) -> None:
@@ -187,7 +187,10 @@ def test_who_does_not_stand_by_is_refused_by_one_that_renews(
     first.start()
     second.start(is_patient=False)
     pass_time(10, first, second)
-    assert second.refused == ["Another kanister-py controller (first)"]
+    (said,) = second.refused
+    assert said.startswith("Another kanister-py controller (first) acts on the same objects; ")
+    assert "--leader-elect" in said
+    assert "one for other namespaces needs a --home of its own" in said
 
 
 def test_who_does_not_stand_by_still_follows_one_that_is_dead(

@@ -149,6 +149,11 @@ def test_what_is_not_there_says_what_is(wishes: Wishes) -> None:
     assert caught.value.others == ("blue-1", "blue-2")
 
 
+def test_a_composition_that_may_not_be_there_is_not_spoken_of_as_if_it_were() -> None:
+    with pytest.raises(CompositionRevisionNotFound, match="there is no such Composition, or"):
+        choose_composition_revision(Wishes(), NO_RULES, "absent", REVISIONS)
+
+
 @pytest.mark.parametrize(
     ("wishes", "rules", "want"),
     [
