@@ -117,6 +117,7 @@ class Compositions:
         self._alarms = part.alarms
         self._tell = tell
         self._tools = tools
+        self._metrics = part.metrics
         self._settings = settings
         self._replaces_crossplane = replaces_crossplane
         self.queue: WorkQueue[Task] = WorkQueue(clock, part.alarms)
@@ -230,25 +231,32 @@ class Compositions:
 
     def _work(self) -> None:
         while (task := self.queue.take()) is not None:
+            began = self._clock.monotonic()
+            outcome = "done"
             try:
                 if self.look(task):
                     self.queue.forget(task)
                 else:
+                    outcome = "failed"
                     self.queue.add_failed(task)
             except LeadershipLost:
-                pass
-            except TransientError as error:
-                self.queue.add_failed(task)
-                _LOG.info("%s %s is looked at again: %s", task.role, task.key, error.message)
+                outcome = "not the leader"
             except KanisterError as error:
+                outcome = error.reason
                 self.queue.add_failed(task)
-                _LOG.warning("%s %s is looked at again: %s", task.role, task.key, error.message)
+                level = logging.INFO if isinstance(error, TransientError) else logging.WARNING
+                said = "%s %s is looked at again: %s"
+                _LOG.log(level, said, task.role, task.key, error.message)
             except Exception:  # noqa: BLE001 # see below
                 # One object that nobody can look at must not keep others waiting.
+                outcome = "Fault"
                 self.queue.add_failed(task)
                 _LOG.exception("Looking at %s %s fell over", task.role, task.key)
             finally:
                 self.queue.done(task)
+                self._metrics.passes.labels(task.role, outcome).inc()
+                seconds = self._clock.monotonic() - began
+                self._metrics.pass_seconds.labels(task.role).observe(seconds)
 
     def look(self, task: Task) -> bool:
         """Look at one object; say whether it came to rest, if only until its time comes."""
