@@ -400,14 +400,14 @@ class CompositeReconciler:
             self._world.remember(left)
 
     def _write_choice(self, run: _Pass) -> None:
-        """Have a resource keep the Composition that was chosen for it, though nothing came of it.
+        """Have a resource keep what was chosen for it, though nothing came of it.
 
-        Its owner must see which one failed, and another that comes must not take its place.
+        Its owner must see what failed, another Composition that comes must not take its
+        place, and a resource that follows nobody is held to its first revision.
         """
-        chosen = run.machinery.get("compositionRef")
-        if chosen is None:
+        if not run.machinery:
             return
-        spec = {"compositionRef": chosen}
+        spec = dict(run.machinery)
         patch = {
             "metadata": {"resourceVersion": run.metadata["resourceVersion"]},
             "spec": spec if self._kind.is_legacy else {MACHINERY_KEY: spec},
