@@ -67,6 +67,8 @@ from kanister_py.ports.cluster import KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
 _COLLECT_SECONDS: Final = 60.0
+_COMPOSED_WITH: Final = frozenset({COMPOSITIONS, COMPOSITION_REVISIONS, FUNCTION_REVISIONS})
+_LOOKS_AGAIN_SECONDS: Final = 2.0
 # A pod that dies is back in less; what lasts longer, people should hear of.
 _PATIENCE_SECONDS: Final = 30.0
 
@@ -131,6 +133,8 @@ class Compositions:
         self._uses: dict[Task, str] = {}
         self._remembered: dict[Task, Mapping[str, Data]] = {}
         self._failing: dict[Task, float] = {}
+        self._changes = 0
+        """How often what is composed with has changed."""
         self._is_closed = False
         self.world = ComposingWorld(cluster, clock, self.seen, tools, settings, tell)
         keeper = CertificateKeeper(
@@ -379,6 +383,7 @@ class Compositions:
             self._forget(task)
             return True
         now = self._clock.monotonic()
+        changes = self._changes
         outcome = served.reconciler.reconcile(
             xr,
             self._remembered.get(task),
@@ -394,6 +399,9 @@ class Compositions:
         if not outcome.is_failed:
             self._failing.pop(task, None)
         self._note_use(task, served)
+        if changes != self._changes:
+            # What changed while we looked found nobody to tell who was not known as a user yet.
+            self.queue.add(task)
         if outcome.requirements or task in self._remembered:
             self._remembered[task] = outcome.requirements
         is_known = outcome.refs or outcome.requirements or outcome.needs
@@ -451,7 +459,9 @@ class Compositions:
                     self._track_selector(selector, named, wanted)
         for selector in outcome.needs:
             self._track_selector(selector, named, wanted)
-        self._tracker.track(task, named, wanted)
+        if self._tracker.track(task, named, wanted):
+            # What changed between the look and now has found nobody to tell.
+            self.queue.add_later(task, _LOOKS_AGAIN_SECONDS)
         for resource in {each[0] for each in named} | {each.resource for each in wanted}:
             self.seen.watch(resource)
 
@@ -507,6 +517,10 @@ class Compositions:
         else:
             self._on_resource(resource, key, old, new)
             return
+        if resource in _COMPOSED_WITH and _is_said_differently(old, new):
+            # Counted once all of it can be seen, and whoever is known has been told.
+            with self._lock:
+                self._changes += 1
         self._tell_dependents(resource, key, old, new)
 
     def _on_kind(self, key: ObjectKey) -> None:

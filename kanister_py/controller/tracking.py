@@ -36,20 +36,22 @@ class Tracker(Generic[Who]):
         who: Who,
         named: Iterable[tuple[GroupVersionResource, ObjectKey]],
         wanted: Iterable[Wanted] = (),
-    ) -> None:
-        """Say anew what somebody depends on."""
+    ) -> bool:
+        """Say anew what somebody depends on, and learn whether it is anything new."""
         names, wants = frozenset(named), frozenset(wanted)
         with self._lock:
-            if self._of.get(who) == (names, wants):
-                return
+            before = self._of.get(who, (frozenset(), frozenset()))
+            if before == (names, wants):
+                return False
             self._drop(who)
             if not names and not wants:
-                return
+                return False
             self._of[who] = (names, wants)
             for each in names:
                 self._named[each].add(who)
             for want in wants:
                 self._wanted[want.resource].setdefault(want, set()).add(who)
+            return not (names <= before[0] and wants <= before[1])
 
     def forget(self, who: Who) -> None:
         with self._lock:

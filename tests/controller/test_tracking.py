@@ -57,6 +57,14 @@ def test_what_is_said_anew_replaces_what_was_said(tracker: Tracker[str]) -> None
     assert tracker.resources == {PODS}
 
 
+def test_only_what_is_new_may_have_changed_unheard(tracker: Tracker[str]) -> None:
+    one, two = ((CONFIG_MAPS, ObjectKey("ns", name)) for name in ("one", "two"))
+    assert tracker.track("ann", [one])
+    assert not tracker.track("ann", [one])
+    assert tracker.track("ann", [one, two])
+    assert not tracker.track("ann", [two])
+
+
 def test_nothing_is_left_of_who_was_forgotten(tracker: Tracker[str]) -> None:
     tracker.track("ann", [SETTINGS], [wanted("shop")])
     tracker.track("bob", [SETTINGS])
