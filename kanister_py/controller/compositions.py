@@ -389,6 +389,7 @@ class Compositions:
             self._remembered.get(task),
             flooded_by=self._gate.flooded_by(task),
             is_patient=now - self._failing.get(task, now) < _PATIENCE_SECONDS,
+            is_kind_ending=self._is_ending(task.resource),
         )
         if outcome.is_gone:
             self._forget(task)
@@ -414,6 +415,12 @@ class Compositions:
             if seconds:
                 self.queue.add_later(task, seconds)
         return True
+
+    def _is_ending(self, resource: GroupVersionResource) -> bool:
+        """Say whether the definition of a kind is being deleted."""
+        key = ObjectKey("", f"{resource.resource}.{resource.group}")
+        definition = self.seen.known(DEFINITIONS, key)
+        return definition is None or bool(definition["metadata"].get("deletionTimestamp"))
 
     def _forget(self, task: Task) -> None:
         self._tracker.forget(task)

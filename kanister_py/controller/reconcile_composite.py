@@ -45,6 +45,7 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.revisions.owners import controller_of
 from kanister_py.core.revisions.policy import (
     CompositionFacts,
     RevisionFacts,
@@ -58,6 +59,8 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, Propagation
 
 FINALIZER: Final = "composite.apiextensions.crossplane.io"
+_ORPHAN: Final = "orphan"
+"""The finalizer of what is deleted without what it owns."""
 ALLOW_EMPTY: Final = "kanister-py.io/allow-empty-desired"
 PAUSED: Final = "crossplane.io/paused"
 POLL_INTERVAL: Final = "crossplane.io/poll-interval"
@@ -175,11 +178,14 @@ class CompositeReconciler:
         *,
         flooded_by: str = "",
         is_patient: bool = False,
+        is_kind_ending: bool = False,
     ) -> Outcome:
         """Bring one composite resource to rest.
 
         `flooded_by` says whose changes are so many that not each of them is followed at once.
-        Who `is_patient` is not told of a function that is away for a moment, if all was well.
+        One whose kind ends takes along what it composed: nobody collects what is owned by
+        a kind that is gone. Who `is_patient` is not told of a function that is away for a
+        moment, if all was well.
         """
         run = _Pass(xr, self._clock, flooded_by)
         annotations = xr["metadata"].get("annotations") or {}
@@ -189,6 +195,8 @@ class CompositeReconciler:
             self._write_status(run)
             return Outcome()
         if xr["metadata"].get("deletionTimestamp"):
+            if is_kind_ending:
+                self._take_along(run)
             return self._let_go(run)
         self._note_request(run, annotations)
         try:
@@ -224,6 +232,25 @@ class CompositeReconciler:
                 run.subject, NORMAL, "ReconcileRequestHandled", f"Handled the request {token}"
             )
             run.status["lastHandledReconcileAt"] = token
+
+    def _take_along(self, run: _Pass) -> None:
+        """Delete what a composite resource composed, unless whoever deleted it wants it left."""
+        if _ORPHAN in (run.metadata.get("finalizers") or ()):
+            return
+        for obj in self._observe(run).resources.values():
+            owner = controller_of(obj) or {}
+            metadata = obj["metadata"]
+            if owner.get("uid") != run.metadata["uid"] or metadata.get("deletionTimestamp"):
+                continue
+            known = self._cluster.resource_for(obj["apiVersion"], obj["kind"])
+            with suppress(NotFound):
+                self._cluster.delete(
+                    known.gvr,
+                    metadata["name"],
+                    namespace=metadata.get("namespace", ""),
+                    uid=metadata["uid"],
+                    propagation=Propagation.BACKGROUND,
+                )
 
     def _let_go(self, run: _Pass) -> Outcome:
         """Let a composite resource end: what it composed is its own, and ends after it."""
