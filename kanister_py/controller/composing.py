@@ -10,8 +10,9 @@ from threading import RLock
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.cluster_requirements import ClusterSource
+from kanister_py.controller.events import Tell
 from kanister_py.controller.reconcile_composite import Kind
-from kanister_py.controller.reconcile_composition import Tell, reconcile_composition
+from kanister_py.controller.reconcile_composition import reconcile_composition
 from kanister_py.controller.seen import Seen
 from kanister_py.controller.watch import ObjectKey, key_of
 from kanister_py.core.compositions.composed import Composed

@@ -54,6 +54,10 @@ class Subject(NamedTuple):
         return {key: value for key, value in pairs.items() if value}
 
 
+Tell = Callable[[Subject, str, str, str], None]
+"""Takes a happening: to whom, its type, its reason and its message."""
+
+
 def subject_of(obj: KubeObject) -> Subject:
     """Name an object as events do."""
     metadata = obj["metadata"]

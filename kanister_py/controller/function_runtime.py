@@ -14,7 +14,6 @@ from kanister_py.controller.applying import says
 from kanister_py.controller.certificates import CertificateKeeper
 from kanister_py.controller.conditions import condition, with_conditions
 from kanister_py.core.actionsets.status import parse_time
-from kanister_py.core.compositions.endpoints import builtin_endpoint
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.resources import (
     DEPLOYMENTS,
@@ -218,13 +217,3 @@ def _package_name(revision: Mapping[str, Any]) -> str:
     """Give the last part of the repository of a revision's package."""
     image = str((revision.get("spec") or {}).get("image") or "")
     return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
-
-
-def builtin_of(registered: Mapping[str, str]) -> Callable[[str], str]:
-    """Say where the functions answer that come with us, by name and version."""
-
-    def endpoint_of(function: str) -> str:
-        version = registered.get(function)
-        return builtin_endpoint(function, version) if version is not None else ""
-
-    return endpoint_of

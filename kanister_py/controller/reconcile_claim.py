@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from kanister_py.controller.applying import says
 from kanister_py.controller.conditions import condition, with_conditions
-from kanister_py.controller.events import NORMAL, WARNING, Subject, subject_of
+from kanister_py.controller.events import NORMAL, WARNING, Tell, subject_of
 from kanister_py.core.compositions.claims import (
     claim_spec_after,
     claim_status_after,
@@ -18,10 +18,9 @@ from kanister_py.core.compositions.claims import (
 from kanister_py.core.compositions.naming import child_name
 from kanister_py.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from kanister_py.core.objects.resources import SECRETS
+from kanister_py.core.revisions.owners import controller_reference
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
-
-Tell = Callable[[Subject, str, str, str], None]
 
 FINALIZER: Final = "finalizer.apiextensions.crossplane.io"
 _FIELD_MANAGER: Final = "kanister-py"
@@ -125,21 +124,13 @@ class ClaimReconciler:
         except NotFound:
             return ""
         metadata = claim["metadata"]
-        owner = {
-            "apiVersion": claim["apiVersion"],
-            "kind": claim["kind"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
         wanted: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {
                 "namespace": metadata["namespace"],
                 "name": target["name"],
-                "ownerReferences": [owner],
+                "ownerReferences": [controller_reference(claim)],
             },
             "type": _CONNECTION,
             "data": found.get("data") or {},

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
 from kanister_py.controller.applying import says
-from kanister_py.controller.events import NORMAL, WARNING, Subject, subject_of
+from kanister_py.controller.events import NORMAL, WARNING, Tell, subject_of
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.compositions.composed import Composed, observed_resources
 from kanister_py.core.compositions.conditions import Conditions, events_of_outcome
@@ -45,7 +45,7 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.revisions.owners import controller_of
+from kanister_py.core.revisions.owners import controller_of, controller_reference
 from kanister_py.core.revisions.policy import (
     CompositionFacts,
     RevisionFacts,
@@ -66,8 +66,6 @@ PAUSED: Final = "crossplane.io/paused"
 POLL_INTERVAL: Final = "crossplane.io/poll-interval"
 RECONCILE_REQUESTED: Final = "crossplane.io/reconcile-requested-at"
 _LEAST_POLL_SECONDS: Final = 1.0
-
-Tell = Callable[[Subject, str, str, str], None]
 
 
 class Kind(NamedTuple):
@@ -501,14 +499,7 @@ class CompositeReconciler:
         there = self._world.connection_details(namespace, name)
         if not wanted or all(there.get(key) == value for key, value in wanted.items()):
             return
-        owner = {
-            "apiVersion": run.xr["apiVersion"],
-            "kind": run.xr["kind"],
-            "name": run.metadata["name"],
-            "uid": run.metadata["uid"],
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
+        owner = controller_reference(run.xr)
         self._cluster.apply(
             {
                 "apiVersion": "v1",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from kanister_py.controller.events import NORMAL, WARNING, Subject, subject_of
+from kanister_py.controller.events import NORMAL, WARNING, Subject, Tell, subject_of
 from kanister_py.core.errors import AlreadyExists, Conflict, NotFound
 from kanister_py.core.objects.names import MAX_LABEL
 from kanister_py.core.revisions.identity import (
@@ -25,8 +25,6 @@ from kanister_py.core.revisions.owners import (
     with_controller,
 )
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
-
-Tell = Callable[[Subject, str, str, str], None]
 
 _CREATED: Final = "CreateRevision"
 _RAISED: Final = "UpdateRevision"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.applying import says
 from kanister_py.controller.conditions import condition, with_conditions
-from kanister_py.controller.events import NORMAL, WARNING, Subject, subject_of
+from kanister_py.controller.events import NORMAL, WARNING, Tell, subject_of
 from kanister_py.controller.reconcile_composite import Kind
 from kanister_py.core.compositions.definitions import (
     claim_crd_of,
@@ -24,8 +24,6 @@ from kanister_py.core.revisions.owners import controller_of, is_controlled_by
 from kanister_py.core.revisions.policy import rules_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
-
-Tell = Callable[[Subject, str, str, str], None]
 
 FINALIZER: Final = "defined.apiextensions.crossplane.io"
 _FINALIZERS: Final = (FINALIZER, "offered.apiextensions.crossplane.io")

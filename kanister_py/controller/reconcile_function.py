@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.conditions import condition, with_conditions
-from kanister_py.controller.events import NORMAL, WARNING, Subject, subject_of
+from kanister_py.controller.events import NORMAL, WARNING, Tell, subject_of
 from kanister_py.controller.pull_secrets import logins_of
 from kanister_py.core.errors import (
     AlreadyExists,
@@ -61,7 +61,6 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.packages import Packages, RegistryLogin
 
-Tell = Callable[[Subject, str, str, str], None]
 Users = Callable[[str, Sequence[FunctionRevision]], Mapping[str, Sequence[str]]]
 """Say of each revision of a function who needs it kept, in words."""
 

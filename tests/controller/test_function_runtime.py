@@ -15,7 +15,6 @@ from kanister_py.controller.certificates import CertificateKeeper
 from kanister_py.controller.function_runtime import (
     FunctionRuntime,
     RuntimeSettings,
-    builtin_of,
 )
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.documents import parse_documents
@@ -27,6 +26,7 @@ from kanister_py.ports.cluster import KubeObject
 CRDS = Path(__file__).parents[2] / "kanister_py" / "crds"
 SYSTEM = "kanister-py"
 NAME = "function-x-1234567"
+OURS = {"function-auto-ready": "builtin:function-auto-ready@v0.1.0"}
 
 
 class World(NamedTuple):
@@ -99,7 +99,7 @@ def world() -> World:
         CertificateKeeper(cluster, certificates, clock),
         clock,
         RuntimeSettings(SYSTEM, drains_for=timedelta(seconds=30)),
-        built_in=builtin_of({"function-auto-ready": "v0.1.0"}),
+        built_in=lambda name: OURS.get(name, ""),
         ready_addresses=lambda name: addresses.get(name, []),
     )
     return World(cluster, clock, runtime, addresses)

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
 
+from kanister_py.core.compositions.naming import CLAIM_NAME, CLAIM_NAMESPACE
 from kanister_py.core.revisions.policy import UpdatePolicy
 
-CLAIM_NAME_LABEL: Final = "crossplane.io/claim-name"
-CLAIM_NAMESPACE_LABEL: Final = "crossplane.io/claim-namespace"
 EXTERNAL_NAME: Final = "crossplane.io/external-name"
 
 # What only a claim has, or only a composite resource.
@@ -66,8 +65,8 @@ def _composite_metadata(claim: Mapping[str, Any], composite: Mapping[str, Any]) 
         "labels": {
             **_mapping(composite.get("labels")),
             **_not_local(claim.get("labels")),
-            CLAIM_NAME_LABEL: str(claim.get("name")),
-            CLAIM_NAMESPACE_LABEL: str(claim.get("namespace")),
+            CLAIM_NAME: str(claim.get("name")),
+            CLAIM_NAMESPACE: str(claim.get("namespace")),
         }
     }
     annotations = {

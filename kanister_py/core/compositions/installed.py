@@ -23,13 +23,13 @@ from kanister_py.core.registry.entries import (
     Registry,
     RegistryBuilder,
 )
+from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.versions.semver import Version, parse_version
 
 RUNTIME = "render.crossplane.io/runtime"
 TARGET = "render.crossplane.io/runtime-development-target"
 COMMAND = "kanister-py.io/runtime-command"
 ENTRY_POINT = "kanister-py.io/runtime-entry-point"
-PACKAGE_LABEL = "pkg.crossplane.io/package"
 
 DEFAULT_TARGET = "localhost:9443"
 RUNTIMES = ("Docker", "Development", "InProcess", "Process", "Python")

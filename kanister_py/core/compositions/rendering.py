@@ -13,6 +13,7 @@ from kanister_py.core.compositions.composed import (
     resource_refs,
 )
 from kanister_py.core.compositions.conditions import Conditions, events_of_outcome
+from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
@@ -107,13 +108,6 @@ def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy
                 f"XR's compositionSelector wants the label {key}={wanted[key]}: {said}",
                 f"metadata.labels[{key}]",
             )
-
-
-def machinery_of(xr: Mapping[str, Any], *, legacy: bool) -> Mapping[str, Any]:
-    """Give the part of an XR's spec that is the engine's own."""
-    spec = xr.get("spec") or {}
-    found = spec if legacy else spec.get("crossplane")
-    return found if isinstance(found, dict) else {}
 
 
 def prepared(
