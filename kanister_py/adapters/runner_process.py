@@ -12,10 +12,9 @@ import os
 import selectors
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from kanister_py.core.compositions.endpoints import command_of
 from kanister_py.core.compositions.messages import FunctionResponse
@@ -111,6 +110,7 @@ class ProcessRunner:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            bufsize=0,
             env=environment,
             start_new_session=True,
         ) as process:
@@ -130,27 +130,37 @@ def _converse(
 ) -> Ended:
     assert process.stdin and process.stdout and process.stderr  # noqa: PT018 - one fact of pipes
     until = time.monotonic() + seconds
-    # Both ends of a pipe may be full at once: whoever writes must not keep us from reading.
-    writer = threading.Thread(target=_write, args=(process.stdin, given), daemon=True)
-    writer.start()
+    unsaid = memoryview(given)
     out, err = bytearray(), bytearray()
     with selectors.DefaultSelector() as selector:
-        for stream, kept in ((process.stdout, out), (process.stderr, err)):
+        # Both ends of a pipe may be full at once: whoever writes must not keep us from reading.
+        for stream in (process.stdin, process.stdout, process.stderr):
             os.set_blocking(stream.fileno(), False)
-            selector.register(stream, selectors.EVENT_READ, kept)
-        while selector.get_map():
+        selector.register(process.stdin, selectors.EVENT_WRITE)
+        selector.register(process.stdout, selectors.EVENT_READ, out)
+        selector.register(process.stderr, selectors.EVENT_READ, err)
+        heard = {process.stdout, process.stderr}
+        while heard:
             left = until - time.monotonic()
             ready = selector.select(max(left, 0))
             if left <= 0:
                 return Ended(0, b"", bytes(err), "time")
             for key, _ in ready:
+                if key.fileobj is process.stdin:
+                    unsaid = unsaid[_written(key.fd, unsaid) :]
+                    if not unsaid:
+                        selector.unregister(process.stdin)
+                        process.stdin.close()
+                    continue
                 piece = os.read(key.fd, _PIECE)
                 if not piece:
                     selector.unregister(key.fileobj)
+                    heard -= {key.fileobj}
                 key.data.extend(piece)
                 del err[:-_STDERR_BYTES]
             if len(out) > limit_bytes:
                 return Ended(0, b"", bytes(err), "size")
+    process.stdin.close()
     try:
         code = process.wait(max(until - time.monotonic(), 0))
     except subprocess.TimeoutExpired:
@@ -158,12 +168,14 @@ def _converse(
     return Ended(code, bytes(out), bytes(err))
 
 
-def _write(stream: IO[bytes], given: bytes) -> None:
-    # A program need not read what it does not want to know.
-    with contextlib.suppress(OSError, ValueError):
-        stream.write(given)
-    with contextlib.suppress(OSError, ValueError):
-        stream.close()
+def _written(pipe: int, unsaid: memoryview) -> int:
+    try:
+        return os.write(pipe, unsaid)
+    except BlockingIOError:
+        return 0
+    except BrokenPipeError:
+        # A program need not read what it does not want to know.
+        return len(unsaid)
 
 
 def _refuse(word: str) -> None:
