@@ -444,16 +444,9 @@ def _served(app: ASGIApp, listening: socket.socket) -> Iterator[None]:
     """Serve an app in a thread for as long as the block lasts."""
     import uvicorn
 
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=2,
-    )
+    from kanister_py.http_api.server import server_config
+
+    config = server_config(app)
     server: uvicorn.Server = uvicorn.Server(config)
     thread = Thread(target=server.run, args=([listening],), name="http", daemon=True)
     thread.start()

@@ -150,16 +150,9 @@ class TlsServer:
     def _start(self) -> None:
         import uvicorn
 
-        config = uvicorn.Config(
-            self._app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=2,
-        )
+        from kanister_py.http_api.server import server_config
+
+        config = server_config(self._app)
         config.load()
         config.ssl = self._context
         self._server = uvicorn.Server(config)

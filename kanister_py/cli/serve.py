@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
         import uvicorn
 
         from kanister_py.http_api.app import build_app
+        from kanister_py.http_api.server import server_config
 
         app = build_app(publication)
         url = _url_of(listening)
@@ -72,17 +73,7 @@ def run(args: argparse.Namespace) -> int:
                 "who they are"
             )
         _set_up_log(args.log_format)
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=args.access_log,
-            lifespan="off",
-            ws="none",
-            server_header=False,
-            proxy_headers=False,
-            h11_max_incomplete_event_size=32768,
-            timeout_graceful_shutdown=_GRACE_SECONDS,
-        )
+        config = server_config(app, access_log=args.access_log, grace_seconds=_GRACE_SECONDS)
         say(f"Serving {len(publication.registry)} functions on {url}")
         _serve(uvicorn.Server(config), listening)
     return 0
