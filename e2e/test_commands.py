@@ -144,6 +144,20 @@ def test_what_is_missing_can_be_granted_and_then_suffices(
     assert done.code == 0, done.err
 
 
+def test_the_right_to_read_the_object_is_missed_too(
+    kanister: CommandLine, api_server: LocalCluster, namespace: str, blueprint: str
+) -> None:
+    nobody = api_server.kubeconfig_for(f"nobody-{uuid.uuid4().hex[:6]}")
+    where = ["--kubeconfig", str(nobody), "-n", namespace]
+    done = kanister("rbac", blueprint, "--check", "--object", "Secret/keys", *where)
+    assert done.code == 1
+    assert f"missing: get secrets keys in {namespace}\n" in done.err
+    (role,) = yaml.safe_load_all(done.out)
+    assert {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["keys"]} | {
+        "verbs": ["get"]
+    } in role["rules"]
+
+
 def test_what_only_a_run_can_know_is_no_right_that_nobody_misses(
     kanister: CommandLine, kubeconfig: Path, tmp_path: Path
 ) -> None:

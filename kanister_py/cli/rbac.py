@@ -4,6 +4,9 @@ A Role for the namespace of the run, one for each other namespace that the Bluep
 names, and a ClusterRole for what has no namespace. Names and namespaces that are
 templates are not known before the run: they count as any object of its namespace.
 
+An ActionSet acts on an object, and that must be read, whatever the Blueprint says. --object
+says which one it will be.
+
 With --check, a real cluster is asked which of these rights you have: the roles printed
 are what is missing, and the end is 1 unless nothing is.
 """
@@ -25,7 +28,7 @@ from kanister_py.cli.output import say, say_notices, say_warning, write_data
 from kanister_py.cli.parser import CommandLineError
 
 if TYPE_CHECKING:
-    from kanister_py.core.blueprints.rbac import Needs
+    from kanister_py.core.blueprints.rbac import Needs, Target
     from kanister_py.core.objects.access import Access
     from kanister_py.ports.cluster import Cluster
 
@@ -42,6 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only for this action; may be given several times",
     )
     parser.add_argument("--blueprint-name", default="", help="which one, if the file has several")
+    parser.add_argument(
+        "--object", metavar="KIND/NAMESPACE/NAME", help="what the ActionSet will act on"
+    )
     parser.add_argument("-n", "--namespace", default="", help="the namespace of the run")
     parser.add_argument("--name", default="", help="what the roles are called")
     parser.add_argument(
@@ -67,6 +73,11 @@ def run(args: argparse.Namespace) -> int:
             needs = _missing(cluster, needs, args.namespace)
     for function in needs.silent_functions:
         say_warning(f"{function} does not say what it does to a cluster: its rights are missing")
+    for action in needs.objectless_actions:
+        say_warning(
+            f"{action} reads its object, and nothing says what that is: the right to is missing; "
+            "--object says it"
+        )
     where = named if cluster is None else args.namespace
     _print(roles_of(needs, args.name or f"run-{called or 'blueprint'}", where), args.output)
     if not args.check:
@@ -98,7 +109,23 @@ def _needs(args: argparse.Namespace, cluster: Cluster | None) -> tuple[str, Need
         said = f"No action is called {unknown[0]}: there is {', '.join(near)}"
         raise InvalidDocument([located.found.problem(("actions",), said)])
     asker = _Asker(read_functions().registry)
-    return blueprint.name, needs_of_blueprint(blueprint, asker, args.action)
+    return blueprint.name, needs_of_blueprint(blueprint, asker, args.action, _target(args, cluster))
+
+
+def _target(args: argparse.Namespace, cluster: Cluster | None) -> Target | None:
+    """Read which object is meant; whether its kind has namespaces, the cluster knows best."""
+    if not args.object:
+        return None
+    from kanister_py.core.actionsets.references import parse_object_reference
+    from kanister_py.core.blueprints.rbac import Target
+    from kanister_py.core.objects.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS
+
+    target = Target(parse_object_reference(args.object, args.namespace).as_dict())
+    if cluster is not None:
+        return target._replace(is_namespaced=cluster.describe(target.resource).is_namespaced)
+    known = {each.gvr: each for each in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS)}
+    found = known.get(target.resource)
+    return target._replace(is_namespaced=found is None or found.is_namespaced)
 
 
 def _missing(cluster: Cluster, needs: Needs, namespace: str) -> Needs:

@@ -107,3 +107,37 @@ class TestRbac:
         done = kanister("rbac", "-", "--action", "tel", stdin=BLUEPRINT)
         assert done.code == 1
         assert "No action is called tel: there is tell" in done.err
+
+    def test_allow_to_read_the_object_that_it_will_act_on(self, kanister: CommandLine) -> None:
+        without = kanister("rbac", "-", stdin=BLUEPRINT)
+        assert "tell reads its object, and nothing says what that is" in without.err
+        assert without.out == ""
+        done = kanister("rbac", "-", "-n", "shop", "--object", "ConfigMap/c", stdin=BLUEPRINT)
+        assert "its object" not in done.err
+        (role,) = yaml.safe_load_all(done.out)
+        assert role["metadata"]["namespace"] == "shop"
+        assert role["rules"] == [
+            {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["c"]}
+            | {"verbs": ["get"]}
+        ]
+
+    @pytest.mark.parametrize(
+        ("words", "group"),
+        [
+            pytest.param("StorageClass/fast", "storage.k8s.io", id="by its kind"),
+            pytest.param("storage.k8s.io/v1/storageclasses/x/fast", "storage.k8s.io", id="in full"),
+            pytest.param("Namespace/shop", "", id="a namespace"),
+        ],
+    )
+    def test_of_an_object_without_namespace_is_for_the_cluster(
+        self, kanister: CommandLine, words: str, group: str
+    ) -> None:
+        done = kanister("rbac", "-", "--object", words, stdin=BLUEPRINT)
+        (role,) = yaml.safe_load_all(done.out)
+        assert role["kind"] == "ClusterRole"
+        assert [each["apiGroups"] for each in role["rules"]] == [[group]]
+
+    def test_of_an_object_that_nobody_can_read_fails(self, kanister: CommandLine) -> None:
+        done = kanister("rbac", "-", "--object", "Sandwich/c", stdin=BLUEPRINT)
+        assert (done.code, done.out) == (1, "")
+        assert "no kind is called Sandwich" in done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -10,7 +11,9 @@ from kanister_py.core.blueprints.reads import reads_of
 from kanister_py.core.blueprints.texts import templates_of, texts_of
 from kanister_py.core.errors import TemplateError
 from kanister_py.core.objects.access import Access, merged
+from kanister_py.core.objects.resources import PODS, GroupVersionResource
 from kanister_py.core.templates.engines import choose_engine, is_template
+from kanister_py.core.templates.facts import needs_of
 
 # What is fetched so that a template can see it, by the name it is seen under.
 _SEEN: Final[Mapping[str, tuple[Access, ...]]] = {
@@ -37,15 +40,49 @@ _SEEN: Final[Mapping[str, tuple[Access, ...]]] = {
         Access("", "secrets", ("get",)),
     ),
 }
-_BY_KIND: Final = {name.lower(): name for name in ("StatefulSet", "Deployment", "DeploymentConfig")}
+# What a template sees of the object that its action is about, by the kind of it.
+_BY_KIND: Final = {
+    name.lower(): name
+    for name in ("StatefulSet", "Deployment", "DeploymentConfig", "PVC", "Namespace")
+}
+# How a template says where that object is.
+_ITS_NAMESPACE: Final = re.compile(
+    r"\{\{-?\s*\.?"
+    r"((StatefulSet|Deployment|DeploymentConfig|PVC)\.Namespace"
+    r"|Namespace\.Name|Object\.metadata\.namespace)"
+    r"\s*-?\}\}"
+)
 _OBJECT_KINDS: Final = {"secret": "secrets", "configmap": "configmaps"}
 
 
 class Needs(NamedTuple):
-    """What a Blueprint does to a cluster, and the functions that do not say what they do."""
+    """What a Blueprint does to a cluster, the functions that do not say what they do, and
+    the actions whose templates read an object of which nobody says what it is.
+    """
 
     accesses: tuple[Access, ...]
     silent_functions: tuple[str, ...]
+    objectless_actions: tuple[str, ...] = ()
+
+
+class Target(NamedTuple):
+    """The object of an ActionSet, as it refers to it, and whether its kind has namespaces."""
+
+    reference: Mapping[str, Any]
+    is_namespaced: bool = True
+
+    @property
+    def resource(self) -> GroupVersionResource:
+        return needs_of(self.reference).object.resource
+
+    @property
+    def namespace(self) -> str:
+        return str(self.reference.get("namespace") or "") if self.is_namespaced else ""
+
+    @property
+    def seen_as(self) -> str:
+        """Under which name templates see more of it than of any object; none for most kinds."""
+        return _BY_KIND.get(str(self.reference.get("kind") or "").lower(), "")
 
 
 AccessOf = Callable[[str, str, Mapping[str, Any]], Iterable[Access] | None]
@@ -53,16 +90,30 @@ AccessOf = Callable[[str, str, Mapping[str, Any]], Iterable[Access] | None]
 
 
 def needs_of_blueprint(
-    blueprint: Blueprint, access_of: AccessOf, only: Sequence[str] = ()
+    blueprint: Blueprint,
+    access_of: AccessOf,
+    only: Sequence[str] = (),
+    target: Target | None = None,
 ) -> Needs:
-    """Gather what the actions of a Blueprint do: all of them, or `only` some."""
-    found: list[Access] = []
+    """Gather what the actions of a Blueprint do: all of them, or `only` some.
+
+    With a `target` they act on that very object, which is read whether or not a
+    template looks at it.
+    """
+    found: list[Access] = [] if target is None else list(accesses_to(target))
     silent: dict[str, None] = {}
+    objectless: list[str] = []
     engine = choose_engine(blueprint.metadata.annotations, templates_of(blueprint)).engine
     for name, action in blueprint.actions.items():
         if only and name not in only:
             continue
-        found += _seen_by(action, engine)
+        roots = _roots_of(action, engine)
+        if target is None and "Object" in roots and roots.isdisjoint(_BY_KIND.values()):
+            objectless.append(name)
+        if target is not None:
+            roots.discard(target.seen_as)
+        for root in sorted(roots):
+            found += _SEEN.get(root, ())
         for _path, phase in action.every_phase():
             for reference in phase.objects.values():
                 resource = _OBJECT_KINDS.get(reference.kind.lower())
@@ -75,24 +126,43 @@ def needs_of_blueprint(
                 silent.setdefault(phase.func)
             else:
                 found += told
-    return Needs(tuple(merged(map(_known_part, found))), tuple(silent))
+    accesses = merged(_known_part(each, target) for each in found)
+    return Needs(tuple(accesses), tuple(silent), tuple(objectless))
 
 
-def _seen_by(action: Action, engine: Any) -> Iterator[Access]:
+def accesses_to(target: Target) -> Iterator[Access]:
+    """Say what it takes to read the object of an ActionSet, with what templates see of it."""
+    needs = needs_of(target.reference)
+    resource, where = needs.object.resource, target.namespace
+    is_cluster_wide = not target.is_namespaced
+    name = needs.object.name
+    yield Access(resource.group, resource.resource, ("get",), where, name, is_cluster_wide)
+    if needs.owners is not None:
+        yield Access(needs.owners.group, needs.owners.resource, ("list",), where)
+    if needs.workload is not None:
+        yield Access(PODS.group, PODS.resource, ("list",), where)
+
+
+def _roots_of(action: Action, engine: Any) -> set[str]:
     roots = {_BY_KIND[action.kind.lower()]} if action.kind.lower() in _BY_KIND else set()
     for text in texts_of(action):
         try:
             roots |= {read.names[0] for read in reads_of(text.text, engine)}
         except TemplateError:
             continue
-    for root in sorted(roots):
-        yield from _SEEN.get(root, ())
+    return roots
 
 
-def _known_part(access: Access) -> Access:
-    """Leave out names that only a run knows: any object of the run's namespace, then."""
+def _known_part(access: Access, target: Target | None) -> Access:
+    """Leave out names that only a run knows: any object of the run's namespace, then.
+
+    Where the object of the ActionSet is, is known with it.
+    """
+    namespace = access.namespace
+    if target is not None and _ITS_NAMESPACE.fullmatch(namespace.strip()):
+        namespace = str(target.reference.get("namespace") or "")
     return access._replace(
-        namespace="" if is_template(access.namespace) else access.namespace,
+        namespace="" if is_template(namespace) else namespace,
         name="" if is_template(access.name) else access.name,
     )
 

@@ -3,8 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pytest
+
 from kanister_py.core.blueprints.model import Blueprint, blueprints_in
-from kanister_py.core.blueprints.rbac import needs_of_blueprint, roles_of
+from kanister_py.core.blueprints.rbac import Target, needs_of_blueprint, roles_of
 from kanister_py.core.objects.access import Access, merged
 from kanister_py.core.objects.documents import parse_documents
 
@@ -77,6 +79,76 @@ class TestTheRolesOfABlueprint:
     def test_may_be_those_of_one_action_alone(self) -> None:
         needs = needs_of_blueprint(parsed(TEXT), access_of, ["delete"])
         assert [each.resource for each in needs.accesses] == ["contents"]
+
+    @pytest.mark.parametrize(
+        ("reference", "want"),
+        [
+            pytest.param(
+                {"kind": "StatefulSet"},
+                ["list pods in shop", "get statefulsets.apps db in shop"],
+                id="a StatefulSet, with its pods",
+            ),
+            pytest.param(
+                {"kind": "Deployment"},
+                [
+                    "list pods in shop",
+                    "get deployments.apps db in shop",
+                    "list replicasets.apps in shop",
+                ],
+                id="a Deployment, with what stands before its pods",
+            ),
+            pytest.param(
+                {"kind": "DeploymentConfig"},
+                [
+                    "list pods in shop",
+                    "list replicationcontrollers in shop",
+                    "get deploymentconfigs.apps.openshift.io db in shop",
+                ],
+                id="a DeploymentConfig",
+            ),
+            pytest.param({"kind": "PVC"}, ["get persistentvolumeclaims db in shop"], id="a claim"),
+            pytest.param({"kind": "Namespace"}, ["get namespaces db"], id="a namespace"),
+            pytest.param(
+                {"group": "acme.org", "apiVersion": "v1", "resource": "things"},
+                ["get things.acme.org db in shop"],
+                id="any other kind",
+            ),
+        ],
+    )
+    def test_allow_to_read_the_object_with_what_templates_see_of_it(
+        self, reference: Mapping[str, str], want: list[str]
+    ) -> None:
+        empty = parsed("kind: Blueprint\nmetadata: {name: b}\nactions: {a: {phases: []}}\n")
+        target = Target(
+            {**reference, "name": "db", "namespace": "shop"}, reference.get("kind") != "Namespace"
+        )
+        needs = needs_of_blueprint(empty, access_of, target=target)
+        assert [str(each) for each in needs.accesses] == want
+
+    def test_are_for_the_namespace_of_the_object_once_that_is_known(self) -> None:
+        target = Target({"kind": "Deployment", "name": "web", "namespace": "shop"})
+        needs = needs_of_blueprint(parsed(TEXT), access_of, ["backup"], target)
+        own, other = roles_of(needs, "runner", "default")
+        assert own["metadata"]["namespace"] == "other"
+        assert other["metadata"]["namespace"] == "shop"
+        assert {"create"} in [set(each["verbs"]) for each in other["rules"]]
+        # Only the one Deployment is ever read.
+        assert not [
+            each
+            for each in other["rules"]
+            if "get" in each["verbs"] and "resourceNames" not in each
+        ]
+
+    def test_leave_out_an_object_that_nobody_describes_and_say_of_which_action(self) -> None:
+        text = TEXT.replace("name: d}", "name: d, args: {a: '{{ .Object.spec.a }}'}}")
+        assert needs_of_blueprint(parsed(text), access_of).objectless_actions == ("delete",)
+        target = Target({"kind": "PVC", "name": "a", "namespace": "b"})
+        assert not needs_of_blueprint(parsed(text), access_of, target=target).objectless_actions
+
+    def test_count_what_the_kind_of_an_action_says_of_its_object(self) -> None:
+        text = TEXT.replace("kind: Deployment", "kind: PVC")
+        needs = needs_of_blueprint(parsed(text), access_of, ["backup"])
+        assert "persistentvolumeclaims" in [each.resource for each in needs.accesses]
 
 
 def test_accesses_to_the_same_objects_are_brought_together() -> None:
