@@ -32,6 +32,7 @@ def report_on(
     """Judge each namespace by itself: an ActionSet means the Blueprints beside it."""
     from kanister_py.core.actionsets.uses import Tally, runs_of, uses_of
     from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
+    from kanister_py.executor.find_namespace import check_namespace
     from kanister_py.executor.find_uses import every
 
     tally, uses = Tally(), list["Use"]()
@@ -55,6 +56,9 @@ def report_on(
         tally.add_actionset(runs_of({**actionset, "status": status}))
         if (status or {}).get("state") not in ("complete", "failed"):
             take({**actionset, "kind": "ActionSet", "apiVersion": ACTION_SETS.api_version})
+    if namespace and not any(counts.values()):
+        # A cluster lists nothing in a namespace that is not there, and calls that no error.
+        check_namespace(cluster, namespace)
     findings: list[Finding] = []
     for where in sorted(by_namespace):
         report = lint_sources(by_namespace[where], context, args.ignore)

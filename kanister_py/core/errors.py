@@ -1941,6 +1941,18 @@ class RevisionNotSwitched(UsageError):
         self.why = why
 
 
+class NamespaceUnknown(UsageError):
+    """Somebody wants to look at a namespace that the cluster does not have."""
+
+    reason = "NamespaceNotFound"
+
+    def __init__(self, name: str, near: Sequence[str] = ()) -> None:
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        super().__init__(f"There is no namespace {name}{meant}")
+        self.name = name
+        self.near = tuple(near)
+
+
 # Packages of functions that people make
 
 

@@ -11,6 +11,9 @@ from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.cli.lint_cluster import report_on
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding
+from kanister_py.core.errors import Forbidden, NamespaceUnknown
+from kanister_py.core.objects.resources import NAMESPACES, GroupVersionResource
+from kanister_py.ports.cluster import KubeObject
 from kanister_py.wiring import read_definitions, read_functions, read_signatures
 
 ARGS = argparse.Namespace(ignore=[])
@@ -81,6 +84,31 @@ def test_one_namespace_is_judged_alone(cluster: MemoryCluster) -> None:
     blueprint(cluster, "shop", funcVersion="v9.0.0")
     blueprint(cluster, "billing", funcVersion="v8.0.0")
     assert [each.file for each in found_on(cluster, "billing")] == ["Blueprint billing/b"]
+
+
+def test_a_namespace_that_is_not_there_is_no_clean_one(cluster: MemoryCluster) -> None:
+    blueprint(cluster, "shop", funcVersion="v9.0.0")
+    with pytest.raises(NamespaceUnknown) as refused:
+        found_on(cluster, "shopp")
+    assert (refused.value.name, refused.value.near) == ("shopp", ("shop",))
+    assert "did you mean shop?" in refused.value.message
+    assert found_on(cluster, "billing") == [], "there is nothing in it, and it is there"
+
+
+class Confined(MemoryCluster):
+    """A cluster to somebody who may see what is in namespaces, and no namespace."""
+
+    def get(self, resource: GroupVersionResource, name: str, **more: Any) -> KubeObject:
+        if resource == NAMESPACES:
+            raise Forbidden(f"{name} is not yours")
+        return super().get(resource, name, **more)
+
+
+def test_who_may_not_see_namespaces_is_not_told_that_one_is_missing() -> None:
+    confined = Confined()
+    for each in read_definitions("blueprints"):
+        confined.create(each)
+    assert found_on(confined, "shopp") == []
 
 
 def test_an_actionset_that_is_over_is_history(cluster: MemoryCluster) -> None:

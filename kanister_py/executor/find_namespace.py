@@ -1,0 +1,34 @@
+"""Is there nothing in a namespace, or no such namespace?"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kanister_py.core.errors import ApiError, NamespaceUnknown, NotFound
+from kanister_py.core.objects.documents import nearest
+from kanister_py.core.objects.resources import NAMESPACES
+from kanister_py.ports.cluster import Cluster
+
+_MOST: Final = 500
+
+
+def check_namespace(cluster: Cluster, name: str) -> None:
+    """Raise `NamespaceUnknown`, with names that are near, for one that is not there.
+
+    Whoever may not look gets no answer, and no error either: a right in a namespace is
+    none to see it.
+    """
+    try:
+        cluster.get(NAMESPACES, name)
+    except NotFound:
+        raise NamespaceUnknown(name, _near(cluster, name)) from None
+    except ApiError:
+        return
+
+
+def _near(cluster: Cluster, name: str) -> tuple[str, ...]:
+    try:
+        found = cluster.list(NAMESPACES, limit=_MOST)
+    except ApiError:
+        return ()
+    return nearest(name, [each["metadata"]["name"] for each in found])
