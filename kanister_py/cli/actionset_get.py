@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from kanister_py.cli.output import paint, table, visible, write_data
+from kanister_py.cli.output import paint, say, table, visible, write_data
 from kanister_py.core.objects.resources import ACTION_SETS
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
         found = [cluster.get(ACTION_SETS, name, namespace=args.namespace) for name in args.names]
     else:
         found = cluster.list(ACTION_SETS, namespace=where, label_selector=args.selector).items
+    if not found and args.output in ("table", "name"):
+        _say_nothing(cluster, where, args.selector)
     if args.output == "name":
         sys.stdout.writelines(f"{each['metadata']['name']}\n" for each in found)
         return 0
@@ -47,6 +49,20 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
     now = SystemClock().now()
     write_data(data, args.output, lambda: lines_of(found, now, has_namespaces=not where))
     return 0
+
+
+def _say_nothing(cluster: Cluster, namespace: str, selector: str) -> None:
+    """An empty answer looks like one that got lost, and like one about another place."""
+    from kanister_py.core.errors import NamespaceUnknown
+    from kanister_py.executor.find_namespace import check_namespace
+
+    where = f"in namespace {namespace}" if namespace else "in any namespace"
+    say(f"No ActionSets {where}" + (f" with labels {selector}" if selector else ""))
+    if namespace:
+        try:
+            check_namespace(cluster, namespace)
+        except NamespaceUnknown as error:
+            say(error.message)
 
 
 def _shown(obj: KubeObject) -> KubeObject:

@@ -15,9 +15,11 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from kanister_py.cli.output import say
 from kanister_py.core.objects.resources import ACTION_SETS
 
 if TYPE_CHECKING:
+    from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
     from kanister_py.ports.phase_lines import LineSource, ToldLine
 
@@ -39,23 +41,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
     from kanister_py.adapters.clock_system import SystemClock
+
+    return tell_lines(args, cluster, _source(args, cluster), SystemClock())
+
+
+def tell_lines(args: argparse.Namespace, cluster: Cluster, source: LineSource, clock: Clock) -> int:
+    """Print the lines that a source has, and those to come if the user follows."""
     from kanister_py.controller.status import read_status
     from kanister_py.core.actionsets.status import Status
 
-    clock = SystemClock()
-    found = cluster.get(ACTION_SETS, args.name, namespace=args.namespace)
-    source = _source(args, cluster)
+    has_any, has_wanted = False, False
     while True:
         # Looked at first: what was printed before the end is there once the end is.
         found = cluster.get(ACTION_SETS, args.name, namespace=args.namespace)
         is_over = (read_status(found) or Status()).is_final
         for line in source.new_lines(found):
+            has_any = True
             if _is_wanted(line, args):
+                has_wanted = True
                 _print(line, args.output)
         sys.stdout.flush()
         if is_over or not args.follow:
+            if not has_wanted:
+                say(_why_nothing(args, is_over=is_over, has_any=has_any))
             return 0
         clock.sleep(1.0)
+
+
+def _why_nothing(args: argparse.Namespace, *, is_over: bool, has_any: bool) -> str:
+    if has_any:
+        asked = [f"{what} {name}" for what, name in _asked(args) if name]
+        return f"No line of {args.name} is from {' and '.join(asked)}; others are"
+    if not is_over:
+        return f"No phase of {args.name} has written a line yet"
+    return f"No phase of {args.name} has written a line, or none is kept any more"
+
+
+def _asked(args: argparse.Namespace) -> tuple[tuple[str, str], ...]:
+    return ("action", args.action), ("phase", args.phase)
 
 
 def _source(args: argparse.Namespace, cluster: Cluster) -> LineSource:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from threading import Thread
 from typing import Any
@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
+from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.cli import (
     actionset_cancel,
     actionset_create,
     actionset_get,
+    actionset_logs,
     actionset_retry,
     actionset_watch,
 )
@@ -31,6 +33,8 @@ from kanister_py.core.errors import (
     NothingToRetry,
 )
 from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.phase_lines import ToldLine
 from kanister_py.wiring import read_definitions
 
 Run = Callable[..., int]
@@ -72,11 +76,11 @@ def workload(kind: str, name: str, labels: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def call(module: Any, cluster: MemoryCluster, *words: str) -> int:
+def call(module: Any, cluster: MemoryCluster, *words: str, namespace: str = "shop") -> int:
     parser = Parser(prog="kanister-py actionset", environment={})
     module.add_arguments(parser)
     args = parser.parse_args(list(words))
-    args.namespace = "shop"
+    args.namespace = namespace
     code: int = module.run(args, cluster)
     return code
 
@@ -225,6 +229,119 @@ def test_one_that_is_named_is_printed_alone_for_programs(
 def test_one_that_is_not_there_is_an_error(cluster: MemoryCluster) -> None:
     with pytest.raises(NotFound):
         call(actionset_get, cluster, "nobody")
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        pytest.param([], "No ActionSets in namespace shop\n", id="in a namespace"),
+        pytest.param(["-A"], "No ActionSets in any namespace\n", id="anywhere"),
+        pytest.param(
+            ["-l", "app=db", "-o", "name"],
+            "No ActionSets in namespace shop with labels app=db\n",
+            id="of some labels",
+        ),
+        pytest.param(["-o", "json"], "", id="for a program, which sees the empty list"),
+    ],
+)
+def test_where_there_are_none_it_is_said_beside_the_data(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], words: list[str], want: str
+) -> None:
+    assert call(actionset_get, cluster, *words) == 0
+    told = capsys.readouterr()
+    assert told.err == want
+    assert told.out == "" or json.loads(told.out)["items"] == []
+
+
+def test_none_in_a_namespace_that_is_not_there_is_said_too(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(actionset_get, cluster, namespace="shopp") == 0
+    assert "no namespace shopp; did you mean shop?" in capsys.readouterr().err
+
+
+# logs
+
+
+class Told:
+    """Lines that come in portions, one for each time somebody asks."""
+
+    def __init__(self, *portions: Sequence[ToldLine]) -> None:
+        self._portions = list(portions)
+
+    def new_lines(self, actionset: Mapping[str, Any]) -> Iterator[ToldLine]:
+        yield from self._portions.pop(0) if self._portions else ()
+
+
+def logs_of(cluster: MemoryCluster, source: Told, *words: str, clock: Clock | None = None) -> None:
+    parser = Parser(prog="kanister-py actionset", environment={})
+    actionset_logs.add_arguments(parser)
+    args = parser.parse_args(["one", *words])
+    args.namespace = "shop"
+    assert actionset_logs.tell_lines(args, cluster, source, clock or FakeClock()) == 0
+
+
+DUMPED = ToldLine("2026-01-01T00:00:00Z", "backup", "dump", "3 rows")
+
+
+def test_lines_are_printed_with_the_phase_that_wrote_them(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    actionset(cluster, "one", state="running")
+    logs_of(cluster, Told([DUMPED]))
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("backup/dump | 3 rows\n", "")
+
+
+@pytest.mark.parametrize(
+    ("state", "lines", "words", "want"),
+    [
+        pytest.param("running", [], [], "has written a line yet", id="so far"),
+        pytest.param("complete", [], ["--follow"], "or none is kept any more", id="at the end"),
+        pytest.param(
+            "running",
+            [DUMPED],
+            ["--phase", "copy"],
+            "No line of one is from phase copy; others are",
+            id="of this phase",
+        ),
+    ],
+)
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_that_there_are_no_lines_is_said_beside_the_data(
+    cluster: MemoryCluster,
+    capsys: pytest.CaptureFixture[str],
+    state: str,
+    lines: list[ToldLine],
+    words: list[str],
+    want: str,
+    form: str,
+) -> None:
+    actionset(cluster, "one", state=state)
+    logs_of(cluster, Told(lines), *words, "-o", form)
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert want in told.err
+
+
+def test_who_follows_hears_nothing_of_lines_that_are_still_to_come(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    actionset(cluster, "one", state="running")
+
+    class Ending(FakeClock):
+        def sleep(self, seconds: float) -> None:
+            ended = cluster.get(ACTION_SETS, "one", namespace="shop")
+            cluster.replace_status({**ended, "status": {"state": "complete"}})
+
+    logs_of(cluster, Told([], [DUMPED]), "--follow", clock=Ending())
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("backup/dump | 3 rows\n", "")
+
+
+def test_the_lines_of_one_that_is_not_there_are_an_error(cluster: MemoryCluster) -> None:
+    with pytest.raises(NotFound):
+        call(actionset_logs, cluster, "nobody")
 
 
 # watch
