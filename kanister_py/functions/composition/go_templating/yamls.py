@@ -13,8 +13,11 @@ from typing import Any
 import yaml
 
 from kanister_py.core.templates.go import GoError
+from kanister_py.core.templates.go.layouts import format_time
 from kanister_py.core.templates.go.numbers import format_float
+from kanister_py.core.templates.go.times import Duration, Time
 from kanister_py.core.templates.go.values import Struct
+from kanister_py.core.templates.kube_types import KubeTime
 
 _MOST_DEPTH = 100
 
@@ -65,6 +68,17 @@ def _number(writer: yaml.SafeDumper, value: float) -> yaml.ScalarNode:
     return writer.represent_scalar("tag:yaml.org,2002:float", shown)
 
 
+class _Bareword(str):
+    """A text that is written without quotes, whatever it would be read as."""
+
+    __slots__ = ()
+
+
+def _bareword(writer: yaml.SafeDumper, value: _Bareword) -> yaml.ScalarNode:
+    return writer.represent_scalar("tag:yaml.org,2002:timestamp", str(value))
+
+
+_Writer.add_representer(_Bareword, _bareword)
 _Writer.add_representer(str, _text)
 _Writer.add_representer(float, _number)
 # What a number, a word or nothing looks like is said by its node; nothing is guessed.
@@ -100,6 +114,8 @@ def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
         raise GoError(f"yaml: nested deeper than {_MOST_DEPTH} levels")
     spend(1)
     if isinstance(value, Struct):
+        if isinstance(value, KubeTime):
+            return _rfc3339(value.moment)  # a text of its own, so it stands in quotes
         return {
             name.lower(): _plain(value[name], spend, depth + 1)
             for name, field in value.struct.fields.items()
@@ -118,11 +134,19 @@ def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
         return str(value)
     if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, Duration):
+        return value.go_string()
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
         return float(value)
-    return str(value)
+    if isinstance(value, Time):
+        return _Bareword(_rfc3339(value))
+    return value.go_string() if hasattr(value, "go_string") else str(value)
+
+
+def _rfc3339(moment: Time) -> str:
+    return format_time(moment, "2006-01-02T15:04:05.999999999Z07:00")
 
 
 def _natural_key(key: Any) -> tuple[Any, ...]:

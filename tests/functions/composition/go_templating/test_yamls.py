@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from kanister_py.core.templates.go.times import SECOND, Duration, from_datetime
+from kanister_py.core.templates.kube_types import KubeTime
 from kanister_py.functions.composition.go_templating.yamls import from_yaml, to_yaml
 
 
@@ -71,3 +74,19 @@ def test_only_true_and_false_are_words_with_a_meaning(text: str, want: Any) -> N
 @pytest.mark.parametrize("value", [each for each, _ in WRITTEN if not isinstance(each, float)])
 def test_what_is_written_can_be_read_again(value: Any) -> None:
     assert from_yaml(to_yaml(value, spend)) == value
+
+
+NOON = from_datetime(datetime(2024, 5, 6, 12, 0, 0, 250000, UTC))
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param({"at": NOON}, "at: 2024-05-06T12:00:00.25Z\n", id="a moment"),
+        pytest.param([KubeTime(NOON)], '- "2024-05-06T12:00:00.25Z"\n', id="a moment of an object"),
+        pytest.param(KubeTime(), '"0001-01-01T00:00:00Z"\n', id="no moment"),
+        pytest.param({"for": Duration(90 * SECOND)}, "for: 1m30s\n", id="a span of time"),
+    ],
+)
+def test_times_are_written_as_people_write_them(value: Any, want: str) -> None:
+    assert to_yaml(value, spend) == want
