@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from threading import Condition, Event, Lock, Thread
 from typing import Final, NamedTuple, Protocol
 
@@ -362,6 +363,7 @@ class _Parts:
             namespaces=namespaces,
             on_error=count_error,
         )
+        self.store.tell_by_age(_age_of)
         self._blueprints: Store[_KeptBlueprint] = Store(
             cluster,
             clock,
@@ -559,6 +561,10 @@ class _Parts:
         self.store.close()
         self._blueprints.close()
         self.events.close()
+
+
+def _age_of(kept: Kept) -> datetime:
+    return kept.created_at if isinstance(kept, Live) else kept.ended_at
 
 
 def _keep_blueprint(obj: KubeObject) -> _KeptBlueprint:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from datetime import datetime
 from threading import Condition, RLock, Thread
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -37,6 +39,14 @@ def key_of(obj: KubeObject) -> ObjectKey:
     return ObjectKey(metadata.get("namespace", ""), metadata["name"])
 
 
+class _Change(NamedTuple, Generic[T]):
+    """What an object was, and what it is now."""
+
+    key: ObjectKey
+    old: T | None
+    new: T | None
+
+
 class Store(Generic[T]):
     """What is kept of each object of one kind. What is not worth keeping whole is kept slim."""
 
@@ -55,6 +65,11 @@ class Store(Generic[T]):
         self.resource = resource
         self._lock = RLock()
         self._kept: dict[ObjectKey, T] = {}
+        self._namespaces = tuple(namespaces)
+        self._age_of: Callable[[T], datetime] | None = None
+        self._turn = RLock()
+        self._held: list[_Change[T]] = []
+        self._awaited: set[str] = set()
         self._keep = keep
         self._on_change = on_change
         self._on_listed = on_listed
@@ -62,6 +77,15 @@ class Store(Generic[T]):
             _Feed(cluster, clock, resource, each, self._replace_all, self._take, on_error)
             for each in namespaces
         ]
+
+    def tell_by_age(self, age_of: Callable[[T], datetime]) -> None:
+        """Tell what a list holds from the oldest on; a cluster lists by name. To be said first.
+
+        At the start that goes over all namespaces together: nothing is told before each of
+        them has answered, be it that it cannot be read.
+        """
+        self._age_of = age_of
+        self._awaited = set(self._namespaces)
 
     def start(self) -> None:
         """Begin to list and to watch, one thread for each namespace that is named."""
@@ -99,23 +123,36 @@ class Store(Generic[T]):
             return len(self._kept)
 
     def _take(self, kind: EventType, obj: KubeObject) -> None:
+        self._tell([self._put(kind, obj)])
+
+    def _put(self, kind: EventType, obj: KubeObject) -> _Change[T]:
         key = key_of(obj)
         new = None if kind is EventType.DELETED else self._keep(obj)
         with self._lock:
             old = self._kept.pop(key, None)
             if new is not None:
                 self._kept[key] = new
-        self._on_change(key, old, new)
+        return _Change(key, old, new)
 
     def _replace_all(self, namespace: str, pages: Iterator[ObjectList]) -> str:
         """Take in a whole list, page by page, and forget what is not in it; say its version."""
         seen: set[ObjectKey] = set()
+        listed: list[_Change[T]] = []
         version = ""
-        for page in pages:
-            version = page.resource_version
-            for obj in page.items:
-                seen.add(key_of(obj))
-                self._take(EventType.MODIFIED, obj)
+        try:
+            for page in pages:
+                version = page.resource_version
+                for obj in page.items:
+                    change = self._put(EventType.MODIFIED, obj)
+                    seen.add(change.key)
+                    if self._age_of is None:
+                        self._on_change(*change)
+                    else:
+                        listed.append(change)
+        finally:
+            # Of a list that breaks off, too, what has been taken in is told.
+            self._tell(self._by_age(listed))
+            self._release(namespace)
         with self._lock:
             gone = [
                 key
@@ -125,9 +162,42 @@ class Store(Generic[T]):
         for key in gone:
             with self._lock:
                 old = self._kept.pop(key, None)
-            self._on_change(key, old, None)
+            self._tell([_Change(key, old, None)])
         self._on_listed(version)
         return version
+
+    # Telling of it
+
+    def _tell(self, changes: Sequence[_Change[T]]) -> None:
+        # Whoever is told in order must not hear of something new while the old is being told.
+        with self._turn if self._age_of is not None else nullcontext():
+            if self._awaited:
+                self._held += changes
+                return
+            for each in changes:
+                self._on_change(*each)
+
+    def _release(self, namespace: str) -> None:
+        """Tell what was held back, if this namespace is the last one that was waited for."""
+        with self._turn:
+            if namespace not in self._awaited:
+                return
+            self._awaited.discard(namespace)
+            if not self._awaited:
+                held, self._held = self._held, []
+                self._tell(self._by_age(held))
+
+    def _by_age(self, changes: list[_Change[T]]) -> list[_Change[T]]:
+        age_of = self._age_of
+        if age_of is None:
+            return changes
+
+        def place(change: _Change[T]) -> tuple[bool, datetime | None, ObjectKey]:
+            known = change.old if change.new is None else change.new
+            # What is gone, and was never told of, has no age; nobody minds where it stands.
+            return known is not None, None if known is None else age_of(known), change.key
+
+        return sorted(changes, key=place)
 
 
 class _Feed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from importlib.resources import files
 from threading import Event, Lock
 from typing import Any
@@ -218,6 +219,16 @@ def actionset(name: str = "one", **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name, "namespace": "default", **metadata},
         "spec": {"actions": [action], **spec},
     }
+
+
+class SetClock(SystemClock):
+    """A clock that somebody may set, back or forth; the time that passes is the real one."""
+
+    def __init__(self) -> None:
+        self.set_by = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.set_by
 
 
 class Mortal:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.controller.projection import CONCURRENCY_KEY
 from kanister_py.core.actionsets.creation import RETRY_OF
-from kanister_py.core.objects.resources import BLUEPRINTS, CONFIG_MAPS
-from tests.controller.conftest import Counted, Mortal, World, actionset, blueprint, phase
+from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, CONFIG_MAPS
+from tests.controller.conftest import (
+    PATIENCE_SECONDS,
+    Counted,
+    Mortal,
+    SetClock,
+    World,
+    actionset,
+    blueprint,
+    definitions,
+    phase,
+)
 
 ONCE_TWICE_AND_TIDY = blueprint(
     phase("Once", "first", args={"name": "first"}),
@@ -167,3 +180,41 @@ def test_a_stop_does_not_wait_for_what_can_be_taken_up(world: World) -> None:
     world.controller()
     world.open_gate()
     assert world.until_state("complete")["actions"][0]["phases"][0]["attempt"] == 1
+
+
+@pytest.mark.parametrize(
+    ("notes", "limits"),
+    [
+        pytest.param({}, {"workers": 1, "passes": 1}, id="for a worker"),
+        pytest.param({CONCURRENCY_KEY: "db"}, {}, id="for each other"),
+    ],
+)
+def test_those_that_wait_when_a_controller_comes_are_served_by_age_whatever_their_names(
+    notes: dict[str, str], limits: dict[str, Any]
+) -> None:
+    clock = SetClock()
+    world = World(MemoryCluster(clock=clock), clock)
+    world.create(*definitions(), blueprint(phase("Echo")))
+    names = ["m", "z", "a", "y", "b"]
+    for hours, name in enumerate(names):
+        clock.set_by = timedelta(hours=hours - 10)
+        world.create(actionset(name, metadata={"annotations": notes}))
+    clock.set_by = timedelta()
+    before = world.cluster.list(ACTION_SETS).resource_version
+    world.controller(**limits)
+    assert _ends(world, len(names), before) == names
+    world.close()
+
+
+def _ends(world: World, count: int, since: str) -> list[str]:
+    """Wait until so many ActionSets have ended, and name them in that order."""
+    ended: dict[str, None] = {}
+    with world.cluster.watch(
+        ACTION_SETS, resource_version=since, timeout_seconds=PATIENCE_SECONDS
+    ) as watch:
+        for event in watch:
+            if (event.object.get("status") or {}).get("state") == "complete":
+                ended[event.object["metadata"]["name"]] = None
+            if len(ended) == count:
+                break
+    return list(ended)
