@@ -18,6 +18,9 @@ Logs go to stderr. Health and metrics are served apart from everything else:
   /v1/functions … /          on --port, for this machine alone unless --host says otherwise:
                              then a token of the cluster is asked for, whose owner must have
                              the right to get that path
+  /v1/namespaces/NAMESPACE/actionsets/NAME/lines
+                             there too: what phases printed; takes the right to get that
+                             ActionSet. /openapi.json describes all of it
 """
 
 from __future__ import annotations
@@ -32,7 +35,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import parse_qs
 
 from kanister_py.cli.controller_compositions import (
     add_composition_arguments,
@@ -50,11 +52,12 @@ if TYPE_CHECKING:
     from kanister_py.controller.controller import Controller, ControllerSettings
     from kanister_py.controller.logs import PhaseLines
     from kanister_py.core.actionsets.uses import Uses
-    from kanister_py.http_api.app import Ask, Wishes
+    from kanister_py.http_api.app import Ask
     from kanister_py.http_api.discovery import Revisions
     from kanister_py.http_api.guard import Review
     from kanister_py.http_api.health import Check
     from kanister_py.http_api.metrics import Metrics
+    from kanister_py.http_api.phase_lines import LinesOf
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
     from kanister_py.wiring import Functions
@@ -364,7 +367,7 @@ def apps_of(
         metrics=metrics,
         uses=seen.uses if seen is not None else None,
         revisions=seen.revisions if seen is not None else None,
-        more={LINES_PATH: lines_of(controller.lines)},
+        lines=lines_of(controller.lines),
     )
     if is_guarded:
         from kanister_py.executor.review_access import Access
@@ -375,21 +378,13 @@ def apps_of(
     return Apps(app, _health_app(checks, metrics))
 
 
-LINES_PATH: Final = "/v1/namespaces/{namespace}/actionsets/{name}/lines"
-
-
-def lines_of(lines: PhaseLines) -> Ask:
-    """Give out what the phases of an ActionSet printed, from behind `after` on."""
+def lines_of(lines: PhaseLines) -> LinesOf:
+    """Give out what the phases of an ActionSet printed, as the endpoint asks for it."""
     from kanister_py.controller.watch import ObjectKey
-    from kanister_py.http_api.answers import Answer, json_answer
 
-    def give(parts: Mapping[str, str], wishes: Wishes) -> Answer:
-        wanted = parse_qs(wishes.query.decode("latin-1")).get("after", ["0"])[-1]
-        after = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 12 else 0
-        found = lines.lines(ObjectKey(parts["namespace"], parts["name"]), after=after)
-        return json_answer(
-            200, {"lines": [each.as_dict() for each in found]}, {"cache-control": "no-store"}
-        )
+    def give(namespace: str, name: str, after: int) -> list[dict[str, Any]]:
+        found = lines.lines(ObjectKey(namespace, name), after=after)
+        return [each.as_dict() for each in found]
 
     return give
 

@@ -21,6 +21,7 @@ from kanister_py.http_api.metrics import Metrics
 from kanister_py.http_api.negotiation import JSON, YAML
 from kanister_py.http_api.openapi import describe_api
 from kanister_py.http_api.page import render_page, security_headers
+from kanister_py.http_api.phase_lines import PATH, LinesOf, lines_route
 from kanister_py.http_api.problems import (
     not_allowed,
     nowhere,
@@ -117,19 +118,19 @@ def build_app(
     metrics: Metrics | None = None,
     uses: Callable[[], Uses | None] | None = None,
     revisions: Callable[[], Revisions | None] | None = None,
-    more: Mapping[str, Ask] | None = None,
+    lines: LinesOf | None = None,
 ) -> Starlette:
     """Build the endpoint over what is to be published.
 
     `checks` say when the process around it is not ready; `uses` says what a cluster uses,
-    and `revisions` which of functions it has, None while nobody knows; `more` are routes
-    besides. A registry that does not fit its record is refused here, with
-    `CatalogueMismatch`.
+    and `revisions` which of functions it has, None while nobody knows; `lines` gives
+    what phases have printed, where a controller runs them. A registry that does not fit
+    its record is refused here, with `CatalogueMismatch`.
     """
     discovery = Discovery(publication, uses, revisions)
     counted = metrics or Metrics()
     _record_functions(counted, discovery, publication)
-    routes = {**_routes(publication, discovery, checks or {}, counted), **(more or {})}
+    routes = _routes(publication, discovery, checks or {}, counted, lines)
     app = Starlette(
         routes=[Route(path, Endpoint(path, ask, counted)) for path, ask in routes.items()],
         exception_handlers={Exception: _fault},
@@ -151,17 +152,20 @@ def _routes(
     discovery: Discovery,
     checks: Mapping[str, Check],
     metrics: Metrics,
+    lines: LinesOf | None,
 ) -> dict[str, Ask]:
     page = _page_of(publication, discovery)
     record = Representation(YAML, publication.versions_yaml.encode())
     schema = Representation("application/schema+json", publication.versions_schema.encode())
-    api = Representation(JSON, json_bytes(describe_api(publication, discovery.references)))
+    described = describe_api(publication, discovery.references, has_lines=lines is not None)
+    api = Representation(JSON, json_bytes(described))
 
     def scrape(_parts: Mapping[str, str], wishes: Wishes) -> Answer:
         media_type, body = metrics.exposition((wishes.accept or b"").decode("latin-1"))
         return answer_of(200, media_type, body, {"cache-control": "no-store"})
 
     return {
+        **({PATH: lines_route(lines)} if lines is not None else {}),
         "/v1/functions": lambda _, w: discovery.functions(None, w.accept, w.if_none_match),
         "/v1/functions.json": lambda _, w: discovery.functions(JSON, w.accept, w.if_none_match),
         "/v1/functions.yaml": lambda _, w: discovery.functions(YAML, w.accept, w.if_none_match),

@@ -9,6 +9,7 @@ from kanister_py.core.registry.entries import FunctionKind
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.http_api.discovery import Publication
 from kanister_py.http_api.negotiation import JSON, YAML
+from kanister_py.http_api.phase_lines import MOST_DIGITS, PATH
 from kanister_py.http_api.problems import PROBLEM
 
 _HTML = "text/html; charset=utf-8"
@@ -67,7 +68,10 @@ _WARNINGS = {
 
 
 def describe_api(
-    publication: Publication, references: Mapping[tuple[str, str], Any]
+    publication: Publication,
+    references: Mapping[tuple[str, str], Any],
+    *,
+    has_lines: bool = False,
 ) -> dict[str, Any]:
     """Describe every address, with examples of what is really there."""
     names = list(publication.registry.names)
@@ -95,6 +99,7 @@ def describe_api(
             **_function_paths(names, list(references)),
             **_file_paths(),
             **_operation_paths(),
+            **({PATH: _lines_path()} if has_lines else {}),
         },
         "components": {"schemas": _schemas(), "parameters": _PARAMETERS},
     }
@@ -271,6 +276,39 @@ def _operation_paths() -> dict[str, Any]:
     }
 
 
+_OBJECT_NAME = {
+    "type": "string",
+    "maxLength": 253,
+    "pattern": r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$",
+}
+
+
+def _lines_path() -> dict[str, Any]:
+    operation = _operation(
+        "readLines",
+        "operation",
+        "What the phases of an ActionSet have printed, as far as it is kept",
+        _content("The lines, none included", {JSON: {"$ref": "#/components/schemas/Lines"}}),
+        {
+            "401": _problem("Where a token is asked for: there is none, or nobody knows it"),
+            "403": _problem("Where a token is asked for: its owner may not get this ActionSet"),
+            "503": _problem("Where a token is asked for: the cluster cannot say whose it is"),
+        },
+    )
+    after = {
+        "name": "after",
+        "in": "query",
+        "description": "The number of the last line that the client has",
+        "schema": {"type": "integer", "minimum": 0, "maximum": 10**MOST_DIGITS - 1, "default": 0},
+    }
+    operation["parameters"] = [
+        _path_parameter("namespace", "Where the ActionSet is", _OBJECT_NAME, ()),
+        _path_parameter("name", "An ActionSet", _OBJECT_NAME, ()),
+        after,
+    ]
+    return _readable(operation)
+
+
 def _readable(operation: dict[str, Any]) -> dict[str, Any]:
     """Whatever can be read can be asked for its headers alone."""
     responses = {
@@ -351,6 +389,9 @@ def _object(
         "properties": {**required, **(optional or {})},
         "additionalProperties": False,
     }
+
+
+_LINE = "#/components/schemas/Line"
 
 
 def _schemas() -> dict[str, Any]:
@@ -473,6 +514,19 @@ def _schemas() -> dict[str, Any]:
                     "description": "Whether there may be outputs besides the declared ones",
                 },
             },
+        ),
+        "Lines": _object({"lines": {"type": "array", "items": {"$ref": _LINE}}}),
+        "Line": _object(
+            {
+                "number": {"type": "integer", "description": "Counts from one in an ActionSet"},
+                "time": {"type": "string", "format": "date-time"},
+                "action": _TEXT,
+                "phase": _TEXT,
+                "function": _TEXT,
+                "version": _TEXT,
+                "attempt": {"type": "integer"},
+                "line": _TEXT,
+            }
         ),
         "Field": _object(field, {"default": {"description": "What it is when left out"}}),
         "Problem": {

@@ -1,0 +1,33 @@
+"""What have the phases of an ActionSet printed? The route that a controller adds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs
+
+from kanister_py.http_api.answers import Answer, json_answer
+
+if TYPE_CHECKING:
+    from kanister_py.http_api.app import Ask, Wishes
+
+PATH: Final = "/v1/namespaces/{namespace}/actionsets/{name}/lines"
+MOST_DIGITS: Final = 11
+
+LinesOf = Callable[[str, str, int], Sequence[Mapping[str, Any]]]
+"""Gives the lines of the ActionSet of a namespace and name, from behind a number on."""
+
+
+def lines_route(lines: LinesOf) -> Ask:
+    """Answer with the lines that are still kept, from behind `after` on.
+
+    No lines are no error: whether there is such an ActionSet, the cluster says.
+    """
+
+    def give(parts: Mapping[str, str], wishes: Wishes) -> Answer:
+        wanted = parse_qs(wishes.query.decode("latin-1")).get("after", ["0"])[-1]
+        is_number = wanted.isascii() and wanted.isdigit() and len(wanted) <= MOST_DIGITS
+        found = lines(parts["namespace"], parts["name"], int(wanted) if is_number else 0)
+        return json_answer(200, {"lines": list(found)}, {"cache-control": "no-store"})
+
+    return give

@@ -1,0 +1,82 @@
+"""Does the endpoint of a controller give out lines of phases, and say so?"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.cli.controller import lines_of
+from kanister_py.controller.logs import PhaseLines, PhasePlace
+from kanister_py.controller.watch import ObjectKey
+from kanister_py.http_api.app import build_app
+from kanister_py.http_api.discovery import Publication
+from kanister_py.http_api.guard import asked_of
+from kanister_py.http_api.phase_lines import PATH
+from tests.http_api.asking import ask
+
+ADDRESS = PATH.format(namespace="shop", name="backup-x7k2p")
+
+
+@pytest.fixture
+def app(sample_publication: Publication) -> Starlette:
+    kept = PhaseLines(FakeClock())
+    place = PhasePlace("backup", "dump", "KubeTask", "v0.0.0", 1)
+    for text in ("one", "two", "three"):
+        kept.write(ObjectKey("shop", "backup-x7k2p"), "uid", place, text)
+    return build_app(sample_publication, lines=lines_of(kept))
+
+
+def described(app: Starlette) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(ask(app, "/openapi.json").body)
+    return found
+
+
+def lines_in(app: Starlette, address: str) -> list[str]:
+    answer = ask(app, address)
+    assert answer.status == 200
+    components = described(app)["components"]
+    schema = {"$ref": "#/components/schemas/Lines", "components": components}
+    jsonschema.Draft202012Validator(schema).validate(answer.json())
+    return [each["line"] for each in answer.json()["lines"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "want"),
+    [
+        pytest.param("", ["one", "two", "three"], id="all at first"),
+        pytest.param("?after=2", ["three"], id="those that are new"),
+        pytest.param("?after=3", [], id="none so far"),
+        pytest.param("?after=" + "9" * 40, ["one", "two", "three"], id="no number of a line"),
+    ],
+)
+def test_lines_are_given_from_behind_a_number_on(
+    app: Starlette, query: str, want: list[str]
+) -> None:
+    assert lines_in(app, ADDRESS + query) == want
+
+
+def test_an_actionset_without_lines_has_an_empty_list(app: Starlette) -> None:
+    assert lines_in(app, PATH.format(namespace="shop", name="other")) == []
+
+
+def test_the_description_has_an_address_for_every_route_of_a_controller(app: Starlette) -> None:
+    routes = {route.path for route in app.routes if isinstance(route, Route)}
+    assert set(described(app)["paths"]) == routes
+
+
+def test_an_endpoint_without_a_controller_neither_has_nor_describes_it(
+    sample_app: Starlette,
+) -> None:
+    assert PATH not in described(sample_app)["paths"]
+    assert ask(sample_app, ADDRESS).status == 404
+
+
+def test_whoever_may_get_the_actionset_may_get_its_lines() -> None:
+    asked = asked_of(ADDRESS)["resourceAttributes"]
+    assert (asked["namespace"], asked["name"]) == ("shop", "backup-x7k2p")
