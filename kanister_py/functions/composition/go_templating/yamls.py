@@ -134,15 +134,16 @@ def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
         return str(value)
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, Duration):
-        return value.go_string()
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
+    return _atom(value)
+
+
+def _atom(value: Any) -> Any:
+    """Give a number as Python's own, and what Go writes as a text as that text."""
     if isinstance(value, Time):
         return _Bareword(_rfc3339(value))
-    return value.go_string() if hasattr(value, "go_string") else str(value)
+    if isinstance(value, Duration) or not isinstance(value, int | float):
+        return value.go_string() if hasattr(value, "go_string") else str(value)
+    return int(value) if isinstance(value, int) else float(value)
 
 
 def _rfc3339(moment: Time) -> str:
