@@ -140,8 +140,15 @@ def _list(inventory: Inventory, args: argparse.Namespace) -> int:
 
 def _row(known: Known) -> tuple[str, ...]:
     uses = [f"{way.split()[1]} {_number_of(who)}" for way, who in known.uses.items()]
-    state = paint(known.state, _COLOURS.get(known.state, "yellow"))
+    state = paint(_state_of(known), _COLOURS.get(known.state, "yellow"))
     return known.kind, known.owner, str(known.number), known.name, state, ", ".join(uses)
+
+
+def _state_of(known: Known) -> str:
+    """Say how a revision fares; of one that is meant to serve and does not, why not."""
+    if known.function is None or known.state != "active":
+        return known.state
+    return f"{known.state}, {known.function.why_not_routable}"
 
 
 def _number_of(who: Sequence[str]) -> str:
@@ -159,7 +166,8 @@ def _diff(old: Known, new: Known) -> int:
     if not lines:
         say(f"{old.name} and {new.name} say the same")
     for line in lines:
-        sys.stdout.write(f"{paint(line, _COLOUR_OF_LINES.get(line[:1], ''))}\n")
+        colour = _COLOUR_OF_LINES.get(line[:1])
+        sys.stdout.write(f"{paint(line, colour) if colour else line}\n")
     return 0
 
 

@@ -143,6 +143,33 @@ def test_people_get_a_table_and_may_ask_for_less(ask: Ask) -> None:
     assert ask("list", "nobody") == "There are no revisions.\n"
 
 
+def test_one_that_is_meant_to_serve_and_does_not_says_why(cluster: MemoryCluster, ask: Ask) -> None:
+    silent = function_revision(5, "Active", channel="alpha", serves=True)
+    silent["status"]["endpoint"] = ""
+    untold = function_revision(6, "Active", channel="alpha", serves=False)
+    del untold["status"]
+    cluster.load([silent, untold])
+    lines = {line.split()[3]: line for line in ask("list", "templates").splitlines()[1:]}
+    assert "active, has no endpoint yet" in lines["templates-5"]
+    assert "active, is not healthy" in lines["templates-4"]
+    assert "active, is not healthy" in lines["templates-6"], "nobody has looked at it so far"
+    assert lines["templates-3"].split()[4] == "routable"
+    assert lines["templates-1"].split()[4] == "inactive"
+    found = json.loads(ask("list", "templates", "-o", "json"))["revisions"]
+    assert [each["state"] for each in found[:3]] == ["active", "active", "active"]
+
+
+def test_a_difference_is_shown_on_a_terminal_with_the_lines_around_it(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    lines = ask("diff", "templates-1", "templates-2").splitlines()
+    assert "labels:" in [line.strip() for line in lines], "what did not change has no colour"
+    assert "\x1b[31m-  channel: stable\x1b[0m" in lines
+
+
 def test_the_users_of_a_revision_are_named(ask: Ask) -> None:
     *_newer, oldest = names_of(ask)
     found = ask("users", oldest)
