@@ -251,8 +251,10 @@ class MemoryWatch:
         with self._condition:
             self._is_closed = True
             self._condition.notify_all()
-        while self._on_close:
-            self._on_close.pop()()
+            # Whoever reads closes as well, once it is woken: each of these is done once.
+            actions, self._on_close = self._on_close, []
+        for action in actions:
+            action()
 
     def __enter__(self) -> Self:
         return self
