@@ -10,8 +10,15 @@ a namespace that this one watches; a second kanister-py is refused too, unless i
 stand by (--leader-elect) and take over when the first one is gone.
 
 SIGTERM and Ctrl-C let phases end that nobody could take up, for as long as --drain says;
-everything else is left as it is, and the next controller goes on with it. Ends with 0 when
-it was stopped, with 1 when it may not or cannot act any more: start it again then.
+everything else is left as it is, and the next controller goes on with it.
+
+Exit codes:
+  0    it was stopped
+  1    it cannot act, and says why on stderr
+  64   the command line cannot be read
+  75   it led, and does not any more: another replica holds the Lease, or may soon, because
+       this one could not renew it. The log says who. Start it again, as a Deployment does
+       with its pod: it stands by (--leader-elect), or leads once the Lease is free
 
 Logs go to stderr. Health and metrics are served apart from everything else:
   /healthz /readyz /metrics   on --health-port
@@ -43,7 +50,7 @@ from kanister_py.cli.controller_compositions import (
 from kanister_py.cli.controller_webhook import add_webhook_arguments, webhook_served
 from kanister_py.cli.output import say_warning
 from kanister_py.cli.parser import seconds
-from kanister_py.core.errors import AddressUnavailable
+from kanister_py.core.errors import AddressUnavailable, LeadershipLost
 
 if TYPE_CHECKING:
     import uvicorn
@@ -61,6 +68,9 @@ if TYPE_CHECKING:
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
     from kanister_py.wiring import Functions
+
+EXIT_LEADERSHIP_LOST: Final = 75
+"""What the BSDs' sysexits.h calls a failure that passes: whoever tries again may well succeed."""
 
 _HEALTH_PORT: Final = 8641
 _PORT: Final = 8640
@@ -215,8 +225,17 @@ def run(args: argparse.Namespace) -> int:
             )
             for socket_, app in zip(listening, apps, strict=True):
                 stack.enter_context(_served(app, socket_))
-        with _stopping(controller):
+        return ending_of(controller)
+
+
+def ending_of(controller: Controller) -> int:
+    """Run a controller until it is stopped, and say with which code the process ends."""
+    with _stopping(controller):
+        try:
             controller.run()
+        except LeadershipLost:
+            # The log says so already, with all that is known.
+            return EXIT_LEADERSHIP_LOST
     return 0
 
 
@@ -456,9 +475,10 @@ def _served(app: ASGIApp, listening: socket.socket) -> Iterator[None]:
 def _stopping(controller: Controller) -> Iterator[None]:
     """Have the controller stop when a signal says so."""
 
-    def stop(_signal: int, _frame: Any) -> None:
+    def stop(number: int, _frame: Any) -> None:
         # The thread that is interrupted may hold what the controller needs for that.
-        Thread(target=controller.ask_to_stop, name="stop", daemon=True).start()
+        why = signal.Signals(number).name
+        Thread(target=controller.ask_to_stop, args=(why,), name="stop", daemon=True).start()
 
     before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
     try:

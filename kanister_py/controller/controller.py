@@ -19,6 +19,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from math import inf
 from threading import Condition, Event, Lock, Thread
 from typing import Final, NamedTuple, Protocol
 
@@ -46,7 +47,7 @@ from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.core.templates.go import NO_EFFECTS, Effects
 from kanister_py.executor.alarms import Alarms
 from kanister_py.executor.phase_context import Surroundings
-from kanister_py.executor.run_actionset import FunctionSource
+from kanister_py.executor.run_actionset import AtWork, FunctionSource
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
 from kanister_py.ports.clock import Clock
@@ -153,6 +154,8 @@ class Controller:
         self._changed = Condition()
         self._error: KanisterError | None = None
         self._is_stopping = False
+        self._why_stopping = ""
+        self._drained: _Drain | None = None
         self._sees_neighbours = False
         self._has_begun = False
         self._has_ended = Event()
@@ -177,18 +180,26 @@ class Controller:
             self.run()
         except KanisterError as error:
             self._error = self._error or error
-            _LOG.error("The controller has ended: %s", error.message)
+            if not isinstance(error, LeadershipLost):
+                # That has been told when it happened.
+                _LOG.error("The controller has ended: %s", error.message)
 
     def run(self) -> None:
         """Lead, act, and come back when stopped. Raises what makes acting impossible."""
         self._has_begun = True
         try:
             self._run()
+        except LeadershipLost:
+            # Who was asked to stop has given it up.
+            if not self._is_stopping:
+                self._lose()
         finally:
             self._shut_down()
             self._has_ended.set()
         if self._error is not None:
             raise self._error
+        if self._drained is not None:
+            self._drained.tell_end()
 
     def _run(self) -> None:
         settings = self.settings
@@ -209,17 +220,30 @@ class Controller:
 
     def _wait_for_the_end(self) -> None:
         while not self._is_stopping:
-            look_at = self._clock.monotonic() + self.settings.neighbours_every_seconds
-            with self._changed:
-                while not self._is_stopping:
-                    left = look_at - self._clock.monotonic() if self._sees_neighbours else None
-                    if left is not None and left <= 0:
-                        break
-                    self._clock.wait(self._changed, left)
+            self._wait_until(self._clock.monotonic() + self.settings.neighbours_every_seconds)
             if not self._is_stopping:
                 # Who is not answered now is answered the next time.
                 with suppress(TransientError):
                     self._refuse_neighbours()
+
+    def _wait_until(self, look_at: float) -> None:
+        """Wait for the end, or until it is time to look for neighbours, if any can be seen."""
+        clock = self._clock
+        with self._changed:
+            while not self._is_stopping and self._still_leads():
+                left = look_at - clock.monotonic() if self._sees_neighbours else inf
+                if left <= 0:
+                    return
+                clock.wait(self._changed, min(left, self._leadership.seconds_left))
+
+    def _still_leads(self) -> bool:
+        """Say whether there is any sense in going on; if not, that is the end.
+
+        Whoever renews the Lease may itself wait for an answer that never comes.
+        """
+        if not self._leadership.is_leader:
+            self._lose()
+        return self._error is None
 
     def _patiently(self, act: Callable[[], None]) -> None:
         """Do something that must be done first, as often as it takes."""
@@ -234,8 +258,18 @@ class Controller:
                 return
 
     def _lose(self) -> None:
-        self._is_fenced_off.set()
-        self._fail(LeadershipLost())
+        with self._changed:
+            if self._error is not None or self._has_ended.is_set():
+                return
+            self._is_fenced_off.set()
+            why = self._leadership.why_lost
+            self._fail(LeadershipLost(why))
+        _LOG.error(
+            "Leadership is lost: %s. This process acts no more and ends; start it anew, as a "
+            "Deployment does with its pod, and it stands by or leads again. Whoever leads goes "
+            "on with what is under way",
+            why,
+        )
 
     def _fail(self, error: KanisterError) -> None:
         with self._changed:
@@ -243,17 +277,20 @@ class Controller:
             self._is_stopping = True
             self._changed.notify_all()
 
-    def ask_to_stop(self) -> None:
+    def ask_to_stop(self, why: str = "") -> None:
         """Begin nothing new from here on, and have `run` come back soon."""
         with self._changed:
-            self._is_stopping = True
+            self._why_stopping = self._why_stopping or why
+            was_stopping, self._is_stopping = self._is_stopping, True
             parts = self._parts
             self._changed.notify_all()
         if parts is not None:
             parts.reconciler.drain()
-        else:
-            # Nobody waits for a leadership that is not wanted any more.
-            self._leadership.close()
+            return
+        if not was_stopping:
+            _LOG.info("Stops%s; it did not lead", f" on {why}" if why else "")
+        # Nobody waits for a leadership that is not wanted any more.
+        self._leadership.close()
 
     def stop(self) -> None:
         """Stop in good order, and come back when that is done."""
@@ -262,19 +299,24 @@ class Controller:
 
     def kill(self) -> None:
         """Stop acting at once and leave everything as it is, the Lease too, as a crash would."""
-        self._is_fenced_off.set()
-        self._leadership.abandon()
-        self._fail(LeadershipLost())
+        with self._changed:
+            self._is_fenced_off.set()
+            self._error = self._error or LeadershipLost()
+            self._leadership.abandon()
+            self._fail(self._error)
         self._has_ended.wait()
 
     def _drain(self, parts: _Parts) -> None:
         """Give phases that nobody could take up some time to end, and no others."""
-        until = self._clock.monotonic() + self.settings.drain_seconds
-        parts.reconciler.drain()
-        while parts.reconciler.would_interrupt and self._clock.monotonic() < until:
+        clock, reconciler = self._clock, parts.reconciler
+        drain = _Drain(clock, self._why_stopping, self.settings.drain_seconds)
+        drain.tell_begin(reconciler.at_work)
+        reconciler.drain()
+        while (left := reconciler.at_work.untouchable) and drain.has_time and self._still_leads():
             with self._changed:
-                self._clock.wait(self._changed, _DRAIN_LOOK_SECONDS)
-            parts.reconciler.drain()
+                clock.wait(self._changed, _DRAIN_LOOK_SECONDS)
+            reconciler.drain()
+        self._drained = drain.end(left)
         parts.events.close(1.0)
 
     def _shut_down(self) -> None:
@@ -323,6 +365,63 @@ class Controller:
         if parts is None:
             return ""
         return parts.trouble
+
+
+class _Drain:
+    """What is left to be done once a controller was asked to stop, and what is told of that."""
+
+    def __init__(self, clock: Clock, why: str, most_seconds: float) -> None:
+        self._clock = clock
+        self._why = why
+        self._most_seconds = most_seconds
+        self._began = clock.monotonic()
+        self._cut_off = 0
+
+    @property
+    def has_time(self) -> bool:
+        return self._seconds < self._most_seconds
+
+    @property
+    def _seconds(self) -> float:
+        return self._clock.monotonic() - self._began
+
+    def tell_begin(self, at_work: AtWork) -> None:
+        why = f" on {self._why}" if self._why else ""
+        if at_work.untouchable:
+            left = at_work.phases - at_work.untouchable
+            _LOG.info(
+                "Stops%s: begins nothing new; %s that nobody could take up may go on for %g s at "
+                "most, %s left to the next controller",
+                why,
+                _phases(at_work.untouchable),
+                self._most_seconds,
+                f"{_phases(left)} more {'is' if left == 1 else 'are'}" if left else "nothing is",
+            )
+        elif at_work.phases:
+            told = "Stops%s: begins nothing new; %s at work left to the next controller"
+            _LOG.info(told, why, _phases(at_work.phases))
+        else:
+            _LOG.info("Stops%s: begins nothing new; no phase is at work", why)
+
+    def end(self, cut_off: int) -> _Drain:
+        """Give up on what is at work still."""
+        self._cut_off = cut_off
+        return self
+
+    def tell_end(self) -> None:
+        if self._cut_off:
+            _LOG.warning(
+                "Has stopped after %.1f s, in the midst of %s that nobody can take up: what is cut "
+                "off fails as Interrupted, unless its retry says otherwise",
+                self._seconds,
+                _phases(self._cut_off),
+            )
+        else:
+            _LOG.info("Has stopped after %.1f s, nothing was cut off", self._seconds)
+
+
+def _phases(count: int) -> str:
+    return "1 phase" if count == 1 else f"{count} phases"
 
 
 class _Parts:

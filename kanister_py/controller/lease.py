@@ -66,6 +66,7 @@ class Leadership:
         self._is_closed = False
         self._seen: tuple[str, str] | None = None
         self._seen_at = 0.0
+        self._trouble = ""
 
     @property
     def is_leader(self) -> bool:
@@ -74,6 +75,24 @@ class Leadership:
             self._is_held = False
             self._is_lost = True
         return self._is_held
+
+    @property
+    def seconds_left(self) -> float:
+        """Say for how long this process may act should it never renew the Lease again."""
+        return max(0.0, self._acts_until - self._clock.monotonic())
+
+    @property
+    def why_lost(self) -> str:
+        """Say why this process may not act any more, and who may, as far as that is known."""
+        lease = f"the lease {self._namespace}/{self._name}"
+        holder = self._holder()
+        if holder not in ("", self._identity):
+            return f"{holder} holds {lease} now"
+        why = f" ({self._trouble})" if self._trouble else ""
+        return (
+            f"{lease} could not be renewed for {self._terms.acts_for_seconds:g} s{why}; "
+            f"{self._identity} held it last, any other replica may take it soon"
+        )
 
     def check(self) -> None:
         """Raise unless this process may act."""
@@ -163,8 +182,10 @@ class Leadership:
                 return
             try:
                 is_ours = self._try()
+                self._trouble = ""
             except KanisterError as error:
                 _LOG.warning("Cannot renew the lease %s: %s", self._name, error.message)
+                self._trouble = error.message
                 is_ours = self.is_leader
             if not is_ours and self._holder() not in ("", self._identity):
                 # Somebody else holds it: there is no point in waiting for our time to pass.

@@ -58,7 +58,7 @@ from kanister_py.core.objects.names import run_key
 from kanister_py.core.objects.resources import ACTION_SETS, PODS
 from kanister_py.executor.alarms import Alarm, Alarms
 from kanister_py.executor.phase_context import RUN_LABEL, Surroundings
-from kanister_py.executor.run_actionset import ActionSetRun, FunctionSource
+from kanister_py.executor.run_actionset import ActionSetRun, AtWork, FunctionSource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
@@ -595,11 +595,12 @@ class ActionSetReconciler:
                     run.drain()
 
     @property
-    def would_interrupt(self) -> int:
-        """Say how many runs do something at this moment that nobody could take up."""
+    def at_work(self) -> AtWork:
+        """Say how much is at work at this moment, over all runs."""
         with self._lock:
             runs = [each.run for each in self._active.values()]
-        return sum(run.would_be_interrupted for run in runs)
+        found = [run.at_work for run in runs]
+        return AtWork(sum(each.phases for each in found), sum(each.untouchable for each in found))
 
     def abort(self) -> None:
         """Leave everything as it is."""

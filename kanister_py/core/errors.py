@@ -1482,8 +1482,9 @@ class LeadershipLost(TransientError):
 
     reason = "LeadershipLost"
 
-    def __init__(self) -> None:
-        super().__init__("This process is not the leader any more; another one goes on")
+    def __init__(self, why: str = "") -> None:
+        told = f"This process does not lead any more: {why}" if why else ""
+        super().__init__(told or "This process is not the leader any more; another one goes on")
 
 
 class StatusOvertaken(TransientError):

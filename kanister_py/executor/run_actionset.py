@@ -108,6 +108,13 @@ class Host(Protocol):
         """Hear that the run has come to its end, or cannot go on. Called once."""
 
 
+class AtWork(NamedTuple):
+    """How many phases are at work, and how many of them nobody could take up if left now."""
+
+    phases: int = 0
+    untouchable: int = 0
+
+
 class FunctionSource(NamedTuple):
     """Where functions come from: which there are, and how their code is loaded."""
 
@@ -216,10 +223,11 @@ class ActionSetRun:
                 self._lock.release()
 
     @property
-    def would_be_interrupted(self) -> bool:
-        """Whether something is at work that nobody could take up if it were left now."""
+    def at_work(self) -> AtWork:
+        """Say how much is at work at this moment."""
         with self._lock:
-            return not self._is_over() and any(map(self._is_untouchable, self._hand.calls.values()))
+            calls = () if self._is_over() else tuple(self._hand.calls.values())
+            return AtWork(len(calls), sum(map(self._is_untouchable, calls)))
 
     @property
     def course(self) -> Course:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import signal
 import socket
+from collections.abc import Callable
 from io import StringIO
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
-from kanister_py.cli.controller import add_arguments, apps_of, settings_of
+from kanister_py.cli.controller import add_arguments, apps_of, ending_of, settings_of
 from kanister_py.cli.main import main
 from kanister_py.cli.parser import Parser
-from kanister_py.controller.controller import Controller
+from kanister_py.controller.controller import LEASE_NAME, Controller, ControllerSettings
+from kanister_py.controller.lease import LeaseTerms
 from kanister_py.controller.logs import JsonLines, TextLines, fields_of
+from kanister_py.core.objects.resources import LEASES
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run_actionset import FunctionSource
 from kanister_py.wiring import read_functions
@@ -90,6 +96,49 @@ def test_a_port_that_is_taken_stops_the_start(capsys: pytest.CaptureFixture[str]
     logging.getLogger("kanister_py").setLevel(logging.NOTSET)
     assert code == 1
     assert f"Cannot listen on 127.0.0.1 port {port}" in capsys.readouterr().err
+
+
+def led(cluster: MemoryCluster, identity: str) -> Controller:
+    functions = read_functions()
+    source = FunctionSource(functions.registry, load_function)
+    settings = ControllerSettings(identity=identity, terms=LeaseTerms(renews_every_seconds=0.01))
+    return Controller(cluster, source, clock=SystemClock(), settings=settings)
+
+
+def when_it_leads(cluster: MemoryCluster, act: Callable[[], object]) -> None:
+    """Do something, in a thread of its own, once somebody holds the Lease."""
+
+    def wait() -> None:
+        with cluster.watch(LEASES, namespace="default", timeout_seconds=30) as watch:
+            next(iter(watch))
+        act()
+
+    Thread(target=wait, daemon=True).start()
+
+
+def test_a_controller_that_a_signal_stops_ends_well(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = MemoryCluster()
+
+    def stop() -> None:
+        handler = signal.getsignal(signal.SIGTERM)
+        assert callable(handler)
+        handler(signal.SIGTERM, None)
+
+    when_it_leads(cluster, stop)
+    with caplog.at_level(logging.INFO, "kanister_py"):
+        assert ending_of(led(cluster, "one")) == 0
+    assert "Stops on SIGTERM" in caplog.text
+
+
+def test_a_controller_that_leads_no_more_ends_with_a_code_of_its_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster = MemoryCluster()
+    taken = {"spec": {"holderIdentity": "another"}}
+    when_it_leads(cluster, lambda: cluster.patch(LEASES, LEASE_NAME, taken, namespace="default"))
+    with caplog.at_level(logging.ERROR, "kanister_py"):
+        assert ending_of(led(cluster, "one")) == 75
+    assert "another holds the lease" in caplog.text
 
 
 def test_the_log_in_json_has_its_fields_apart() -> None:

@@ -12,22 +12,32 @@ from typing import Any, cast
 
 import pytest
 
-from kanister_py.controller.controller import Controller
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.controller.controller import LEASE_NAME, Controller
+from kanister_py.controller.lease import LeaseTerms
 from kanister_py.controller.logs import JsonLines
 from kanister_py.controller.projection import CONCURRENCY_KEY
 from kanister_py.controller.status import FINALIZER
 from kanister_py.controller.watch import ObjectKey
 from kanister_py.core.actionsets.creation import PARENT
-from kanister_py.core.errors import AnotherController
+from kanister_py.core.errors import AnotherController, KanisterError, LeadershipLost
 from kanister_py.core.objects.resources import (
     ACTION_SETS,
     BLUEPRINTS,
     CONFIG_MAPS,
     EVENTS,
+    LEASES,
     GroupVersionResource,
 )
 from kanister_py.ports.cluster import Cluster, KubeObject
-from tests.controller.conftest import PATIENCE_SECONDS, World, actionset, blueprint, phase
+from tests.controller.conftest import (
+    PATIENCE_SECONDS,
+    Touchy,
+    World,
+    actionset,
+    blueprint,
+    phase,
+)
 
 BOTH_DEFINITIONS = pytest.mark.parametrize("world", ["ours", "kanisters"], indirect=True)
 
@@ -495,6 +505,154 @@ def test_kanister_that_comes_later_is_noticed_and_makes_us_stop(world: World) ->
     thread.join(PATIENCE_SECONDS)
     assert "kanister/kanister-operator" in ended[0].message
     assert not controller.is_leader
+
+
+# Its end
+
+
+def ended_in_background(controller: Controller) -> tuple[threading.Thread, list[KanisterError]]:
+    errors: list[KanisterError] = []
+
+    def run() -> None:
+        try:
+            controller.run()
+        except KanisterError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, errors
+
+
+def test_a_controller_whose_lease_somebody_else_has_taken_ends_and_says_who(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.create(blueprint(phase("Echo")), actionset())
+    terms = LeaseTerms(renews_every_seconds=0.01)
+    controller = world.controller(starts=False, identity="first", terms=terms)
+    with caplog.at_level(logging.INFO, "kanister_py"):
+        thread, errors = ended_in_background(controller)
+        world.until_state("complete")
+        taken = {"spec": {"holderIdentity": "second"}}
+        world.cluster.patch(LEASES, LEASE_NAME, taken, namespace="default")
+        thread.join(PATIENCE_SECONDS)
+    assert controller.has_ended
+    (error,) = errors
+    assert isinstance(error, LeadershipLost)
+    (told,) = [each for each in caplog.records if "Leadership is lost" in each.getMessage()]
+    assert told.levelno == logging.ERROR
+    who = f"second holds the lease default/{LEASE_NAME} now"
+    assert who in told.getMessage()
+    assert who in error.message
+    assert "ends; start it anew" in told.getMessage()
+    assert "Has stopped" not in caplog.text
+
+
+class Silent:
+    """A cluster that at some time gives no answer any more to who asks for a Lease."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.is_silent = False
+        self.asked, self.answers = threading.Event(), threading.Event()
+
+    def get(self, resource: GroupVersionResource, name: str, **options: Any) -> KubeObject:
+        if resource == LEASES and self.is_silent:
+            self.asked.set()
+            self.answers.wait(PATIENCE_SECONDS)
+        return self._cluster.get(resource, name, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+
+def test_a_controller_ends_in_time_though_nobody_answers_who_renews_its_lease(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    silent, clock = Silent(world.cluster), FakeClock()
+    world.clock = clock
+    world.create(blueprint(phase("Echo")), actionset())
+    controller = world.controller(silent, starts=False, identity="first")
+    with caplog.at_level(logging.ERROR, "kanister_py"):
+        thread, errors = ended_in_background(controller)
+        world.until_state("complete")
+        silent.is_silent = True
+        until = time.monotonic() + PATIENCE_SECONDS
+        while thread.is_alive() and time.monotonic() < until:
+            # Whoever begins to wait in between is woken by the next step.
+            clock.advance(1.0)
+            thread.join(0.01)
+    assert [each.reason for each in errors] == ["LeadershipLost"]
+    assert silent.asked.is_set()
+    assert not silent.answers.is_set()
+    assert "could not be renewed for 7.5 s; first held it last" in caplog.text
+    silent.answers.set()
+
+
+def test_a_stop_is_told_with_what_it_waits_for_and_when_it_is_done(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.create(
+        blueprint(phase("Touchy"), name="touchy"),
+        blueprint(phase("Gate"), name="gated"),
+        actionset("a", blueprint="touchy"),
+        actionset("b", blueprint="gated"),
+    )
+    with caplog.at_level(logging.INFO, "kanister_py"):
+        controller = world.controller()
+        assert Touchy.began.wait(PATIENCE_SECONDS)
+        world.until_state("running", "b")
+        until_logged(caplog, "ActionSet default/b starts phase")
+        controller.ask_to_stop("SIGTERM")
+        told = until_logged(caplog, "Stops on SIGTERM")["message"]
+        Touchy.gate.set()
+        controller.stop()
+        until_logged(caplog, "Has stopped after")
+    assert told == (
+        "Stops on SIGTERM: begins nothing new; 1 phase that nobody could take up may go on for "
+        "20 s at most, 1 phase more is left to the next controller"
+    )
+    assert "nothing was cut off" in caplog.text
+    assert caplog.text.count("Stops on SIGTERM") == 1
+
+
+def test_a_stop_with_nothing_at_work_says_so(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.create(blueprint(phase("Echo")), actionset())
+    with caplog.at_level(logging.INFO, "kanister_py"):
+        controller = world.controller()
+        world.until_state("complete")
+        controller.stop()
+        until_logged(caplog, "Stops: begins nothing new; no phase is at work")
+
+
+def test_a_stop_that_has_to_cut_something_off_says_how_much(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.create(blueprint(phase("Touchy")), actionset())
+    with caplog.at_level(logging.INFO, "kanister_py"):
+        controller = world.controller(drain_seconds=0.0)
+        assert Touchy.began.wait(PATIENCE_SECONDS)
+        controller.stop()
+        told = until_logged(caplog, "Has stopped after")
+    assert told["level"] == "warning"
+    assert "in the midst of 1 phase that nobody can take up" in told["message"]
+
+
+def test_one_that_never_led_says_so_when_it_is_stopped(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.create(blueprint(phase("Echo")), actionset())
+    world.controller(identity="first")
+    world.until_state("complete")
+    with caplog.at_level(logging.INFO, "kanister_py"):
+        second = world.controller(identity="second", stands_by=True)
+        until_logged(caplog, "Stands by as second, first leads")
+        second.ask_to_stop("SIGTERM")
+        second.stop()
+    assert "Stops on SIGTERM; it did not lead" in caplog.text
+    assert "Has stopped" not in caplog.text
 
 
 # What is told

@@ -221,6 +221,30 @@ def test_who_cannot_take_the_lease_says_so_once_for_as_long_as_the_reason_is_the
     assert first.leadership.is_leader
 
 
+def test_who_lost_the_lease_says_who_holds_it_now(replicas: tuple[Replica, Replica]) -> None:
+    first, _ = replicas
+    first.start()
+    found = first.cluster.get(LEASES, "lease", namespace="default")
+    first.cluster.replace({**found, "spec": {**found["spec"], "holderIdentity": "second"}})
+    pass_time(2 * TERMS.renews_every_seconds, first)
+    assert first.lost.is_set()
+    assert first.leadership.why_lost == "second holds the lease default/lease now"
+
+
+def test_who_cannot_renew_the_lease_says_why_and_that_nobody_is_known_to_hold_it(
+    replicas: tuple[Replica, Replica],
+) -> None:
+    first, _ = replicas
+    first.start()
+    first.cluster.is_reachable = False
+    pass_time(TERMS.acts_for_seconds + TERMS.renews_every_seconds, first)
+    assert first.lost.is_set()
+    assert first.leadership.why_lost == (
+        "the lease default/lease could not be renewed for 7.5 s (connection refused); "
+        "first held it last, any other replica may take it soon"
+    )
+
+
 def test_a_pod_that_comes_back_under_its_name_leads_at_once() -> None:
     cluster = MemoryCluster(clock=FakeClock())
     before, after = Replica(cluster, "one-pod"), Replica(cluster, "one-pod")
