@@ -30,6 +30,7 @@ from kanister_py.controller.queue import WorkQueue
 from kanister_py.controller.reconcile_claim import ClaimReconciler
 from kanister_py.controller.reconcile_composite import CompositeReconciler, Kind, Outcome
 from kanister_py.controller.reconcile_composition import reconcile_composition
+from kanister_py.controller.reconcile_composition_revision import reconcile_composition_revision
 from kanister_py.controller.reconcile_definition import Offered, reconcile_definition
 from kanister_py.controller.reconcile_function import FunctionReconciler
 from kanister_py.controller.seen import Seen
@@ -37,6 +38,7 @@ from kanister_py.controller.tracking import Gate, Tracker, Wanted
 from kanister_py.controller.watch import ObjectKey, key_of
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.model import PATCH_AND_TRANSFORM
 from kanister_py.core.errors import (
     AnotherController,
     KanisterError,
@@ -50,7 +52,7 @@ from kanister_py.core.objects.resources import (
     DEPLOYMENTS,
     GroupVersionResource,
 )
-from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.collection import Revision, plan_collection, words_for_uses
 from kanister_py.core.revisions.functions import revision_of
 from kanister_py.core.revisions.kinds import (
@@ -78,6 +80,7 @@ class Role(StrEnum):
 
     DEFINITION = "CompositeResourceDefinition"
     COMPOSITION = "Composition"
+    COMPOSITION_REVISION = "CompositionRevision"
     FUNCTION = "Function"
     REVISION = "FunctionRevision"
     COMPOSITE = "CompositeResource"
@@ -266,6 +269,8 @@ class Compositions:
         """Look at one object; say whether it came to rest, if only until its time comes."""
         if task.role is Role.COMPOSITE:
             return self._look_at_composite(task)
+        if task.role is Role.COMPOSITION_REVISION:
+            return self._look_at_composition_revision(task.key)
         again = self._look_at_machinery(task)
         if again is not None:
             self.queue.add_later(task, again)
@@ -288,6 +293,20 @@ class Compositions:
         if task.role is Role.REVISION:
             return self._runtime.reconcile(name)
         return self._look_at_definition(name)
+
+    def _look_at_composition_revision(self, key: ObjectKey) -> bool:
+        if not self.seen.has_synced(FUNCTION_REVISIONS):
+            # Who has not seen every function would take back what was said of them.
+            return False
+        revision = self.seen.known(COMPOSITION_REVISIONS, key)
+        if revision is None:
+            return True
+        written = reconcile_composition_revision(
+            self._cluster, self._clock, revision, self.world.functions(), self._tell
+        )
+        if written is not None:
+            self.seen.remember(written)
+        return True
 
     def _look_at_definition(self, name: str) -> float | None:
         found = reconcile_definition(self._cluster, self._clock, name, self._tell)
@@ -524,7 +543,7 @@ class Compositions:
         else:
             self._on_resource(resource, key, old, new)
             return
-        if resource in _COMPOSED_WITH and _is_said_differently(old, new):
+        if resource in _COMPOSED_WITH and _is_composed_differently(resource, old, new):
             # Counted once all of it can be seen, and whoever is known has been told.
             with self._lock:
                 self._changes += 1
@@ -599,6 +618,10 @@ class Compositions:
 
     def _on_composition_revision(self, old: KubeObject | None, new: KubeObject | None) -> None:
         facts = self.world.note_revision(old, new)
+        if new is not None and not self.seen.is_own_write(COMPOSITION_REVISIONS, new):
+            has_other_conditions = _conditions_of(old) != _conditions_of(new)
+            if has_other_conditions or _is_said_differently(old, new):
+                self._check_revision(new)
         before = (old or {}).get("spec", {}).get("revision")
         if new is None or before == new.get("spec", {}).get("revision"):
             return
@@ -616,17 +639,23 @@ class Compositions:
         self, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
     ) -> None:
         self.world.note_functions()
-        was = revision_of(old) if old is not None else None
-        now = revision_of(new) if new is not None else None
-        if was == now and not _is_said_differently(old, new):
+        nobody = FunctionRevision("", "", 0, desired_state=DesiredState.INACTIVE)
+        was = revision_of(old) if old is not None else nobody
+        now = revision_of(new) if new is not None else nobody
+        function = now.function or was.function
+        if _as_meant(was) != _as_meant(now):
+            self._check_users_of_function(function)
+        can_differently = was.capabilities != now.capabilities
+        if was.is_routable != now.is_routable or (now.is_routable and can_differently):
+            self._tell_users_of_function(function)
+        # What a package is made for is nothing to those who install and run it.
+        is_same = was._replace(capabilities=()) == now._replace(capabilities=())
+        if is_same and not _is_said_differently(old, new):
             return
         if self._settings.runs_functions:
             self.queue.add(Task(Role.REVISION, FUNCTION_REVISIONS, key))
-            function = (now or was or FunctionRevision("", "", 0)).function
             if function:
                 self.queue.add(Task(Role.FUNCTION, FUNCTIONS, ObjectKey("", function)))
-        if (was is not None and was.is_routable) != (now is not None and now.is_routable):
-            self._tell_users_of_function((now or was or FunctionRevision("", "", 0)).function)
 
     def _tell_users_of_function(self, function: str) -> None:
         """Have whoever is composed with a function look again: another revision may serve."""
@@ -637,12 +666,22 @@ class Compositions:
             found += [(revision_facts(obj).composition, obj) for obj in revisions]
         using = set()
         for composition, obj in found:
-            steps = (obj.get("spec") or {}).get("pipeline") or ()
-            if any((each.get("functionRef") or {}).get("name") == function for each in steps):
+            if _calls(obj, function):
                 using.add(composition)
         for composition in sorted(using):
             for task in self._users_of(composition):
                 self.queue.add(task)
+
+    def _check_users_of_function(self, function: str) -> None:
+        """Have the revisions of Compositions that call a function be judged again."""
+        if not self._settings.uses_revisions:
+            return
+        for obj in self.seen.all_of(COMPOSITION_REVISIONS):
+            if _calls(obj, function):
+                self._check_revision(obj)
+
+    def _check_revision(self, obj: KubeObject) -> None:
+        self.queue.add(Task(Role.COMPOSITION_REVISION, COMPOSITION_REVISIONS, key_of(obj)))
 
     def _on_endpoints(self, slices: KubeObject) -> None:
         name = self.world.note_endpoints(slices)
@@ -720,6 +759,34 @@ class Compositions:
             return any(
                 (each.kind.api_version, each.kind.kind) == wanted for each in self._served.values()
             )
+
+
+def _is_composed_differently(
+    resource: GroupVersionResource, old: KubeObject | None, new: KubeObject | None
+) -> bool:
+    """Say whether a pass that saw the old state of what is composed with may be out of date."""
+    if old is None or new is None or _is_said_differently(old, new):
+        return True
+    # Whether a revision of a function serves, and what it is made for, stands in its status.
+    return resource == FUNCTION_REVISIONS and revision_of(old) != revision_of(new)
+
+
+def _as_meant(revision: FunctionRevision) -> FunctionRevision:
+    """Leave out of a revision how it fares."""
+    return revision._replace(is_healthy=False, endpoint="")
+
+
+def _calls(obj: KubeObject, function: str) -> bool:
+    """Say whether a Composition, or a revision of one, has a step that calls a function."""
+    spec = obj.get("spec") or {}
+    if (spec.get("mode") or ("Pipeline" if "pipeline" in spec else "Resources")) == "Resources":
+        return function == PATCH_AND_TRANSFORM
+    steps = spec.get("pipeline") or ()
+    return any((each.get("functionRef") or {}).get("name") == function for each in steps)
+
+
+def _conditions_of(obj: KubeObject | None) -> Any:
+    return ((obj or {}).get("status") or {}).get("conditions")
 
 
 def _is_said_differently(old: KubeObject | None, new: KubeObject | None) -> bool:

@@ -211,6 +211,32 @@ class FunctionRevisionNotFound(UsageError):
         self.passed_over = tuple(passed_over)
 
 
+class FunctionCapabilityMissing(UsageError):
+    """A step would call a revision whose package is made for something else."""
+
+    reason = "MissingCapabilities"
+
+    def __init__(
+        self,
+        function: str,
+        revision: str,
+        wanted: str,
+        capabilities: Sequence[str],
+        others: Sequence[str],
+    ) -> None:
+        named = f"name {' or '.join(others)} in functionRevisionRef, or " if others else ""
+        super().__init__(
+            f"Active revision {revision} of function {function} is made for "
+            f"{', '.join(sorted(capabilities))}, not for {wanted}; {named}install a package "
+            f"of it whose spec.capabilities lists {wanted}"
+        )
+        self.function = function
+        self.revision = revision
+        self.wanted = wanted
+        self.capabilities = tuple(capabilities)
+        self.others = tuple(others)
+
+
 # The cluster and its objects
 
 

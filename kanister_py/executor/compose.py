@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kanister_py.core.blueprints.model import Retry
 from kanister_py.core.compositions.caching import Digests, kept_seconds
+from kanister_py.core.compositions.capabilities import check_capability
 from kanister_py.core.compositions.composed import Composed, Rules, compose_state
 from kanister_py.core.compositions.conditional import why_not_due
 from kanister_py.core.compositions.messages import Data, FunctionResponse
@@ -108,6 +109,7 @@ def _run_step(
             return skip(step, state, why)
         choice = choose_revision(engine.revisions, step.function, step.revision)
         revision_name = choice.chosen.name
+        check_capability(choice.chosen, engine.revisions.family(step.function))
         call = _call_of(step, state, choice.chosen, engine.source, digests, remembered)
         outcome, response = _answer(step, call, engine, digests)
     except CredentialMissing as error:

@@ -121,13 +121,13 @@ STORIES = {
     "compose": Story(
         nothing,
         compose_first,
-        9,
+        10,
         lambda told: is_ready(told, 1, "red") and names_made(told, "red") == ["a", "b"],
     ),
     "change": Story(
         have_composed,
         change_everything,
-        12,
+        13,
         lambda told: is_ready(told, 1, "green") and names_made(told, "green") == ["b", "c", "d"],
     ),
     "repair": Story(
@@ -143,7 +143,7 @@ STORIES = {
     "claim": Story(
         nothing,
         claim_first,
-        18,
+        19,
         lambda told: is_ready(told, 2, "red") and len(told["secrets"]) == 2,
     ),
     "give up the kind of a claim": Story(
@@ -157,7 +157,7 @@ STORIES = {
         upgrade,
         9,
         lambda told: (
-            told["functions"] == [(2, "Active")]
+            told["functions"] == [(2, "Active", ["composition"])]
             and told["installed"][0]["Healthy"].startswith("True")
             and told["installed"][0]["current"].endswith("v0.2.0")
         ),
@@ -179,10 +179,15 @@ def outcome(world: World) -> dict[str, Any]:
             if each["spec"]["group"] == "example.org"
         ),
         "revisions": sorted(
-            each["spec"]["revision"] for each in cluster.list(COMPOSITION_REVISIONS).items
+            (each["spec"]["revision"], sorted(conditions_of(each).items()))
+            for each in cluster.list(COMPOSITION_REVISIONS).items
         ),
         "functions": sorted(
-            (each["spec"]["revision"], each["spec"]["desiredState"])
+            (
+                each["spec"]["revision"],
+                each["spec"]["desiredState"],
+                (each.get("status") or {}).get("capabilities"),
+            )
             for each in cluster.list(FUNCTION_REVISIONS).items
         ),
         "installed": [

@@ -19,6 +19,7 @@ from kanister_py.core.errors import (
     FunctionAnswerInvalid,
     FunctionAnswerTooLarge,
     FunctionCallFailed,
+    FunctionCapabilityMissing,
     FunctionCertificateRefused,
     FunctionTimedOut,
     FunctionUnavailable,
@@ -388,6 +389,27 @@ class TestRevisions:
         assert isinstance(error, PipelineStepRefused)
         assert (error.step, error.function) == ("s", "f")
         assert told in error.message
+
+    def test_one_that_is_made_for_something_else_is_not_called(self) -> None:
+        def made(number: int, capability: str) -> FunctionRevision:
+            return FunctionRevision(
+                *("f", f"f-{number}", number),
+                is_healthy=True,
+                endpoint="test:",
+                capabilities=(capability,),
+            )
+
+        builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
+        builder.add([made(1, "composition"), made(2, "operation")])
+        stage = Stage({"f": passes}, revisions=builder.build())
+        error = stage.compose(Step("s", "f")).error
+        assert isinstance(error, PipelineStepRefused)
+        assert (error.step, error.function, error.revision) == ("s", "f", "f-2")
+        assert isinstance(error.cause, FunctionCapabilityMissing)
+        assert error.cause.others == ("f-1",)
+        assert not stage.runner.calls
+        assert stage.compose(Step("s", "f", RevisionRequest(name="f-1"))).error is None
+        assert stage.compose(Step("s", "f", when="false")).error is None
 
     def test_a_function_that_is_not_installed_is_named_with_its_step(self) -> None:
         stage = Stage({"auto-ready": passes})

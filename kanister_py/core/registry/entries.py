@@ -107,7 +107,8 @@ class FunctionRevision(NamedTuple):
     """One installed revision of a function's package.
 
     `version` is the tag of its package if that is SemVer; a revision without one
-    answers no request for a version.
+    answers no request for a version. `capabilities` are what its package is made for;
+    without any, nobody has said.
     """
 
     function: str
@@ -119,6 +120,7 @@ class FunctionRevision(NamedTuple):
     endpoint: str = ""
     digest: str = ""
     version: Version | None = None
+    capabilities: tuple[str, ...] = ()
 
     @property
     def identity(self) -> Hashable:

@@ -45,6 +45,7 @@ def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
         str(status.get("endpoint") or ""),
         digest_of_revision(obj),
         version_of_revision(obj),
+        tuple(str(each) for each in status.get("capabilities") or ()),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import InvalidPackage, InvalidPackageReference, InvalidVersion
@@ -11,7 +11,8 @@ from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.versions.semver import Version, parse_version
 
 META_GROUP: Final = "meta.pkg.crossplane.io"
-DEFAULT_CAPABILITIES: Final = ("composition",)
+COMPOSITION: Final = "composition"
+DEFAULT_CAPABILITIES: Final = (COMPOSITION,)
 
 _PATH: Final = re.compile(r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*")
 _TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
@@ -77,8 +78,13 @@ class FunctionPackage(NamedTuple):
     """Which releases of Crossplane it is made for."""
 
     def has_capability(self, wanted: str) -> bool:
-        plain = _plain(wanted)
-        return any(_plain(each) == plain for each in self.capabilities)
+        return has_capability(self.capabilities, wanted)
+
+
+def has_capability(capabilities: Iterable[str], wanted: str) -> bool:
+    """Say whether a package is made for something, however its author spells that."""
+    plain = _plain(wanted)
+    return any(_plain(each) == plain for each in capabilities)
 
 
 def _plain(text: str) -> str:

@@ -1,0 +1,75 @@
+"""Are the revisions of functions that a pipeline calls made for composing?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kanister_py.core.compositions.model import Step
+from kanister_py.core.errors import (
+    FunctionCapabilityMissing,
+    FunctionNotRegistered,
+    FunctionRevisionNotFound,
+)
+from kanister_py.core.registry.choose import choose_revision
+from kanister_py.core.registry.entries import (
+    DesiredState,
+    FunctionRevision,
+    Registry,
+    RegistryBuilder,
+)
+from kanister_py.core.revisions.package import COMPOSITION, has_capability
+
+
+def check_capability(revision: FunctionRevision, family: Iterable[FunctionRevision]) -> None:
+    """Refuse the revision that a step calls if its package is made for something else.
+
+    It is not passed over for a lower one that would do: the highest that is routable
+    serves, and a step that went back unasked would hide that this one cannot. One that
+    does not say what it is made for is called.
+    """
+    if not revision.capabilities or has_capability(revision.capabilities, COMPOSITION):
+        return
+    others = [
+        each.name
+        for each in family
+        if each.desired_state is DesiredState.ACTIVE
+        and has_capability(each.capabilities, COMPOSITION)
+    ]
+    raise FunctionCapabilityMissing(
+        revision.function, revision.name, COMPOSITION, revision.capabilities, others
+    )
+
+
+def missing_capabilities(
+    steps: Iterable[Step], functions: Registry[FunctionRevision]
+) -> Mapping[str, FunctionCapabilityMissing]:
+    """Say of each step, by its name, that the revision it would call is not made for composing.
+
+    That is the highest which it allows of those that are meant to serve, whether or not
+    they do: what a package is made for does not come and go with its pods, and people
+    should hear of it before the first resource is refused. Where there is none, nothing
+    is missing yet.
+    """
+    missing: dict[str, FunctionCapabilityMissing] = {}
+    for step in steps:
+        try:
+            meant = _as_meant(step.function, functions)
+            chosen = choose_revision(meant, step.function, step.revision).chosen
+            check_capability(chosen, meant.family(step.function))
+        except (FunctionNotRegistered, FunctionRevisionNotFound):
+            continue
+        except FunctionCapabilityMissing as error:
+            missing[step.name] = error
+    return missing
+
+
+def _as_meant(function: str, functions: Registry[FunctionRevision]) -> Registry[FunctionRevision]:
+    """Give the revisions of one function as they will be once all that is active serves."""
+    builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
+    builder.add(
+        [
+            each._replace(is_healthy=True, endpoint=each.endpoint or "to come")
+            for each in functions.family(function)
+        ]
+    )
+    return builder.build()
