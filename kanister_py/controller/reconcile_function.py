@@ -212,7 +212,8 @@ class FunctionReconciler:
             made = self._create(function, found, identity, labels, plan, taken)
             by_name[made["metadata"]["name"]] = made
         else:
-            by_name[plan.name] = self._update(function, by_name[plan.name], plan)
+            updated = self._update(function, by_name[plan.name], plan)
+            by_name[plan.name] = self._say_capabilities(updated, found.package)
         return list(by_name.values())
 
     def _create(
@@ -263,8 +264,15 @@ class FunctionReconciler:
                 "ResolveDependencies",
                 f"The package says that it needs {dependency}; see that it is installed",
             )
-        status = {"capabilities": list(found.package.capabilities)}
-        return self._cluster.replace_status({**created, "status": status})
+        return self._say_capabilities(created, found.package)
+
+    def _say_capabilities(self, revision: KubeObject, package: FunctionPackage) -> KubeObject:
+        """Say what a package is made for; whoever made its revision may have died before that."""
+        status = revision.get("status") or {}
+        if status.get("capabilities"):
+            return revision
+        told = {**status, "capabilities": list(package.capabilities)}
+        return self._cluster.replace_status({**revision, "status": told})
 
     def _update(self, function: KubeObject, revision: KubeObject, plan: Numbering) -> KubeObject:
         spec = function.get("spec") or {}

@@ -139,6 +139,23 @@ def test_a_function_gets_a_revision_that_is_its_package_for_ever(world: World) -
     assert world.states() == {"v1.0.0": "Active"}
 
 
+def test_a_revision_whose_maker_died_too_early_still_says_what_it_is_made_for(
+    world: World,
+) -> None:
+    world.push("v1.0.0")
+    world.function("v1.0.0")
+    world.reconcile()
+    (made,) = world.revisions()
+    assert made.capabilities == ("composition",)
+    # As it is between the two writes that make it.
+    world.cluster.replace_status({**world.cluster.get(FUNCTION_REVISIONS, made.name), "status": {}})
+    world.reconcile()
+    assert world.revisions()[0].capabilities == ("composition",)
+    before = world.cluster.get(FUNCTION_REVISIONS, made.name)
+    world.reconcile()
+    assert world.cluster.get(FUNCTION_REVISIONS, made.name) == before
+
+
 def test_an_upgrade_makes_before_it_breaks(world: World) -> None:
     world.push("v1.0.0")
     world.push("v2.0.0")
