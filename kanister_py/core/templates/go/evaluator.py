@@ -51,7 +51,7 @@ from kanister_py.core.templates.go.nodes import (
     With,
     place_in,
 )
-from kanister_py.core.templates.go.printing import show, sorted_keys, text_of
+from kanister_py.core.templates.go.printing import SHOWN_AT_ONCE, show, sorted_keys, text_of
 from kanister_py.core.templates.go.quoting import quote
 from kanister_py.core.templates.go.values import (
     ANY,
@@ -270,6 +270,8 @@ class _Compiler:
                 frame.out.append(value)
             elif value is None:
                 frame.out.append("<no value>")
+            elif type(value) in SHOWN_AT_ONCE:
+                frame.out.append(SHOWN_AT_ONCE[type(value)](value))
             else:
                 go_type = type_of(value)
                 if go_type is not None and go_type.kind is Kind.FUNC:
@@ -883,13 +885,10 @@ class _Compiler:
         """Call a function whose arguments are known to fit."""
         try:
             if function.wants_context:
-                value = function.call(frame.context, *values)
-            else:
-                value = function.call(*values)
+                return function.run(frame.context, *values)
+            return function.run(*values)
         except GoError as error:
             raise self.error(node, f"error calling {name}: {error}") from error
-        finish = function.finish
-        return value if finish is None else finish(value)
 
     def function_call(self, node: Identifier, at: Node, args: list[Node]) -> Eval:
         """A function at the start of a pipeline, or alone as an argument."""
@@ -903,23 +902,17 @@ class _Compiler:
         wrong = _wrong_number(name, function, len(args), len(args))
         if wrong:
             return self.failing(node, wrong)
-        evals = [self.argument(arg, _param(function, place)) for place, arg in enumerate(args)]
-        return self.plain_call(at, name, function, evals)
+        return self.plain_call(at, name, function.run, self.arguments(function, args))
 
-    def plain_call(  # noqa: C901 - a closure for each number of arguments: calls are hot
-        self, at: Node, name: str, function: Function, evals: list[Eval]
+    def arguments(self, function: Function, args: list[Node]) -> list[Eval]:
+        """What a function is called with, as far as it is written: its context comes first."""
+        given = [self.argument(arg, _param(function, place)) for place, arg in enumerate(args)]
+        return [_context, *given] if function.wants_context else given
+
+    def plain_call(
+        self, at: Node, name: str, call: Callable[..., Value], evals: list[Eval]
     ) -> Eval:
-        call, finish = function.call, function.finish
-        if function.wants_context or finish is not None or len(evals) > 3:
-
-            def run(frame: Frame) -> Value:
-                values = [each(frame) for each in evals]
-                value = self.invoke(at, name, function, values, frame)
-                if type(value) is str and len(value) > frame.context.size:
-                    frame.context.check_size(len(value))
-                return value
-
-            return run
+        """A closure for each usual number of arguments: calls are hot."""
         if len(evals) == 1:
             (only,) = evals
 
@@ -974,30 +967,26 @@ class _Compiler:
         if wrong:
             fail = self.failing(node, wrong)
             return lambda frame, _: fail(frame)
-        evals = [self.argument(arg, _param(function, place)) for place, arg in enumerate(args)]
+        evals = self.arguments(function, args)
         wanted = _param(function, given - 1)
         last = args[-1] if args else node
         fits_all = wanted is ANY
         plain = _PLAIN_CLASSES.get(wanted)
-        call, finish = function.call, function.finish
+        call = function.run
 
         def run(frame: Frame, final: Value) -> Value:
             values = [each(frame) for each in evals]
             if not fits_all and type(final) is not plain:
                 final = self.fit(final, wanted, before, frame, lambda: self.last_of(last, frame))
-            if function.wants_context:
-                values.insert(0, frame.context)
             try:
                 value = call(*values, final)
             except GoError as error:
                 raise self.error(at, f"error calling {name}: {error}") from error
-            if finish is not None:
-                value = finish(value)
             if type(value) is str and len(value) > frame.context.size:
                 frame.context.check_size(len(value))
             return value
 
-        if evals or function.wants_context or finish is not None:
+        if evals:
             return run
 
         def run_alone(frame: Frame, final: Value) -> Value:
@@ -1158,10 +1147,9 @@ class _Compiler:
                     raise GoError(f"arg {place}: {error}") from error
             if function.wants_context:
                 ready.insert(0, frame.context)
-            value = function.call(*ready)
+            return function.run(*ready)
         except GoError as error:
             raise self.error(at, f"error calling call: {error}") from error
-        return value if function.finish is None else function.finish(value)
 
     # Arguments
 
@@ -1328,6 +1316,10 @@ def _fed(value_of: Eval, feed: Feed) -> Eval:
 
 def _dot(frame: Frame) -> Value:
     return frame.dot
+
+
+def _context(frame: Frame) -> Context:
+    return frame.context
 
 
 def _constantly(value: Value) -> Eval:

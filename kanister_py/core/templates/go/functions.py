@@ -50,15 +50,18 @@ class GoError(Exception):
 
 
 class Function:
-    """A Go function: its Python code and its Go signature."""
+    """A Go function: its Python code and its Go signature.
 
-    __slots__ = ("call", "finish", "has_error", "is_variadic", "params", "result", "wants_context")
+    `call` is the code itself; what `run` gives has the declared type as well.
+    """
+
+    __slots__ = ("call", "has_error", "is_variadic", "params", "result", "run", "wants_context")
 
     def __init__(self, signature: str, call: Callable[..., Value], *, context: bool) -> None:
         self.params, self.is_variadic, self.result, self.has_error = parse_signature(signature)
         self.call = call
         self.wants_context = context
-        self.finish = _finisher(self.result)
+        self.run = _finished(call, self.result)
 
     @property
     def signature(self) -> str:
@@ -107,6 +110,12 @@ def parse_signature(text: str) -> tuple[tuple[GoType, ...], bool, GoType, bool]:
 def _until_close(text: str) -> tuple[str, str]:
     end = text.index(")")
     return text[1:end], text[end + 1 :]
+
+
+def _finished(call: Callable[..., Value], result: GoType) -> Callable[..., Value]:
+    """Code that gives its result the declared Go type: itself, where that is so already."""
+    finish = _finisher(result)
+    return call if finish is None else lambda *args: finish(call(*args))
 
 
 def _finisher(result: GoType) -> Callable[[Value], Value] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from kanister_py.core.templates.go.limits import Context
@@ -19,9 +21,18 @@ from kanister_py.core.templates.go.values import (
     INTEGERS,
     SIGNED,
     GoType,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
     Kind,
     Struct,
+    Uint,
     Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    Uintptr,
     Value,
     from_bytes,
     is_nil,
@@ -35,9 +46,28 @@ _TOO_LARGE = 1_000_000
 # Where everything that is no nil pointer lives, as far as templates can see.
 _ADDRESS = 0xC000012345
 
+# Most of what is printed are texts and whole numbers, with no flags. That is no work:
+# each class here with what writes its values as `%v` does.
+Show = Callable[[Any], str]
+_WHOLE: Mapping[type, Show] = dict.fromkeys(
+    (int, Int8, Int16, Int32, Int64, Uint, Uint8, Uint16, Uint32, Uint64, Uintptr), int.__repr__
+)
+SHOWN_AT_ONCE: Mapping[type, Show] = {**_WHOLE, bool: lambda value: "true" if value else "false"}
+_SHOWN_BY_VERB: Mapping[str, Mapping[type, Show]] = {
+    "v": {**SHOWN_AT_ONCE, str: str},
+    "s": {str: str},
+    "d": _WHOLE,
+    "q": {str: quote},
+}
+_PLAIN_VERB = re.compile(f"%([{''.join(_SHOWN_BY_VERB)}])")
+
 
 def sprint(*values: Value, context: Context | None = None) -> str:
     """The values as `print` writes them: a space between two that are no strings."""
+    if len(values) == 1:
+        show_at_once = SHOWN_AT_ONCE.get(type(values[0]))
+        if show_at_once is not None:
+            return show_at_once(values[0])
     printer = _Printer(context)
     was_text = True
     for position, value in enumerate(values):
@@ -62,9 +92,41 @@ def sprintln(*values: Value, context: Context | None = None) -> str:
 
 def sprintf(format: str, *values: Value, context: Context | None = None) -> str:  # noqa: A002 - Go's own word for it
     """The values as `printf` writes them."""
+    pieces = _plain_pieces(format, values)
+    if pieces is not None:
+        if context is not None:
+            context.check_size(sum(map(len, pieces)))
+        return "".join(pieces)
     printer = _Printer(context)
     _Directives(printer, format, values).run()
     return printer.text()
+
+
+def _plain_pieces(format: str, values: Sequence[Value]) -> list[str] | None:  # noqa: A002 - as above
+    """What a format without flags makes of texts and whole numbers; None: there is more to it."""
+    if len(format) > _LONGEST_KEPT:
+        return None
+    pieces = _cut_at_verbs(format)
+    if pieces is None or len(pieces) != 2 * len(values) + 1:
+        return None
+    shown = pieces.copy()
+    for at, value in enumerate(values):
+        show_at_once = _SHOWN_BY_VERB[pieces[2 * at + 1]].get(type(value))
+        if show_at_once is None:
+            return None
+        shown[2 * at + 1] = show_at_once(value)
+    return shown
+
+
+# Templates have few formats, and use them often.
+@lru_cache(maxsize=1024)
+def _cut_at_verbs(format: str) -> list[str] | None:  # noqa: A002 - as above
+    """Texts and verbs of a format by turns; None: some percent sign has more to it than a verb."""
+    pieces = _PLAIN_VERB.split(format)
+    return None if any("%" in text for text in pieces[::2]) else pieces
+
+
+_LONGEST_KEPT = 256
 
 
 def text_of(value: Value, context: Context | None = None) -> str:
@@ -75,10 +137,9 @@ def text_of(value: Value, context: Context | None = None) -> str:
         return value
     if value is None:
         return "<no value>"
-    if kind is int:
-        return str(value)
-    if kind is bool:
-        return "true" if value else "false"
+    show_at_once = SHOWN_AT_ONCE.get(kind)
+    if show_at_once is not None:
+        return show_at_once(value)
     printer = _Printer(context)
     printer.argument(printable(value), "v")
     return printer.text()

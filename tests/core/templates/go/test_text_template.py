@@ -184,6 +184,11 @@ class TestLimits:
                 id="a text that doubles",
             ),
             pytest.param(
+                '{{$x := "0123456789"}}{{range 99}}{{$x = printf "%s%s" $x $x}}{{end}}',
+                "size",
+                id="a format that doubles",
+            ),
+            pytest.param(
                 "{{range 999999}}0123456789012345678901234567890123456789{{end}}",
                 "size",
                 id="a long output",
@@ -289,6 +294,18 @@ def test_every_value_can_be_printed_in_every_way(value: Any) -> None:
     shown = render('{{ printf "%v|%+v|%#v|%T|%d|%s|%q|%x|%t" . . . . . . . . . }}', value)
     assert shown.count("|") >= 8
     render("{{ . }}{{ print . }}{{ html . }}{{ js . }}{{ urlquery . }}", value)
+
+
+@given(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(),
+    st.sampled_from("svdq"),
+)
+def test_a_format_without_flags_prints_as_one_that_counts_its_operands(
+    value: Any, verb: str
+) -> None:
+    assert render(f'{{{{ printf "<%{verb}>" . }}}}', value) == render(
+        f'{{{{ printf "<%[1]{verb}>" . }}}}', value
+    )
 
 
 def _outcome(text: str) -> str:

@@ -142,12 +142,12 @@ def wrap_with(context: Context, width: int, line_end: str, text: str) -> str:
 
 @go_function("func(...interface{}) string", context=True)
 def quoted(context: Context, *values: Value) -> str:
-    return " ".join(quote(text_of(each, context)) for each in values if each is not None)
+    return " ".join([quote(text_of(each, context)) for each in values if each is not None])
 
 
 @go_function("func(...interface{}) string", context=True)
 def single_quoted(context: Context, *values: Value) -> str:
-    return " ".join(f"'{show(each, context)}'" for each in values if each is not None)
+    return " ".join([f"'{show(each, context)}'" for each in values if each is not None])
 
 
 @go_function("func(...interface{}) string", context=True)
