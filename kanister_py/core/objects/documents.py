@@ -537,13 +537,13 @@ def _binary_of(text: str) -> str:
 def value_of_plain(text: str) -> Any:
     """Say what a text without quotes stands for. ValueError: nothing that JSON can hold."""
     value = _plain_value_of(text)
-    return _as_json(value, text) if isinstance(value, float | int) else value
+    return value if type(value) is str else _as_json(value, text)
 
 
 def key_of_plain(text: str) -> str | None:
     """Say which key a text without quotes is; None where there is nothing."""
-    key = _as_key(_plain_value_of(text))
-    return None if key is None else str(key)
+    key = _plain_value_of(text)
+    return key if key is None or type(key) is str else str(_as_key(key))
 
 
 def _plain_value_of(text: str) -> Any:

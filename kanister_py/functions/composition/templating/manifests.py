@@ -20,7 +20,7 @@ from kanister_py.functions.composition.answering import Data, Refused
 def read_manifests(text: str) -> list[Data]:
     """Read every object of a text; documents that hold nothing are left out."""
     found: list[Data] = []
-    seen: dict[str, _Line | None] = {}
+    seen: dict[str, _Line] = {}
     for part in _parts(text):
         plain = read_plain(part, seen)
         for value in _in_full(part) if plain is None else (plain,):
@@ -36,7 +36,9 @@ def _parts(text: str) -> list[str]:
     return [part for part in _PARTING.split(text) if part and not part.isspace()]
 
 
-_PARTING = re.compile(r"^---[ ]*(?:\n|\Z)", re.MULTILINE)
+# It starts with the dashes, and then looks back for the line's begin: fixed text is
+# what a search finds fastest.
+_PARTING = re.compile(r"---(?<![^\n]---)[ ]*(?:\n|\Z)")
 
 
 def _in_full(text: str) -> list[Any]:
@@ -69,16 +71,17 @@ def _check(value: Any) -> None:
 # What stands in quotes has nothing to unquote; what does not could be read as nothing
 # but itself: no quotes, brackets, signs of YAML's or runs of blanks, no colon or number
 # sign that could end it.
-_WORD = r"[A-Za-z0-9_./](?:[A-Za-z0-9_./@+=,()*%;<>$^~-]|:(?=[A-Za-z0-9_./@+=,()*-]))*"
+_SIGNS = "[A-Za-z0-9_./@+=,()*%;<>$^~-]*"
+_WORD = rf"[A-Za-z0-9_./]{_SIGNS}(?::(?=[A-Za-z0-9_./@+=,()*-]){_SIGNS})*"
 _SCALAR = (
-    r'"([^"\\\x00-\x1f\x7f-\U0010ffff]*)"'
-    r"|'([^'\x00-\x1f\x7f-\U0010ffff]*)'"
-    rf"|(-{{0,2}}{_WORD}(?: {_WORD})*)"
-    r"|(\{\}|\[\])"
+    r'"(?P<double>[^"\\\x00-\x1f\x7f-\U0010ffff]*)"'
+    r"|'(?P<single>[^'\x00-\x1f\x7f-\U0010ffff]*)'"
+    rf"|(?P<plain>-{{0,2}}{_WORD}(?: {_WORD})*)"
+    r"|(?P<empty>\{\}|\[\])"
 )
 _LINE = re.compile(
     r"( *)(- )?"
-    rf"(?:([A-Za-z_][A-Za-z0-9_./-]*):(?: +(?:{_SCALAR}))?|(-{{0,2}}{_WORD}))[ ]*"
+    rf"(?:([A-Za-z_][A-Za-z0-9_./-]*):(?: +(?:{_SCALAR}))?|(?P<item>-{{0,2}}{_WORD}))[ ]*"
 )
 _NOTHING = re.compile(r"[ ]*(?:#[^\x00-\x1f\x7f-\U0010ffff]*)?")
 
@@ -90,10 +93,12 @@ class _Line(NamedTuple):
     is_element: bool
     key: str | None
     value: Any
+    """A class where it is one of its own for each that reads the line."""
     has_value: bool
 
 
 _SKIPPED = _Line(-1, False, None, None, False)
+_EMPTY: Mapping[str, type] = {"{}": dict, "[]": list}
 
 
 def _line(text: str) -> _Line | None:
@@ -101,7 +106,7 @@ def _line(text: str) -> _Line | None:
     found = _LINE.fullmatch(text)
     if found is None:
         return _SKIPPED if _NOTHING.fullmatch(text) else None
-    spaces, dash, key, double, single, plain, empty, item = found.groups()
+    spaces, dash, key = found.group(1, 2, 3)
     name = None
     if key is not None:
         name = key_of_plain(key)
@@ -109,58 +114,50 @@ def _line(text: str) -> _Line | None:
             return None
     elif dash is None:
         return None
-    bare = item if key is None else plain
-    try:
-        value = double if double is not None else single
-        if bare is not None:
-            value = value_of_plain(bare)
-    except ValueError:
-        return None
-    has_value = bare is not None or value is not None or empty is not None
-    return _Line(len(spaces), dash is not None, name, _EMPTY.get(empty, value), has_value)
+    kind = found.lastgroup  # None: the line ends with the key
+    value: Any = None if kind is None else found[kind]
+    if kind in ("plain", "item"):
+        try:
+            value = value_of_plain(value)
+        except ValueError:
+            return None
+    elif kind == "empty":
+        value = _EMPTY[value]
+    return _Line(len(spaces), dash is not None, name, value, kind is not None)
 
 
-_EMPTY: Mapping[str | None, Any] = {"{}": dict, "[]": list}
-
-
-def read_plain(text: str, seen: dict[str, _Line | None] | None = None) -> Data | None:  # noqa: C901, PLR0912 - one turn for each line, and turns are hot
+def read_plain(text: str, seen: dict[str, _Line] | None = None) -> Data | None:  # noqa: C901 - one turn for each line, and turns are hot
     """Read a document that is a plain tree; None: it is more than that.
 
     `seen` remembers lines: documents of one template share most of theirs.
     """
     seen = {} if seen is None else seen
     root: Data = {}
-    stack: list[tuple[int, Any]] = [(0, root)]
-    waiting: tuple[Data, str, int] | None = None
+    # What is filled, how far in it stands, and what is around it.
+    target: Any = root
+    at, is_list = 0, False
+    around: list[tuple[Any, int, bool]] = []
+    waiting: str | None = None  # the last key of the map, if its value is still to come
     for each in text.split("\n"):
-        try:
-            line = seen[each]
-        except KeyError:
-            line = seen[each] = _line(each)
+        line = seen.get(each)
         if line is None:
-            return None
+            line = _line(each)
+            if line is None:
+                return None
+            seen[each] = line
         indent, is_element, name, value, has_value = line
         if indent < 0:
             continue
         if waiting is not None:
-            parent, key, level = waiting
+            if indent > at or (is_element and indent == at):
+                around.append((target, at, is_list))
+                inner: Any = [] if is_element else {}
+                target[waiting] = inner
+                target, at, is_list = inner, indent, is_element
             waiting = None
-            if is_element:
-                if indent >= level:
-                    elements: list[Any] = []
-                    parent[key] = elements
-                    stack.append((indent, elements))
-            elif indent > level:
-                inner: Data = {}
-                parent[key] = inner
-                stack.append((indent, inner))
-        at, target = stack[-1]
-        while at > indent or (at == indent and not is_element and type(target) is list):
-            stack.pop()
-            if not stack:
-                return None
-            at, target = stack[-1]
-        if at != indent or (type(target) is list) is not is_element:
+        while indent < at or (indent == at and is_list and not is_element):
+            target, at, is_list = around.pop()
+        if indent != at or is_list is not is_element:
             return None
         if value is dict or value is list:
             value = value()
@@ -170,11 +167,10 @@ def read_plain(text: str, seen: dict[str, _Line | None] | None = None) -> Data |
                 continue
             element: Data = {}
             target.append(element)
-            target = element
-            indent += 2
-            stack.append((indent, target))
+            around.append((target, at, True))
+            target, at, is_list = element, indent + 2, False
         target[name] = value
         if not has_value:
-            waiting = (target, name, indent)  # type: ignore[assignment]  # a line has a key or is an element
+            waiting = name
     # Nothing at all is for the long way to tell from an empty map.
     return root or None
