@@ -27,7 +27,7 @@ from kanister_py.ports.composition_function import CompositionFunction
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-WORDS = Vocabulary("gotemplating.fn.crossplane.io")
+WORDS = Vocabulary.of_group("gotemplating.fn.crossplane.io")
 
 _SHAPE = {
     "source": TEXT,

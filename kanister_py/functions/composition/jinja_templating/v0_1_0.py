@@ -22,7 +22,7 @@ from kanister_py.ports.composition_function import CompositionFunction
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-WORDS = Vocabulary("jinjatemplating.fn.kanister-py.io")
+WORDS = Vocabulary.of_group("jinjatemplating.fn.kanister-py.io")
 
 _SHAPE = {
     "source": TEXT,

@@ -26,23 +26,19 @@ from kanister_py.functions.composition.answering import (
 class Vocabulary(NamedTuple):
     """The names that a function gives to what manifests may say."""
 
-    group: str
+    resource_name: str
+    ready: str
+    ttl: str
+    meta_version: str
 
-    @property
-    def resource_name(self) -> str:
-        return f"{self.group}/composition-resource-name"
-
-    @property
-    def ready(self) -> str:
-        return f"{self.group}/ready"
-
-    @property
-    def ttl(self) -> str:
-        return f"{self.group}/ttl"
-
-    @property
-    def meta_version(self) -> str:
-        return f"meta.{self.group}/v1alpha1"
+    @classmethod
+    def of_group(cls, group: str) -> Vocabulary:
+        return cls(
+            resource_name=f"{group}/composition-resource-name",
+            ready=f"{group}/ready",
+            ttl=f"{group}/ttl",
+            meta_version=f"meta.{group}/v1alpha1",
+        )
 
 
 _READY = {"True": "READY_TRUE", "False": "READY_FALSE", "Unspecified": "READY_UNSPECIFIED"}
@@ -62,9 +58,7 @@ def compose(
     request: Mapping[str, Any], answer: Data, manifests: Iterable[Data], words: Vocabulary
 ) -> None:
     """Put what the manifests want into the answer. Refused: nothing of it is desired."""
-    every = list(manifests)
-    for manifest in every:
-        _check_annotations(manifest, words)
+    annotated = [(each, _annotations_of(each, words)) for each in manifests]
     observed = composite_of(request)
     own_kind = (observed.get("apiVersion"), observed.get("kind"))
     desired = answer["desired"]
@@ -72,17 +66,16 @@ def compose(
     composite["resource"] = dict(composite.get("resource") or {})
     resources: dict[str, Data] = {}
     requirements: Data = {}
-    for manifest in every:
-        annotations = (manifest.get("metadata") or {}).get("annotations") or {}
-        name = annotations.get(words.resource_name)
+    for manifest, its_annotations in annotated:
+        name = its_annotations.get(words.resource_name)
         kind = (manifest.get("apiVersion"), manifest["kind"])
         if name is None and kind == own_kind:
-            _take_status(composite, manifest, annotations, words)
+            _take_status(composite, manifest, its_annotations, words)
         elif kind[0] == words.meta_version:
             _take_meta(request, answer, composite, requirements, manifest, words)
         else:
-            wanted: Data = {"resource": _bare(manifest, annotations, words)}
-            ready = _ready_of(annotations, words)
+            wanted: Data = {"resource": _bare(manifest, its_annotations, words)}
+            ready = _ready_of(its_annotations, words)
             if ready != "READY_UNSPECIFIED":
                 wanted["ready"] = ready
             if name is None:
@@ -98,14 +91,19 @@ def compose(
     _hand_on_received(request, answer)
 
 
-def _check_annotations(manifest: Data, words: Vocabulary) -> None:
+def _annotations_of(manifest: Data, words: Vocabulary) -> Data:
+    """Give the annotations of a manifest, which must be texts."""
     metadata = manifest.get("metadata")
-    if metadata is not None and not isinstance(metadata, dict):
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, dict):
         why = f".metadata.annotations accessor error: {_shown(metadata)}, expected map[string]any"
         raise Refused(f"invalid annotations in resource '{_kind_of(manifest)}': {why}")
-    annotations = (metadata or {}).get("annotations")
+    annotations = metadata.get("annotations")
     if annotations is None:
-        return
+        return {}
+    if isinstance(annotations, dict) and all(type(each) is str for each in annotations.values()):
+        return annotations
     head = f"invalid annotations in resource '{_kind_of(manifest)} resource-name="
     if not isinstance(annotations, dict):
         why = f".metadata.annotations accessor error: {_shown(annotations)}"
@@ -117,6 +115,7 @@ def _check_annotations(manifest: Data, words: Vocabulary) -> None:
                 f"{head}{name}': .metadata.annotations accessor error: contains non-string value "
                 f'in the map under key "{key}": {_shown(annotations[key])}, expected string'
             )
+    return annotations
 
 
 def _kind_of(manifest: Data) -> str:
@@ -143,11 +142,9 @@ def _shown(value: Any) -> str:
 def _bare(manifest: Data, annotations: Data, words: Vocabulary) -> Data:
     if not annotations:
         return manifest
-    kept = {
-        key: value
-        for key, value in annotations.items()
-        if key not in (words.resource_name, words.ready)
-    }
+    kept = annotations.copy()
+    for key in (words.resource_name, words.ready):
+        kept.pop(key, None)
     return {**manifest, "metadata": {**manifest["metadata"], "annotations": kept}}
 
 
