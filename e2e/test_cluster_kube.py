@@ -48,6 +48,16 @@ def quiet_server(programs: Programs) -> Iterator[LocalCluster]:
         yield cluster
 
 
+def _references_in(schema: Any) -> set[str]:
+    """Gather the keys of a schema that refer elsewhere; a field may have such a name, too."""
+    if isinstance(schema, list):
+        return set().union(*map(_references_in, schema))
+    if not isinstance(schema, dict):
+        return set()
+    own = {"$ref"} if isinstance(schema.get("$ref"), str) else set()
+    return own.union(*map(_references_in, schema.values()))
+
+
 class TestTheRealCluster(ClusterContract):
     promises_bookmarks = False
 
@@ -64,6 +74,25 @@ class TestTheRealCluster(ClusterContract):
         account = {"name": "default", "namespace": name}
         cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
         return name
+
+    @pytest.mark.parametrize(
+        ("api_version", "kind"),
+        [
+            ("v1", "Pod"),
+            ("apps/v1", "Deployment"),
+            ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ],
+    )
+    def test_the_schema_of_a_kind_that_comes_with_kubernetes_is_whole(
+        self, cluster: Cluster, api_version: str, kind: str
+    ) -> None:
+        found = cluster.schema_of(api_version, kind)
+        assert found is not None
+        group, _, version = api_version.rpartition("/")
+        gvk = {"group": group, "version": version, "kind": kind}
+        assert found["x-kubernetes-group-version-kind"] == [gvk]
+        assert {"metadata", "spec", "status"} <= set(found["properties"])
+        assert "$ref" not in _references_in(found)
 
 
 @pytest.fixture

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kanister_py.core.compositions.messages import Data
-from kanister_py.core.objects.resources import group_version_of
-
-_GVK = "x-kubernetes-group-version-kind"
+from kanister_py.core.objects.openapi import schema_of_kind
 
 
 class ManifestSource:
@@ -34,15 +32,8 @@ class ManifestSource:
 
     def fetch_schema(self, api_version: str, kind: str) -> Data | None:
         self.asked_schemas.append({"apiVersion": api_version, "kind": kind})
-        group, version = group_version_of(api_version)
-        wanted = {"group": group, "version": version, "kind": kind}
-        for document in self._schemas:
-            schemas = (document.get("components") or {}).get("schemas") or {}
-            for name in sorted(schemas):
-                if schemas[name].get(_GVK) == [wanted]:
-                    inlined: Data = _inlined(schemas[name], schemas, ())
-                    return inlined
-        return None
+        found = (schema_of_kind(each, api_version, kind) for each in self._schemas)
+        return next((each for each in found if each is not None), None)
 
     def fetch_secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
         secret = self._secrets.get((namespace, name))
@@ -82,20 +73,3 @@ def _is_selected(obj: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
     labels = (obj.get("metadata") or {}).get("labels") or {}
     wanted = (selector.get("matchLabels") or {}).get("labels") or {}
     return all(labels.get(key) == value for key, value in wanted.items())
-
-
-def _inlined(value: Any, schemas: Mapping[str, Any], above: tuple[str, ...]) -> Any:
-    """Put what a schema refers to in its place; where it refers to itself, nothing is said."""
-    if isinstance(value, list):
-        return [_inlined(each, schemas, above) for each in value]
-    if not isinstance(value, dict):
-        return value
-    reference = value.get("$ref")
-    if isinstance(reference, str):
-        name = reference.rpartition("/")[2]
-        if name in above or name not in schemas:
-            return {}
-        beside = {key: each for key, each in value.items() if key != "$ref"}
-        inside = _inlined(schemas[name], schemas, (*above, name))
-        return {**inside, **_inlined(beside, schemas, above)}
-    return {key: _inlined(each, schemas, above) for key, each in value.items()}

@@ -18,7 +18,11 @@ from kanister_py.ports.cluster import Cluster
 
 
 class ClusterSource:
-    """Objects from watch caches, schemas of custom kinds, and Secrets as they are now."""
+    """Objects and schemas of custom kinds from watch caches, and Secrets as they are now.
+
+    Schemas of all other kinds are those that the cluster publishes. Those of custom
+    kinds are what their definitions say: the same, as soon as somebody says it.
+    """
 
     def __init__(self, cluster: Cluster, seen: Seen, *, gives_resources: bool = True) -> None:
         self._cluster = cluster
@@ -47,14 +51,16 @@ class ClusterSource:
             known = self._cluster.resource_for(api_version, kind)
         except NoMatch:
             return None
-        group, version = group_version_of(api_version)
-        name = f"{known.gvr.resource}.{group}"
-        definition = self._seen.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
-        for each in ((definition or {}).get("spec") or {}).get("versions") or ():
-            if each.get("name") == version:
-                schema: Data | None = (each.get("schema") or {}).get("openAPIV3Schema")
-                return schema
-        return None
+        if not known.is_builtin:
+            group, version = group_version_of(api_version)
+            name = f"{known.gvr.resource}.{group}"
+            definition = self._seen.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
+            for each in ((definition or {}).get("spec") or {}).get("versions") or ():
+                if each.get("name") == version:
+                    schema: Data | None = (each.get("schema") or {}).get("openAPIV3Schema")
+                    return schema
+        published = self._cluster.schema_of(api_version, kind)
+        return None if published is None else dict(published)
 
     def fetch_secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
         try:

@@ -199,6 +199,13 @@ class Cluster(Protocol):
     def describe(self, resource: GroupVersionResource) -> ResourceKind:
         """Say what the cluster knows about a resource; `NoMatch` if it knows none."""
 
+    def schema_of(self, api_version: str, kind: str) -> Mapping[str, Any] | None:
+        """Give the OpenAPI schema of a kind, with nothing in it that refers elsewhere.
+
+        None if the cluster gives out none: the embedded one has those of definitions
+        alone. It is shared, unlike objects: nobody may change it.
+        """
+
     def create(
         self, obj: Mapping[str, Any], *, field_manager: str = "", dry_run: bool = False
     ) -> KubeObject:

@@ -396,6 +396,119 @@ class TestDiscovery:
         assert cluster.describe(self.THINGS).has_status
 
 
+class TestSchemas:
+    def index(self, mark: str) -> Answer:
+        return Answer(
+            {
+                "paths": {
+                    "api/v1": {"serverRelativeURL": "/openapi/v3/api/v1?hash=core"},
+                    "apis/apps/v1": {"serverRelativeURL": f"/openapi/v3/apis/apps/v1?hash={mark}"},
+                }
+            }
+        )
+
+    def description(self, text: str) -> Answer:
+        def kinds(*names: str) -> dict[str, Any]:
+            gvk = [{"group": "apps", "version": "v1", "kind": name} for name in names]
+            return {"type": "object", "x-kubernetes-group-version-kind": gvk}
+
+        spec = {"allOf": [{"$ref": "#/components/schemas/Spec"}], "default": {}}
+        schemas = {
+            "Deployment": {**kinds("Deployment"), "properties": {"spec": spec}},
+            "DaemonSet": kinds("DaemonSet"),
+            "Options": kinds("Deployment", "DaemonSet"),
+            "Spec": {"type": "object", "description": text},
+        }
+        return Answer({"components": {"schemas": schemas}})
+
+    def said_of_spec(self, cluster: KubeCluster) -> str:
+        found = cluster.schema_of("apps/v1", "Deployment")
+        assert found is not None
+        (spec,) = found["properties"]["spec"]["allOf"]
+        return str(spec["description"])
+
+    def heard_by(self, server: Script) -> list[str]:
+        paths = [each.path for each in server.heard]
+        server.heard.clear()
+        return paths
+
+    def test_a_kind_is_read_about_once_for_as_long_as_it_stays_the_same(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        server.says(self.index("a"), self.description("first"))
+        assert [self.said_of_spec(cluster) for _again in range(3)] == ["first"] * 3
+        assert self.heard_by(server) == ["/openapi/v3", "/openapi/v3/apis/apps/v1"]
+        cluster._requests.clock.sleep(61)
+        server.says(self.index("a"))
+        assert self.said_of_spec(cluster) == "first"
+        assert self.heard_by(server) == ["/openapi/v3"]
+        cluster._requests.clock.sleep(61)
+        server.says(self.index("b"), self.description("second"))
+        assert self.said_of_spec(cluster) == "second"
+        assert self.heard_by(server) == ["/openapi/v3", "/openapi/v3/apis/apps/v1"]
+
+    def test_another_kind_of_the_group_is_there_too(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        server.says(self.index("a"), self.description("first"), self.description("first"))
+        assert self.said_of_spec(cluster) == "first"
+        assert (cluster.schema_of("apps/v1", "DaemonSet") or {})["type"] == "object"
+        assert self.said_of_spec(cluster) == "first"
+        assert len(server.heard) == 3
+
+    def test_what_nobody_describes_is_looked_for_again_but_not_by_everybody(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        server.says(self.index("a"), self.description("first"))
+        for _again in range(3):
+            assert cluster.schema_of("apps/v1", "Sandwich") is None
+            assert cluster.schema_of("kitchen.org/v1", "Sandwich") is None
+        assert len(self.heard_by(server)) == 2
+        cluster._requests.clock.sleep(6)
+        server.says(self.index("a"))
+        assert cluster.schema_of("kitchen.org/v1", "Sandwich") is None
+        assert self.heard_by(server) == ["/openapi/v3"]
+
+    @pytest.mark.parametrize("code", [403, 404, 500])
+    @pytest.mark.parametrize("is_indexed", [True, False], ids=["one of them", "all of them"])
+    def test_descriptions_that_may_not_be_read_are_missing_and_that_is_logged_once(
+        self,
+        server: Script,
+        cluster: KubeCluster,
+        caplog: pytest.LogCaptureFixture,
+        code: int,
+        is_indexed: bool,
+    ) -> None:
+        refused = [Answer(status(code), code)] * (3 if code == 500 else 1)
+        for _minute in range(3):
+            server.says(*([self.index("a")] if is_indexed else []), *refused)
+            assert cluster.schema_of("apps/v1", "Deployment") is None
+            heard = len(server.heard)
+            assert cluster.schema_of("apps/v1", "DaemonSet") is None
+            assert len(server.heard) == heard
+            cluster._requests.clock.sleep(61)
+        (said,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        assert "/openapi/v3" in said
+        server.says(self.index("a"), self.description("first"))
+        assert self.said_of_spec(cluster) == "first"
+
+    def test_what_a_server_said_holds_while_it_is_away(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        away = [Answer(code=503)] * 100
+        server.says(*away)
+        with pytest.raises(ClusterUnavailable):
+            cluster.schema_of("apps/v1", "Deployment")
+        server.answers.clear()
+        server.says(self.index("a"), self.description("first"))
+        assert self.said_of_spec(cluster) == "first"
+        for answers in (away, [self.index("b"), *away]):
+            cluster._requests.clock.sleep(61)
+            server.says(*answers)
+            assert self.said_of_spec(cluster) == "first"
+            server.answers.clear()
+
+
 class TestLogs:
     def test_lines_of_one_instant_are_told_apart_after_a_cut(
         self, server: Script, cluster: KubeCluster

@@ -7,10 +7,11 @@ a controller (garbage collection, emptying a namespace) or a kubelet.
 from __future__ import annotations
 
 import base64
+import json
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -156,6 +157,17 @@ def wait_until_served(cluster: Cluster, resource: GroupVersionResource) -> None:
             time.sleep(0.05)
         else:
             return
+
+
+def published_schema(cluster: Cluster, resource: GroupVersionResource) -> Mapping[str, Any]:
+    """Outlast the time that an API server takes to describe what it serves already."""
+    end = time.monotonic() + 60
+    while True:
+        found = cluster.schema_of(resource.api_version, resource.resource.capitalize())
+        if found is not None:
+            return found
+        assert time.monotonic() < end, f"nobody describes {resource}"
+        time.sleep(0.2)
 
 
 class ClusterContract:
@@ -921,6 +933,23 @@ class ClusterContract:
         with pytest.raises(Invalid) as caught:
             cluster.create(self.widget(widgets, namespace, size=0, colour="green"))
         assert {cause.field for cause in caught.value.causes} >= {"spec.size", "spec.colour"}
+
+    def test_the_schema_of_a_custom_kind_is_what_its_definition_says(
+        self, cluster: Cluster, widgets: GroupVersionResource
+    ) -> None:
+        found = published_schema(cluster, widgets)
+        spec = found["properties"]["spec"]
+        assert spec["required"] == ["size"]
+        assert spec["properties"]["colour"] == {
+            "type": "string",
+            "enum": ["red", "blue"],
+            "default": "red",
+        }
+        assert "$ref" not in json.dumps(found)
+        assert cluster.schema_of(widgets.api_version, "Sandwich") is None
+
+    def test_a_kind_that_nobody_defined_has_no_schema(self, cluster: Cluster) -> None:
+        assert cluster.schema_of("nobody.example.org/v1", "Widget") is None
 
     def test_a_custom_status_is_kept_apart(
         self, cluster: Cluster, namespace: str, widgets: GroupVersionResource

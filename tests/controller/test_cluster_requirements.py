@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -127,7 +127,37 @@ def test_schemas_are_those_of_the_version(source: ClusterSource) -> None:
         schema = source.fetch_schema(f"example.org/{version}", "Widget")
         assert schema is not None
         assert schema["description"] == version
+    # Nobody describes the kinds that the embedded cluster has without a definition.
     assert source.fetch_schema("v1", "ConfigMap") is None
+
+
+class Describing(MemoryCluster):
+    """A cluster that describes kinds besides those of definitions, as an API server does."""
+
+    def schema_of(self, api_version: str, kind: str) -> Mapping[str, Any] | None:
+        return {"description": f"{api_version} {kind}"}
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "want"),
+    [
+        pytest.param("v1", "ConfigMap", "v1 ConfigMap", id="every cluster has"),
+        pytest.param("apps/v1", "Deployment", "apps/v1 Deployment", id="in a group"),
+        pytest.param("example.org/v2", "Widget", "v2", id="of a definition, as that says"),
+    ],
+)
+def test_kinds_without_a_definition_are_as_the_cluster_describes_them(
+    api_version: str, kind: str, want: str
+) -> None:
+    cluster = Describing()
+    cluster.load([WIDGETS])
+    seen = Seen(cluster, SystemClock(), lambda *_change: None)
+    try:
+        source = ClusterSource(cluster, seen)
+        assert (source.fetch_schema(api_version, kind) or {})["description"] == want
+        assert source.fetch_schema("nobody.org/v1", "Sandwich") is None
+    finally:
+        seen.close()
 
 
 def test_nothing_is_given_out_where_that_is_switched_off(

@@ -12,6 +12,7 @@ from kanister_py.adapters.cluster_kube.connection import ClusterChoice, Connecti
 from kanister_py.adapters.cluster_kube.discovery import Discovery
 from kanister_py.adapters.cluster_kube.logs import KubeLogStream
 from kanister_py.adapters.cluster_kube.requests import Query, Request, Requests
+from kanister_py.adapters.cluster_kube.schemas import Schemas
 from kanister_py.adapters.cluster_kube.sessions import KubeExecSession, open_session
 from kanister_py.adapters.cluster_kube.timing import Timing
 from kanister_py.adapters.cluster_kube.watches import KubeWatch, Watched
@@ -51,6 +52,7 @@ class KubeCluster:
         self._connection = Connection(choice or ClusterChoice(), clock, pool_size)
         self._requests = Requests(self._connection, clock, timing or Timing())
         self._discovery = Discovery(self._requests)
+        self._schemas = Schemas(self._requests)
         self._field_manager = field_manager
 
     def close(self) -> None:
@@ -83,6 +85,9 @@ class KubeCluster:
 
     def describe(self, resource: GroupVersionResource) -> ResourceKind:
         return self._discovery.of_resource(resource)
+
+    def schema_of(self, api_version: str, kind: str) -> Mapping[str, Any] | None:
+        return self._schemas.of_kind(api_version, kind)
 
     # Reading
 

@@ -31,6 +31,7 @@ from kanister_py.core.errors import (
     Invalid,
     InvalidPatch,
     MethodNotAllowed,
+    NoMatch,
     NotFound,
     PodsNotRun,
     StateNotReadable,
@@ -147,6 +148,13 @@ class MemoryCluster:
 
     def describe(self, resource: GroupVersionResource) -> ResourceKind:
         return self._catalogue.at(resource).kind
+
+    def schema_of(self, api_version: str, kind: str) -> Mapping[str, Any] | None:
+        """Give what a definition says: nobody describes the kinds that were there before."""
+        try:
+            return self._catalogue.of(api_version, kind).schema
+        except NoMatch:
+            return None
 
     # Reading
 
