@@ -71,7 +71,13 @@ def test_only_the_controller_writes_the_status_of_an_actionset() -> None:
     assert manifest("actionsets")["spec"]["versions"][0]["subresources"] == {"status": {}}
 
 
-def test_kubectl_shows_what_people_ask_first() -> None:
-    columns = manifest("actionsets")["spec"]["versions"][0]["additionalPrinterColumns"]
-    shown = [each["name"] for each in columns if not each.get("priority")]
-    assert shown == ["State", "Progress", "Running Phase", "Warning", "Age"]
+@pytest.mark.parametrize(
+    ("plural", "want"),
+    [
+        ("actionsets", ["State", "Progress", "Running Phase", "Warning", "Age"]),
+        ("compositionrevisions", ["Name-Of", "Revision", "XR-Kind", "Valid-Pipeline", "Age"]),
+    ],
+)
+def test_kubectl_shows_what_people_ask_first(plural: str, want: list[str]) -> None:
+    columns = manifest(plural)["spec"]["versions"][0]["additionalPrinterColumns"]
+    assert [each["name"] for each in columns if not each.get("priority")] == want
