@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import select
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from socket import SHUT_RDWR
 from typing import Any, Final, Self
 from urllib.parse import urlencode
 
@@ -58,7 +58,7 @@ class KubeExecSession:
                 self._is_read = False
                 is_over = self._was_closed.is_set() or self._has_ended
             if is_over:
-                self._socket.shutdown()
+                self._let_go()
 
     def _chunks(self) -> Iterator[ExecChunk]:
         while not (self._was_closed.is_set() or self._has_ended):
@@ -99,19 +99,27 @@ class KubeExecSession:
                     self._socket.send_close()
             finally:
                 self._lock.release()
-        self._socket.abort()
+        # Not with the library's `abort`, which does nothing once it has said goodbye. The
+        # reader may have let go of the connection meanwhile, and the other side may be gone.
+        with suppress(OSError, AttributeError):
+            self._socket.sock.shutdown(SHUT_RDWR)
         with self._state:
             is_read = self._is_read
         if not is_read:
             # Else its reader, whom this wakes, lets go of it.
-            self._socket.shutdown()
+            self._let_go()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-        self._socket.shutdown()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        # One at a time: the library looks, closes and forgets in three steps.
+        with self._state:
+            self._socket.shutdown()
 
     # The stream
 
@@ -139,13 +147,15 @@ class KubeExecSession:
 
     def _wait_for_data(self) -> None:
         """Come back when there is something to read; ask for a sign of life meanwhile."""
+        from urllib3.util import wait_for_read
+
         socket = self._socket.sock
         pending = getattr(socket, "pending", None)
         if pending is not None and pending():
             return
         for _ in range(self._timing.unanswered_pings + 1):
-            readable, _, _ = select.select([socket], [], [], self._timing.ping)
-            if readable or self._was_closed.is_set():
+            # Not with `select`, which knows no more than a thousand connections.
+            if wait_for_read(socket, self._timing.ping) or self._was_closed.is_set():
                 return
             with self._lock:
                 self._socket.ping()

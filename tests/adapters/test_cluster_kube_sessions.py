@@ -1,0 +1,125 @@
+"""A command's stream before an API server that never hangs up."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import resource
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.cluster_kube.answers import Asked
+from kanister_py.adapters.cluster_kube.connection import ClusterChoice, Connection
+from kanister_py.adapters.cluster_kube.requests import Requests
+from kanister_py.adapters.cluster_kube.sessions import KubeExecSession, open_session
+from kanister_py.adapters.cluster_kube.timing import Timing
+from tests.adapters.test_cluster_kube import kubeconfig
+
+PATIENCE_SECONDS = 30.0
+# Nobody is saved by a ping: who is not let go is found out before it.
+TIMING = Timing(ping=10 * PATIENCE_SECONDS)
+
+
+class Talker:
+    """Upgrades one connection to a WebSocket, says what it was given, and holds on to it."""
+
+    def __init__(self, *said: bytes) -> None:
+        self._said = said
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def _serve(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection, connection.makefile("rb") as heard:
+            lines = list(iter(heard.readline, b"\r\n"))
+            (key,) = (
+                line.split()[1] for line in lines if line.lower().startswith(b"sec-websocket-key")
+            )
+            accepted = hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
+            head = (
+                b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                b"Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n"
+                b"Sec-WebSocket-Accept: %b\r\n\r\n" % base64.b64encode(accepted)
+            )
+            frames = [bytes((0x82, len(each))) + each for each in self._said]
+            connection.sendall(b"".join([head, *frames]))
+            try:
+                # A goodbye is heard and not answered.
+                while heard.read1():
+                    pass
+            except ConnectionResetError:
+                pass
+
+    def close(self) -> None:
+        self._thread.join(PATIENCE_SECONDS)
+        assert not self._thread.is_alive(), "the connection stays open"
+        self._listener.close()
+
+
+@pytest.fixture
+def cleanup() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def session_with(cleanup: ExitStack, folder: Path, *said: bytes) -> KubeExecSession:
+    talker = Talker(*said)
+    cleanup.callback(talker.close)
+    choice = ClusterChoice(kubeconfig=str(kubeconfig(folder, talker.url)))
+    requests = Requests(Connection(choice, SystemClock(), 1), SystemClock(), TIMING)
+    cleanup.callback(requests.close)
+    session = open_session(requests, "/exec", Asked("pods", "p"), [("command", "x")])
+    cleanup.enter_context(session)
+    return session
+
+
+def test_a_reader_is_let_go_though_the_other_side_never_answers(
+    cleanup: ExitStack, tmp_path: Path
+) -> None:
+    session = session_with(cleanup, tmp_path, b"\x01hello")
+    read, arrived = list[bytes](), threading.Event()
+
+    def follow() -> None:
+        for chunk in session:
+            read.append(chunk.data)
+            arrived.set()
+
+    reader = threading.Thread(target=follow)
+    reader.start()
+    assert arrived.wait(PATIENCE_SECONDS)
+    closers = [threading.Thread(target=session.close) for _ in range(2)]
+    for each in closers:
+        each.start()
+    for each in (*closers, reader):
+        each.join(PATIENCE_SECONDS)
+        assert not each.is_alive()
+    assert read == [b"hello"]
+    assert session.exit_code is None
+
+
+def test_a_command_is_followed_by_who_holds_a_thousand_other_files(
+    cleanup: ExitStack, tmp_path: Path
+) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 2000 if before[1] == resource.RLIM_INFINITY else min(2000, before[1])
+    if most < 2000:
+        pytest.skip(f"this machine lets nobody hold more than {most} files")
+    if before[0] < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+        cleanup.callback(resource.setrlimit, resource.RLIMIT_NOFILE, before)
+    for _ in range(1100):
+        cleanup.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+    ended = b"\x03" + json.dumps({"status": "Success"}).encode()
+    session = session_with(cleanup, tmp_path, b"\x01hello", ended)
+    assert [each.data for each in session] == [b"hello"]
+    assert session.exit_code == 0
