@@ -14,6 +14,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import pytest
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.adapters.pods_processes import WARNING
+from kanister_py.adapters.pods_processes.launcher import Launcher
 from kanister_py.adapters.pods_processes.node import ProcessNode
 from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
 from kanister_py.core.errors import BadRequest, ProcessesUnavailable
@@ -105,6 +107,14 @@ class TestPodsOfAnOrdinaryUser(PodsContract):
     def cluster(self, apart: ProcessPodRunner) -> Iterator[Cluster]:
         with running(apart) as cluster:
             yield cluster
+
+
+def test_all_who_ask_at_once_hear_what_this_machine_offers(tmp_path: Path) -> None:
+    launcher = Launcher(tmp_path, wanted="none")
+    with ThreadPoolExecutor(8) as pool:
+        heard = set(pool.map(lambda _: launcher.why, range(8)))
+    launcher.close()
+    assert heard == {"they were not wanted"}
 
 
 def test_it_says_in_one_line_that_it_runs_commands_here() -> None:

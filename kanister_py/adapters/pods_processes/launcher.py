@@ -13,7 +13,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -260,13 +259,22 @@ class Launcher:
         self._channel = ours
         self._lock = threading.Lock()
         self._log = folder / "spawner.log"
+        self._heard: Mapping[str, str] | None = None
+        self._hearing = threading.Lock()
 
-    @cached_property
+    @property
     def _offer(self) -> Mapping[str, str]:
-        """Hear what this machine offers; comes back when processes can be started."""
+        """Say what this machine offers; comes back when processes can be started."""
+        # It is told once: of two that listen at the same time, one would wait in vain.
+        with self._hearing:
+            if self._heard is None:
+                self._heard = self._hear()
+            return self._heard
+
+    def _hear(self) -> Mapping[str, str]:
         hello = b""
-        self._channel.settimeout(_START_SECONDS)
         with contextlib.suppress(OSError):
+            self._channel.settimeout(_START_SECONDS)
             while not hello.endswith(b"\n") and (data := self._channel.recv(4096)):
                 hello += data
             self._channel.settimeout(None)

@@ -9,8 +9,8 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
-from functools import cached_property
 from importlib.machinery import SourceFileLoader
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
@@ -69,6 +69,8 @@ class NodeSetup:
         self.locations.mkdir(exist_ok=True)
         self.launcher = Launcher(self._run, wanted=namespaces)
         self.reactor = Reactor()
+        self._laid: Path | None = None
+        self._laying = threading.Lock()
 
     # How a pod sees these is known when the first process is there: nobody waits for it before.
 
@@ -112,8 +114,15 @@ class NodeSetup:
         shutil.rmtree(self._run, ignore_errors=True)
         os.close(self._lock)
 
-    @cached_property
+    @property
     def _helpers(self) -> Path:
+        """Give the folder of what we lay into pods; laid out when the first pod wants it."""
+        with self._laying:
+            if self._laid is None:
+                self._laid = self._lay_out()
+            return self._laid
+
+    def _lay_out(self) -> Path:
         folder = self._run / "helpers"
         (folder / "bin").mkdir(parents=True)
         # The mount point of the locations must stand before the folder is mounted read-only.
