@@ -424,14 +424,17 @@ class PodRun:
         process = container.process
 
         def tell_start(good: bool) -> None:
-            if good:
-                with self._changed:
-                    container.has_started = True
-                    container.is_ready = not container.spec.get("readinessProbe")
-                    self._start_probers(container, run, process)
-                    self._touch()
-            else:
-                self._kill(container, signal.SIGTERM)
+            with self._changed:
+                if container.process is not process:
+                    # It was asked of one that has ended; another may run by now.
+                    return
+                if not good:
+                    self._kill(container, signal.SIGTERM)
+                    return
+                container.has_started = True
+                container.is_ready = not container.spec.get("readinessProbe")
+                self._start_probers(container, run, process)
+                self._touch()
 
         if startup := container.spec.get("startupProbe"):
             container.probers.append(self._prober(container, startup, run, tell_start))
@@ -451,8 +454,9 @@ class PodRun:
                     self._touch()
 
         def tell_alive(good: bool) -> None:
-            if not good and container.process is process:
-                self._kill(container, signal.SIGTERM)
+            with self._changed:
+                if not good and container.process is process:
+                    self._kill(container, signal.SIGTERM)
 
         for name, tell in (("readinessProbe", tell_ready), ("livenessProbe", tell_alive)):
             if probe := container.spec.get(name):
@@ -477,9 +481,6 @@ class PodRun:
             self._record_end(container, exited, reason, self._message_of(container, exited))
 
     def _record_end(self, container: Container, exited: Exit, reason: str, message: str) -> None:
-        for prober in container.probers:
-            prober.stop()
-        container.probers.clear()
         for session in list(container.sessions):
             # Without namespaces, nothing else would end what was started inside.
             if not self._setup.launcher.namespaces:
@@ -503,6 +504,10 @@ class PodRun:
             container.ended = exited
             container.is_ready = container.has_started = False
             container.state = {"terminated": terminated}
+            # Last: one that has just found out that it started may bring in more of them.
+            for prober in container.probers:
+                prober.stop()
+            container.probers.clear()
         self._plan_restart(container)
 
     def _plan_restart(self, container: Container) -> None:

@@ -48,7 +48,11 @@ class Prober:
         successes = failures = 0
         self._pause(float(self._probe.get("initialDelaySeconds") or 0))
         while not self._is_stopped:
-            if self._ask():
+            is_good = self._ask()
+            if self._is_stopped:
+                # Nobody asks any more: what was asked about has ended meanwhile.
+                return
+            if is_good:
                 successes, failures = successes + 1, 0
                 if successes == needed:
                     self._tell(True)
@@ -100,7 +104,8 @@ def _get(request: Mapping[str, Any], host: str, port: int, seconds: float) -> bo
     try:
         connection.request("GET", request.get("path") or "/", headers=headers)
         return 200 <= connection.getresponse().status < 400
-    except (OSError, http.client.HTTPException):
+    except (OSError, ValueError, http.client.HTTPException):
+        # What cannot even be asked has no good answer.
         return False
     finally:
         connection.close()

@@ -1,0 +1,64 @@
+"""What probes say of a container, and when nobody listens to them any more."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.pods_processes.probes import Prober
+
+PATIENCE_SECONDS = 30.0
+
+
+class Asked:
+    """One probe that is being asked, and what it told."""
+
+    def __init__(self, probe: Mapping[str, Any]) -> None:
+        self.arrived, self.go_on, self.has_told = (threading.Event() for _ in range(3))
+        self.told: list[bool] = []
+        before = set(threading.enumerate())
+        self.prober = Prober(probe, {}, self._run, self._tell, SystemClock(), "127.0.0.1")
+        others = {each for each in threading.enumerate() if each.name == "pods-probe"}
+        (self.thread,) = others - before
+
+    def _run(self, command: Sequence[str], seconds: float) -> bool:
+        self.arrived.set()
+        return self.go_on.wait(PATIENCE_SECONDS)
+
+    def _tell(self, is_good: bool) -> None:
+        self.told.append(is_good)
+        self.has_told.set()
+
+    def end(self) -> None:
+        self.prober.stop()
+        self.thread.join(PATIENCE_SECONDS)
+        assert not self.thread.is_alive()
+
+
+def test_what_is_found_out_once_nobody_asks_any_more_is_not_told() -> None:
+    asked = Asked({"exec": {"command": ["true"]}})
+    assert asked.arrived.wait(PATIENCE_SECONDS)
+    asked.prober.stop()
+    asked.go_on.set()
+    asked.end()
+    assert asked.told == []
+
+
+@pytest.mark.parametrize(
+    "probe",
+    [
+        pytest.param({"path": "/grün"}, id="a path that no request can hold"),
+        pytest.param(
+            {"httpHeaders": [{"name": "X-A", "value": "b\r\nX-B: c"}]}, id="a value of two lines"
+        ),
+    ],
+)
+def test_a_probe_that_cannot_be_asked_says_no(probe: Mapping[str, Any]) -> None:
+    asked = Asked({"httpGet": {"port": 1, **probe}, "failureThreshold": 1})
+    assert asked.has_told.wait(PATIENCE_SECONDS)
+    asked.end()
+    assert asked.told == [False]
