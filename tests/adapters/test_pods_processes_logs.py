@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -79,3 +80,32 @@ def test_a_full_disk_loses_log_and_says_how_much(tmp_path: Path) -> None:
     log.finish()
     assert log.lost_bytes == 5
     assert read(log, LogOptions()) == b"before\n"
+
+
+def test_where_no_log_can_be_kept_it_is_lost_and_nothing_else(tmp_path: Path) -> None:
+    log = ContainerLog(tmp_path / "log", Ticks())
+    shutil.rmtree(tmp_path / "log")
+    log.append(b"12345")
+    (tmp_path / "log").mkdir()
+    log.append(b"6\n")
+    log.finish()
+    assert (log.lost_bytes, read(log, LogOptions())) == (5, b"6\n")
+
+
+def test_a_reader_that_is_closed_twice_leaves_once_and_the_other_reads_on(tmp_path: Path) -> None:
+    log = log_with(tmp_path, b"kept\n")
+    gone, stays = log.read(LogOptions()), log.read(LogOptions())
+    gone.close()
+    gone.close()
+    log.remove()
+    with stays:
+        assert b"".join(stays) == b"kept\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_may_outlive_the_folder_of_its_log(tmp_path: Path) -> None:
+    log = log_with(tmp_path / "log", b"1\n")
+    reader = log.read(LogOptions())
+    log.remove()
+    shutil.rmtree(tmp_path / "log")
+    reader.close()

@@ -6,6 +6,7 @@ import os
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
@@ -63,10 +64,10 @@ class ContainerLog:
             at = 0
             while at < len(data):
                 inside = self._size % self._segment_bytes
-                if inside == 0 or self._fd < 0:
-                    self._open_segment()
                 piece = data[at : at + self._segment_bytes - inside]
                 try:
+                    if inside == 0 or self._fd < 0:
+                        self._open_segment()
                     written = os.write(self._fd, piece)
                 except OSError:
                     self.lost_bytes += len(data) - at
@@ -204,8 +205,10 @@ class ContainerLog:
             self._fd = -1
 
     def _unlink(self) -> None:
-        for segment in self._folder.iterdir():
-            segment.unlink(missing_ok=True)
+        # The folder may have gone with all others of its run, before the last reader has.
+        with suppress(FileNotFoundError):
+            for segment in self._folder.iterdir():
+                segment.unlink(missing_ok=True)
 
 
 class LogReader:
@@ -218,6 +221,7 @@ class LogReader:
         self._left = options.limit_bytes
         self._is_line_start = True
         self._is_open = True
+        self._leaving = threading.Lock()
 
     def __iter__(self) -> Iterator[bytes]:
         while self._is_open and (self._left is None or self._left > 0):
@@ -239,10 +243,13 @@ class LogReader:
             yield data
 
     def close(self) -> None:
-        if self._is_open:
+        # Who reads and who stops the reading may both close: the log is left once.
+        with self._leaving:
+            if not self._is_open:
+                return
             self._is_open = False
-            self._log.let_go()
-            self._log.wake()
+        self._log.let_go()
+        self._log.wake()
 
     def __enter__(self) -> Self:
         return self
