@@ -48,19 +48,20 @@ class Prober:
         successes = failures = 0
         self._pause(float(self._probe.get("initialDelaySeconds") or 0))
         while not self._is_stopped:
-            is_good = self._ask()
-            if self._is_stopped:
-                # Nobody asks any more: what was asked about has ended meanwhile.
-                return
-            if is_good:
+            if self._ask():
                 successes, failures = successes + 1, 0
                 if successes == needed:
-                    self._tell(True)
+                    self._say(True)
             else:
                 successes, failures = 0, failures + 1
                 if failures == allowed:
-                    self._tell(False)
+                    self._say(False)
             self._pause(float(self._probe.get("periodSeconds") or _DEFAULT_PERIOD_SECONDS))
+
+    def _say(self, is_good: bool) -> None:
+        # What was asked about may have ended while it was asked: then nobody wants to know.
+        if not self._is_stopped:
+            self._tell(is_good)
 
     def _pause(self, seconds: float) -> None:
         until = self._clock.monotonic() + seconds
