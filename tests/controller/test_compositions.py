@@ -184,10 +184,15 @@ class World:
         return self.cluster.apply(obj, field_manager="people", force=True)
 
     def define(self, obj: dict[str, Any]) -> None:
-        """Write a definition, and wait until its kind is served."""
+        """Write a definition, and wait until its kinds are there."""
         self.say(obj)
-        crd = f"{obj['spec']['names']['plural']}.{obj['spec']['group']}"
-        self.until(lambda: bool(self.cluster.get(CUSTOM_RESOURCE_DEFINITIONS, crd)))
+        spec = obj["spec"]
+        for names in (spec["names"], spec.get("claimNames")):
+            if names is not None:
+                self.until_there(f"{names['plural']}.{spec['group']}")
+
+    def until_there(self, crd: str) -> None:
+        self.until(lambda: bool(self.cluster.get(CUSTOM_RESOURCE_DEFINITIONS, crd)), crd)
 
     def until(self, is_so: Callable[[], bool], what: str = "") -> None:
         """Wait for something that watches bring about by themselves."""
