@@ -21,7 +21,8 @@ class ManifestSource:
     ) -> None:
         self._objects = list(_once(objects))
         self._schemas = list(schemas)
-        self._secrets = {_place(each): each for each in secrets}
+        known = [each for each in self._objects if is_secret(each)]
+        self._secrets = {_place(each): each for each in (*known, *secrets)}
         self.asked_resources: list[Data] = []
         self.asked_schemas: list[Data] = []
 
@@ -44,6 +45,11 @@ class ManifestSource:
             **(secret.get("data") or {}),
             **{key: b64encode(str(text).encode()).decode() for key, text in plain.items()},
         }
+
+
+def is_secret(obj: Mapping[str, Any]) -> bool:
+    """Say whether an object is a Secret of Kubernetes."""
+    return (obj.get("apiVersion"), obj.get("kind")) == ("v1", "Secret")
 
 
 def _place(obj: Mapping[str, Any]) -> tuple[str, str]:

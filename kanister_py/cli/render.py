@@ -248,18 +248,28 @@ def _as_data(result: Rendered, documents: Sequence[Data], args: argparse.Namespa
 
 def _hiding(args: argparse.Namespace, inputs: Inputs) -> Callable[[str], str]:
     """Give what hides known secrets in a text: functions may say what they were given."""
-    if args.show_secrets or not inputs.secrets:
+    known = [] if args.show_secrets else _secrets_of(inputs)
+    if not known:
         return str
-    from base64 import b64decode
-
     from kanister_py.core.actionsets.masking import Masker
 
-    known = []
-    for each in inputs.secrets:
-        known += [str(text) for text in (each.get("stringData") or {}).values()]
-        for text in (each.get("data") or {}).values():
-            known.append(b64decode(str(text)).decode("utf-8", "surrogateescape"))
     return Masker(known).mask
+
+
+def _secrets_of(inputs: Inputs) -> list[str]:
+    from base64 import b64decode
+
+    from kanister_py.adapters.requirements_manifests import is_secret
+
+    known = []
+    for secret in (*inputs.secrets, *filter(is_secret, inputs.required)):
+        known += [str(text) for text in (secret.get("stringData") or {}).values()]
+        for text in (secret.get("data") or {}).values():
+            try:
+                known.append(b64decode(str(text)).decode("utf-8", "surrogateescape"))
+            except ValueError:
+                known.append(str(text))  # no base64, but somebody's secret all the same
+    return known
 
 
 def _hidden(value: Any, hide: Callable[[str], str]) -> Any:

@@ -10,6 +10,7 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.requirements_manifests import ManifestSource
 from kanister_py.core.compositions.installed import stand_ins_used
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
+from kanister_py.core.compositions.rendering import served_alike
 from kanister_py.core.notices import Notice
 from kanister_py.core.revisions.owners import controller_of
 from kanister_py.executor.compose import Engine
@@ -85,7 +86,7 @@ class Renderer:
 def source_of(inputs: Inputs) -> ManifestSource:
     """Make what functions ask for findable: what was handed in for that, and what is there."""
     objects = (*inputs.required, *inputs.observed, *inputs.xrs)
-    return ManifestSource(objects, inputs.schemas, inputs.secrets)
+    return ManifestSource(served_alike(objects), inputs.schemas, inputs.secrets)
 
 
 def _input_of(inputs: Inputs, xr: Data) -> RenderInput:

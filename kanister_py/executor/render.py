@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 from kanister_py.core.compositions.composed import Rules
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition
+from kanister_py.core.compositions.pipeline import Observed
 from kanister_py.core.compositions.rendering import (
     Rendered,
     check_composition,
+    connection_secret_of,
     is_legacy,
     names_composition,
     observed_for,
@@ -35,12 +37,27 @@ def render(given: RenderInput, engine: Engine) -> Rendered:
     legacy = is_legacy(given.xrd)
     check_composition(given.xr, given.composition, legacy=legacy)
     xr = prepared(given.xr, given.composition, given.observed, legacy=legacy)
-    observed = observed_for(xr, given.observed)
+    observed = _with_connection_details(observed_for(xr, given.observed), engine, legacy=legacy)
     # As the original does here: whatever the kind, an object may stand in a namespace.
     engine = engine._replace(rules=Rules(is_legacy=legacy))
     composed = compose(given.composition, observed, engine, context=given.context)
     was_selected = not names_composition(given.xr, legacy=legacy)
     return rendered(xr, given.composition, composed, legacy=legacy, was_selected=was_selected)
+
+
+def _with_connection_details(observed: Observed, engine: Engine, *, legacy: bool) -> Observed:
+    """Add what Secrets hold that observed objects, or an XR of the old layout, name as theirs."""
+    namespace = str(observed.composite["metadata"].get("namespace") or "")
+
+    def details_of(obj: Mapping[str, Any]) -> Mapping[str, str]:
+        place = connection_secret_of(obj, namespace)
+        return (engine.source.fetch_secret(*place) if place else None) or {}
+
+    found = {name: details_of(each) for name, each in observed.resources.items()}
+    return observed._replace(
+        connection_details=details_of(observed.composite) if legacy else {},
+        resource_connection_details={name: each for name, each in found.items() if each},
+    )
 
 
 __all__ = ["RenderInput", "render"]

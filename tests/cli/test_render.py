@@ -347,6 +347,27 @@ class TestWhatIsPrinted:
         assert "step x: none, failed" in err
         assert err.count("Function none is not registered") == 2
 
+    @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+    def test_an_environment_config_counts_in_either_of_its_versions(
+        self, version: str, write: Write, render: Render
+    ) -> None:
+        asks = {
+            "step": "environment",
+            "functionRef": {"name": "function-environment-configs"},
+            "input": {"spec": {"environmentConfigs": [{"ref": {"name": "zones"}}]}},
+        }
+        shown = '{{ (index .context "apiextensions.crossplane.io/environment").zone }}'
+        write(
+            composition=composition(asks, templating(resource_with(f"data: {{z: '{shown}'}}\n"))),
+            configs=(
+                f"apiVersion: apiextensions.crossplane.io/{version}\nkind: EnvironmentConfig\n"
+                "metadata: {name: zones}\ndata: {zone: a}\n"
+            ),
+        )
+        code, documents, err = render("-e", "configs.yaml")
+        assert code == 0, err
+        assert documents[1]["data"] == {"z": "a"}
+
 
 class TestSecrets:
     def test_data_of_secrets_are_masked_unless_asked_for(
@@ -406,6 +427,55 @@ class TestSecrets:
         assert err.count("aHVudGVyMg==") == 1
         _, _, err = render(*words, "--show-secrets")
         assert "b3Blbi1zZXNhbWU=" in err
+
+    def test_connection_details_of_what_is_observed_are_read_from_the_secret_that_it_names(
+        self, write: Write, render: Render
+    ) -> None:
+        details = '(getComposedConnectionDetails . "db").password | toString'
+        tells = f"data: {{secret: '{{{{ {details} }}}}'}}\n"
+        write(
+            composition=composition(templating(resource_with(tells))),
+            secret=(
+                "apiVersion: v1\nkind: Secret\nmetadata: {namespace: team-a, name: db-door}\n"
+                "stringData: {password: open-sesame}\n"
+            ),
+            observed=(
+                "apiVersion: example.org/v1\nkind: Database\n"
+                "metadata: {name: d, annotations: {crossplane.io/composition-resource-name: db}}\n"
+                "spec: {writeConnectionSecretToRef: {name: db-door}}\n"
+            ),
+        )
+        words = ("-o", "observed.yaml", "-e", "secret.yaml")
+        code, documents, err = render(*words)
+        assert code == 0, err
+        assert documents[1]["data"] == {"secret": "***"}
+        assert render(*words, "--show-secrets")[1][1]["data"] == {"secret": "open-sesame"}
+        words = ("-o", "observed.yaml", "--function-credentials", "secret.yaml", "--show-secrets")
+        assert render(*words)[1][1]["data"] == {"secret": "open-sesame"}
+        _, documents, _ = render("-o", "observed.yaml")
+        assert documents[1]["data"] == {"secret": "<nil>"}
+
+    def test_connection_details_of_an_xr_of_the_old_layout_are_read_as_well(
+        self, write: Write, render: Render
+    ) -> None:
+        key = "{{ .observed.composite.connectionDetails.user }}"
+        write(
+            composition=composition(templating(resource_with(f"data: {{user: '{key}'}}\n"))),
+            xr=(
+                "apiVersion: example.org/v1\nkind: XApp\nmetadata: {name: shop}\n"
+                "spec: {writeConnectionSecretToRef: {namespace: doors, name: shop}}\n"
+            ),
+            secret=(
+                "apiVersion: v1\nkind: Secret\nmetadata: {namespace: doors, name: shop}\n"
+                "data: {user: YW5u}\n"
+            ),
+            xrd=(
+                "apiVersion: apiextensions.crossplane.io/v1\nkind: CompositeResourceDefinition\n"
+                "spec: {group: example.org, names: {kind: XApp}, versions: [{name: v1}]}\n"
+            ),
+        )
+        _, documents, _ = render("--xrd", "xrd.yaml", "-e", "secret.yaml", "--show-secrets")
+        assert documents[1]["data"] == {"user": "YW5u"}
 
 
 class TestWhatRunsAFunction:

@@ -159,6 +159,34 @@ def observed_for(xr: Data, objects: Iterable[Data]) -> Observed:
     return Observed(xr, observed_resources(xr, given, strict=True))
 
 
+def connection_secret_of(obj: Mapping[str, Any], namespace: str = "") -> tuple[str, str] | None:
+    """Say which Secret an object writes its connection details to, as namespace and name.
+
+    What stands in a namespace writes beside itself, whatever its reference says;
+    `namespace` is that of what says nothing of either.
+    """
+    reference = (obj.get("spec") or {}).get("writeConnectionSecretToRef")
+    if not isinstance(reference, Mapping) or not reference.get("name"):
+        return None
+    own = (obj.get("metadata") or {}).get("namespace")
+    return str(own or reference.get("namespace") or namespace), str(reference["name"])
+
+
+def served_alike(objects: Iterable[Data]) -> list[Data]:
+    """List objects, and once more those that a cluster serves in another version as they are.
+
+    EnvironmentConfigs are, and functions ask for the newer version while manifests that
+    people have still name the older one.
+    """
+    listed = list(objects)
+    older, newer = (f"apiextensions.crossplane.io/{each}" for each in ("v1alpha1", "v1beta1"))
+    return listed + [
+        {**each, "apiVersion": newer}
+        for each in listed
+        if each.get("kind") == "EnvironmentConfig" and each.get("apiVersion") == older
+    ]
+
+
 def names_composition(xr: Mapping[str, Any], *, legacy: bool) -> bool:
     """Say whether an XR says itself which composition it wants."""
     reference = machinery_of(xr, legacy=legacy).get("compositionRef")
