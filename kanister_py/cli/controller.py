@@ -49,7 +49,7 @@ from kanister_py.cli.controller_compositions import (
 )
 from kanister_py.cli.controller_webhook import add_webhook_arguments, webhook_served
 from kanister_py.cli.output import say_warning
-from kanister_py.cli.parser import seconds
+from kanister_py.cli.parser import namespace, port, seconds_from, whole
 from kanister_py.core.errors import AddressUnavailable, LeadershipLost
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ EXIT_LEADERSHIP_LOST: Final = 75
 _HEALTH_PORT: Final = 8641
 _PORT: Final = 8640
 _SPARE_CONNECTIONS: Final = 16
+_MOST_AT_ONCE: Final = 9_999
+_MOST_KEPT: Final = 999_999
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,6 +93,7 @@ def _add_where(where: Any) -> None:
         "-n",
         "--namespace",
         dest="namespaces",
+        type=namespace,
         action="append",
         default=[],
         metavar="NAMESPACE",
@@ -112,21 +115,21 @@ def _add_where(where: Any) -> None:
 def _add_how_much(much: Any) -> None:
     much.add_argument(
         "--workers",
-        type=_count,
+        type=whole(1, _MOST_AT_ONCE),
         default=32,
         metavar="N",
         help="phases at work at once; one that only waits does not count; default: %(default)s",
     )
     much.add_argument(
         "--workers-per-namespace",
-        type=_count,
+        type=whole(0, _MOST_AT_ONCE),
         default=0,
         metavar="N",
         help="the same for each namespace; 0, the default, for no bound of its own",
     )
     much.add_argument(
         "--keep",
-        type=_count,
+        type=whole(0, _MOST_KEPT),
         metavar="N",
         help="keep the newest N ActionSets that ended for each Blueprint, delete the others; "
         "default: keep all that say no time to live",
@@ -140,14 +143,14 @@ def _add_replicas(replicas: Any) -> None:
         help="stand by while another replica acts, and take over when it is gone",
     )
     replicas.add_argument(
-        "--home", default="", metavar="NAMESPACE", help="where the Lease is; default: its own"
+        "--home", type=namespace, metavar="NAMESPACE", help="where the Lease is; default: its own"
     )
     replicas.add_argument(
         "--identity", default="", help="what this replica is called; default: its pod's name"
     )
     replicas.add_argument(
         "--drain",
-        type=seconds,
+        type=seconds_from("0s"),
         default="20s",
         metavar="DURATION",
         help="how long phases may go on at a stop that nobody could take up; default: %(default)s",
@@ -166,25 +169,13 @@ def _add_what_it_tells(tells: Any) -> None:
     )
     tells.add_argument("--host", default="127.0.0.1", help="where functions are published")
     tells.add_argument(
-        "--port", type=_port, default=_PORT, help="its port, 0 for any; default: %(default)s"
+        "--port", type=port, default=_PORT, help="its port, 0 for any; default: %(default)s"
     )
     tells.add_argument("--health-host", default="127.0.0.1", help="where health is told")
     tells.add_argument(
-        "--health-port", type=_port, default=_HEALTH_PORT, help="its port; default: %(default)s"
+        "--health-port", type=port, default=_HEALTH_PORT, help="its port; default: %(default)s"
     )
     tells.add_argument("--no-http", action="store_true", help="listen nowhere")
-
-
-def _count(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 6:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"must be a whole number, found {text!r}")
-
-
-def _port(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, found {text!r}")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -299,7 +290,7 @@ def settings_of(
         identity=identity,
         allows_other_namespaces=args.allow_cross_namespace_blueprints,
         stands_by=args.leader_elect,
-        workers=max(1, args.workers),
+        workers=args.workers,
         workers_per_namespace=args.workers_per_namespace,
         keep_newest=args.keep,
         drain_seconds=args.drain,

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.parser import CommandLineError, seconds
+from kanister_py.cli.parser import CommandLineError, seconds_from, whole
 
 if TYPE_CHECKING:
     from kanister_py.controller.controller import PartMaker
@@ -45,20 +45,24 @@ def add_composition_arguments(group: Any) -> None:
     )
     group.add_argument(
         "--keep-composition-revisions",
-        type=_count,
+        type=whole(0, 999_999),
         default=0,
         metavar="N",
         help="keep the newest N revisions of a Composition and all that are used; 0 keeps all",
     )
     group.add_argument(
         "--poll-interval",
-        type=seconds,
+        type=seconds_from("0s"),
         default="0s",
         metavar="DURATION",
         help="look at every composite resource so often, besides whenever something changes",
     )
     group.add_argument(
-        "--compose-workers", type=_count, default=8, metavar="N", help="default: %(default)s"
+        "--compose-workers",
+        type=whole(1, 9_999),
+        default=8,
+        metavar="N",
+        help="composite resources that are looked at at once; default: %(default)s",
     )
     group.add_argument(
         "--package-runtime",
@@ -74,7 +78,8 @@ def add_composition_arguments(group: Any) -> None:
     )
     group.add_argument(
         "--certificate-life",
-        type=seconds,
+        # Authorities live for ten years: nothing that they sign is good for longer.
+        type=seconds_from("1s", "87600h"),
         default="2160h",
         metavar="DURATION",
         help="how long certificates of functions live; they are renewed when a third is left",
@@ -88,12 +93,6 @@ def add_composition_arguments(group: Any) -> None:
     group.add_argument(
         "--insecure-functions", action="store_true", help="call functions in the clear"
     )
-
-
-def _count(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 6:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"must be a whole number, found {text!r}")
 
 
 def composition_parts(
@@ -118,7 +117,7 @@ def composition_parts(
         gives_resources=not args.disable_extra_resources,
         keeps_revisions=args.keep_composition_revisions,
         poll_seconds=args.poll_interval,
-        workers=max(1, args.compose_workers),
+        workers=args.compose_workers,
         default_runtime=Runtime(args.package_runtime),
         certificate_life=timedelta(seconds=args.certificate_life),
     )

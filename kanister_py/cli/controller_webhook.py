@@ -13,6 +13,8 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from kanister_py.cli.parser import port
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
@@ -27,7 +29,7 @@ _SERVICE: Final = "kanister-py-webhook"
 def add_webhook_arguments(group: Any) -> None:
     group.add_argument(
         "--webhook-port",
-        type=int,
+        type=port,
         default=0,
         metavar="PORT",
         help="judge Blueprints and ActionSets before they are stored; 0, the default, for not",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
@@ -121,3 +121,44 @@ def seconds(text: str) -> float:
 
 def _sentence(message: str) -> str:
     return message[:1].upper() + message[1:]
+
+
+def seconds_from(least: str, most: str = "") -> Callable[[str], float]:
+    """Make what reads a duration between two bounds."""
+
+    def read(text: str) -> float:
+        found = seconds(text)
+        if seconds(least) <= found and (not most or found <= seconds(most)):
+            return found
+        bounds = f"from {least} to {most}" if most else f"of {least} or more"
+        raise argparse.ArgumentTypeError(f"must be a duration {bounds}, found {text!r}")
+
+    return read
+
+
+def whole(least: int, most: int, what: str = "a whole number") -> Callable[[str], int]:
+    """Make what reads a whole number between two bounds."""
+
+    def read(text: str) -> int:
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+        if is_number and least <= int(text) <= most:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"must be {what} from {least} to {most}, found {text!r}")
+
+    return read
+
+
+port = whole(0, 65535, "a port")
+
+
+def namespace(text: str) -> str:
+    """Read the name of a namespace."""
+    from kanister_py.core.objects.names import why_not_a_dns_label
+
+    if not why_not_a_dns_label(text):
+        return text
+    many = "; for several namespaces give the flag several times" if "," in text else ""
+    raise argparse.ArgumentTypeError(
+        "must be the name of a namespace: lower case letters, digits and '-', the first and the "
+        f"last no '-', at most 63 in all, found {text!r}{many}"
+    )

@@ -19,7 +19,7 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.cli.controller import add_arguments, apps_of, ending_of, settings_of
 from kanister_py.cli.main import main
-from kanister_py.cli.parser import Parser
+from kanister_py.cli.parser import CommandLineError, Parser
 from kanister_py.controller.controller import LEASE_NAME, Controller, ControllerSettings
 from kanister_py.controller.lease import LeaseTerms
 from kanister_py.controller.logs import JsonLines, TextLines, fields_of
@@ -67,10 +67,55 @@ def test_flags_may_come_from_the_environment() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--workers", "many"], ["--keep", "-1"], ["--port", "70000"]], ids=" ".join
+    ("flag", "found", "wanted"),
+    [
+        ("--workers", "many", "a whole number from 1 to 9999"),
+        ("--workers", "0", "a whole number from 1 to 9999"),
+        ("--workers", "1.5", "a whole number from 1 to 9999"),
+        ("--workers", "10000", "a whole number from 1 to 9999"),
+        ("--workers-per-namespace", "-1", "a whole number from 0 to 9999"),
+        ("--keep", "-1", "a whole number from 0 to 999999"),
+        ("--compose-workers", "0", "a whole number from 1 to 9999"),
+        ("--keep-composition-revisions", "-2", "a whole number from 0 to 999999"),
+        ("--port", "70000", "a port from 0 to 65535"),
+        ("--health-port", "-1", "a port from 0 to 65535"),
+        ("--webhook-port", "70000", "a port from 0 to 65535"),
+        ("--drain", "-5s", "a duration of 0s or more"),
+        ("--poll-interval", "-1m", "a duration of 0s or more"),
+        ("--certificate-life", "0s", "a duration from 1s to 87600h"),
+        ("--certificate-life", "87601h", "a duration from 1s to 87600h"),
+    ],
 )
-def test_what_is_no_number_is_refused(words: list[str]) -> None:
+def test_what_makes_no_sense_is_refused_with_what_would(
+    flag: str, found: str, wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["controller", f"{flag}={found}"]) == 64
+    assert f"{flag}: must be {wanted}, found {found!r}" in capsys.readouterr().err
+
+
+def test_what_makes_no_sense_is_refused_from_the_environment_too() -> None:
+    with pytest.raises(CommandLineError, match=r"KANISTER_PY_CONTROLLER_WORKERS .* from 1 to 9999"):
+        parsed(KANISTER_PY_CONTROLLER_WORKERS="0")
+
+
+@pytest.mark.parametrize(
+    ("flag", "found", "hint"),
+    [
+        pytest.param("--namespace", "My_Shop", "", id="capitals"),
+        pytest.param("--namespace", "", "", id="nothing"),
+        pytest.param("-n", "shop,billing", "give the flag several times", id="several in one"),
+        pytest.param("--home", "-x", "", id="a dash in front"),
+    ],
+)
+def test_what_cannot_be_a_namespace_is_refused(
+    flag: str, found: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [flag, found] if flag == "-n" else [f"{flag}={found}"]
     assert main(["controller", *words]) == 64
+    said = capsys.readouterr().err
+    assert "must be the name of a namespace: lower case letters, digits and '-'" in said
+    assert f"found {found!r}" in said
+    assert hint in said
 
 
 @pytest.mark.parametrize("flag", ["--drain", "--poll-interval", "--certificate-life"])
