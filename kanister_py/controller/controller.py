@@ -41,9 +41,10 @@ from kanister_py.controller.watch import ObjectKey, Store
 from kanister_py.core.errors import (
     KanisterError,
     LeadershipLost,
+    NotFound,
     TransientError,
 )
-from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
+from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, NAMESPACES
 from kanister_py.core.templates.go import NO_EFFECTS, Effects
 from kanister_py.executor.alarms import Alarms
 from kanister_py.executor.phase_context import Surroundings
@@ -211,9 +212,23 @@ class Controller:
         self._leadership.keep(self._lose)
         parts = self._parts = _Parts(self)
         parts.start()
+        self._tell_of_missing_namespaces()
         self._wait_for_the_end()
         if self._error is None:
             self._drain(parts)
+
+    def _tell_of_missing_namespaces(self) -> None:
+        """Say which namespaces there are none of yet: a slip in a name looks like peace."""
+        for name in self.settings.namespaces:
+            try:
+                self._outer.get(NAMESPACES, name)
+            except NotFound:
+                _LOG.warning(
+                    "There is no namespace %s: nothing runs there until somebody creates it", name
+                )
+            except KanisterError:
+                # Whoever may not ask acts all the same.
+                continue
 
     def _refuse_neighbours(self) -> None:
         self._sees_neighbours = refuse_neighbours(self._outer, self.settings.namespaces or ("",))
@@ -263,13 +278,14 @@ class Controller:
                 return
             self._is_fenced_off.set()
             why = self._leadership.why_lost
+            # Said first: once it has failed, the process may be gone before anything is said.
+            _LOG.error(
+                "Leadership is lost: %s. This process acts no more and ends; start it anew, as a "
+                "Deployment does with its pod, and it stands by or leads again. Whoever leads "
+                "goes on with what is under way",
+                why,
+            )
             self._fail(LeadershipLost(why))
-        _LOG.error(
-            "Leadership is lost: %s. This process acts no more and ends; start it anew, as a "
-            "Deployment does with its pod, and it stands by or leads again. Whoever leads goes "
-            "on with what is under way",
-            why,
-        )
 
     def _fail(self, error: KanisterError) -> None:
         with self._changed:

@@ -20,13 +20,14 @@ from kanister_py.controller.projection import CONCURRENCY_KEY
 from kanister_py.controller.status import FINALIZER
 from kanister_py.controller.watch import ObjectKey
 from kanister_py.core.actionsets.creation import PARENT
-from kanister_py.core.errors import AnotherController, KanisterError, LeadershipLost
+from kanister_py.core.errors import AnotherController, Forbidden, KanisterError, LeadershipLost
 from kanister_py.core.objects.resources import (
     ACTION_SETS,
     BLUEPRINTS,
     CONFIG_MAPS,
     EVENTS,
     LEASES,
+    NAMESPACES,
     GroupVersionResource,
 )
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -505,6 +506,58 @@ def test_kanister_that_comes_later_is_noticed_and_makes_us_stop(world: World) ->
     thread.join(PATIENCE_SECONDS)
     assert "kanister/kanister-operator" in ended[0].message
     assert not controller.is_leader
+
+
+def in_namespace(made: dict[str, Any], namespace: str) -> dict[str, Any]:
+    return {**made, "metadata": {**made["metadata"], "namespace": namespace}}
+
+
+def test_a_namespace_that_is_not_there_is_told_once_and_served_when_it_comes(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "kanister_py"):
+        world.controller(namespaces=("default", "shop"))
+        until_logged(caplog, "There is no namespace shop")
+    assert "namespace default" not in caplog.text
+    world.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
+        in_namespace(blueprint(phase("Echo")), "shop"),
+        in_namespace(actionset(), "shop"),
+    )
+    with world.cluster.watch(
+        ACTION_SETS, namespace="shop", timeout_seconds=PATIENCE_SECONDS
+    ) as watch:
+        assert any((event.object.get("status") or {}).get("state") == "complete" for event in watch)
+
+
+class Blind:
+    """A cluster that shows nobody whether there is a namespace called shop."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.asked = threading.Event()
+
+    def get(self, resource: GroupVersionResource, name: str, **options: Any) -> KubeObject:
+        if (resource, name) == (NAMESPACES, "shop"):
+            self.asked.set()
+            raise Forbidden("namespaces is forbidden")
+        return self._cluster.get(resource, name, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+
+def test_who_may_not_look_for_a_namespace_acts_there_all_the_same(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    blind = Blind(world.cluster)
+    world.create(blueprint(phase("Echo")), actionset())
+    with caplog.at_level(logging.WARNING, "kanister_py"):
+        controller = world.controller(blind, namespaces=("shop", "default"))
+        world.until_state("complete")
+        assert blind.asked.wait(PATIENCE_SECONDS)
+        controller.stop()
+    assert "There is no namespace" not in caplog.text
 
 
 # Its end
