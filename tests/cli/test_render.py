@@ -450,8 +450,9 @@ class TestSecrets:
         assert code == 0, err
         assert documents[1]["data"] == {"secret": "***"}
         assert render(*words, "--show-secrets")[1][1]["data"] == {"secret": "open-sesame"}
-        words = ("-o", "observed.yaml", "--function-credentials", "secret.yaml", "--show-secrets")
-        assert render(*words)[1][1]["data"] == {"secret": "open-sesame"}
+        as_credential = ("-o", "observed.yaml", "--function-credentials", "secret.yaml")
+        _, documents, _ = render(*as_credential, "--show-secrets")
+        assert documents[1]["data"] == {"secret": "open-sesame"}
         _, documents, _ = render("-o", "observed.yaml")
         assert documents[1]["data"] == {"secret": "<nil>"}
 
