@@ -30,9 +30,11 @@ from kanister_py.core.errors import BadRequest, ProcessesUnavailable
 from kanister_py.core.objects.resources import NODES, PODS
 from kanister_py.ports.cluster import Cluster, LogOptions
 from tests.contracts.pods import (
+    DEADLINE_SECONDS,
     NAMESPACE,
     PodsContract,
     claim,
+    end_pod,
     exec_in,
     in_phase,
     log_of,
@@ -295,8 +297,8 @@ def test_without_namespaces_a_pod_without_mounts_runs(cluster_without_namespaces
     wait_for_line(cluster, "plain", b"up")
     assert b'{"key":"k","value":"v"}' in log_of(cluster, "plain")
     assert exec_in(cluster, "plain", "sh", "-c", "cat; exit 5", stdin=b"in")[:2] == (5, b"in")
-    cluster.delete(PODS, "plain", namespace=NAMESPACE, grace_period_seconds=5)
-    assert terminated(wait_gone(cluster, PODS, "plain"))["exitCode"] == 143
+    ended = end_pod(cluster, "plain", grace_period_seconds=DEADLINE_SECONDS)
+    assert terminated(ended)["exitCode"] == 143
 
 
 # Nothing stays behind
@@ -313,6 +315,15 @@ def processes_with(marker: str) -> list[int]:
     return found
 
 
+def wait_processes(marker: str, count: int) -> list[int]:
+    """Wait until so many processes have the marker: a shell says more before it has started all."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while len(pids := processes_with(marker)) < count:
+        assert time.monotonic() < deadline, f"only {len(pids)} of {count} processes were seen"
+        time.sleep(0.01)
+    return pids
+
+
 def mounts_with(text: str) -> list[str]:
     """Every mount of this machine, in whichever namespace, that shows something of a folder."""
     found = []
@@ -326,7 +337,8 @@ def mounts_with(text: str) -> list[str]:
 
 def wait_ended(pids: list[int], pidfds: list[int]) -> None:
     for pid, pidfd in zip(pids, pidfds, strict=True):
-        assert select.select([pidfd], [], [], 20)[0], f"process {pid} is still there"
+        ended = select.select([pidfd], [], [], DEADLINE_SECONDS)[0]
+        assert ended, f"process {pid} is still there"
         os.close(pidfd)
 
 
@@ -345,11 +357,7 @@ def test_a_container_that_ends_takes_its_background_processes_along(cluster: Clu
     script = f"(setsid sleep {marker} &) ; echo up; read x < /tmp/go"
     start(cluster, pod("parent", f"mkfifo /tmp/go; {script}"))
     wait_for_line(cluster, "parent", b"up")
-    # The shell says so before the process behind its back has become `sleep`.
-    deadline = time.monotonic() + 30
-    while not (pids := processes_with(marker)):
-        assert time.monotonic() < deadline
-        os.sched_yield()
+    pids = wait_processes(marker, 1)
     pidfds = [os.pidfd_open(pid) for pid in pids]
     exec_in(cluster, "parent", "sh", "-c", "echo > /tmp/go")
     wait_for(cluster, PODS, "parent", in_phase("Succeeded"))
@@ -362,11 +370,10 @@ def test_closing_ends_every_process_and_removes_every_folder_but_the_data(tmp_pa
     with running(runner) as cluster:
         start(cluster, pod("stubborn", STUBBORN.format(marker=marker)))
         wait_for_line(cluster, "stubborn", b"up")
-        pids = processes_with(marker)
+        pids = wait_processes(marker, 2)
         pidfds = [os.pidfd_open(pid) for pid in pids]
-        assert len(pids) >= 2
     wait_ended(pids, pidfds)
-    assert mounts_with(str(tmp_path)) == []
+    wait_no_mounts(str(tmp_path))
     assert list((tmp_path / "runs").iterdir()) == []
 
 
@@ -417,8 +424,8 @@ def test_a_killed_run_leaves_no_process_and_no_mount(
     assert process.stdin is not None
     try:
         assert process.stdout.readline() == b"up\n"
-        pids = processes_with(marker)
-        assert len(pids) >= 3, "the stubborn ones, and the command that was started in the pod"
+        # The stubborn ones, and the command that was started in the pod.
+        pids = wait_processes(marker, 3)
         assert mounts_with(str(state)), "the pod has mounts while it runs"
         pidfds = [os.pidfd_open(pid) for pid in pids]
         if victim == "run":
@@ -428,7 +435,7 @@ def test_a_killed_run_leaves_no_process_and_no_mount(
             assert len(children) == 1
             os.kill(int(children[0]), signal.SIGKILL)
         wait_ended(pids, pidfds)
-        assert processes_with(marker) == []
+        wait_no_processes(marker)
     finally:
         process.kill()
         process.wait()
@@ -443,12 +450,18 @@ def test_a_killed_run_leaves_no_process_and_no_mount(
 
 def wait_no_mounts(text: str) -> None:
     """A mount goes with the last process that sees it, which may take a moment to be reaped."""
-    done = threading.Event()
-    for _ in range(200):
-        if not mounts_with(text):
-            return
-        done.wait(0.05)
-    pytest.fail(f"still mounted: {mounts_with(text)}")
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while mounts := mounts_with(text):
+        assert time.monotonic() < deadline, f"still mounted: {mounts}"
+        time.sleep(0.05)
+
+
+def wait_no_processes(marker: str) -> None:
+    """One that was about to start when all others were killed may be seen a moment longer."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while pids := processes_with(marker):
+        assert time.monotonic() < deadline, f"still there: {pids}"
+        time.sleep(0.05)
 
 
 def test_two_runs_on_one_state_folder_leave_each_other_alone(tmp_path: Path) -> None:
@@ -482,11 +495,11 @@ def test_closing_a_command_from_elsewhere_ends_it_and_all_it_started(cluster: Cl
 
     reader = threading.Thread(target=follow)
     reader.start()
-    assert up.wait(20)
-    pids = processes_with(marker)
+    assert up.wait(DEADLINE_SECONDS)
+    pids = wait_processes(marker, 2)
     pidfds = [os.pidfd_open(pid) for pid in pids]
     session.close()
-    reader.join(20)
+    reader.join(DEADLINE_SECONDS)
     assert not reader.is_alive()
     assert read == [b"up\n"]
     assert session.exit_code is None
@@ -617,7 +630,7 @@ def test_an_ordinary_user_can_run_pods_with_mounts(
             check=False,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=4 * DEADLINE_SECONDS,
         )
     finally:
         shutil.rmtree(folder)

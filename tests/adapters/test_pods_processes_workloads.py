@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,10 @@ def has_ready(count: int) -> Any:
         )
 
     return check
+
+
+def has_replicas(obj: KubeObject, count: int) -> bool:
+    return bool((obj.get("status") or {}).get("replicas") == count)
 
 
 def pods_of(cluster: Cluster, name: str) -> list[str]:
@@ -227,7 +232,11 @@ def test_a_workload_that_never_stands_is_told_with_what_its_pods_say(
 ) -> None:
     missing = {"command": ["no-such-program"]}
     cluster.create(workload("Deployment", "web", "", container=missing, replicas=2))
-    wait_for(cluster, DEPLOYMENTS, "web", lambda obj: "replicas" in (obj.get("status") or {}))
+    wait_for(cluster, DEPLOYMENTS, "web", lambda obj: has_replicas(obj, 2))
+    for name in pods_of(cluster, "web"):
+        wait_for(
+            cluster, PODS, name, lambda obj: "no-such-program" in json.dumps(obj.get("status"))
+        )
     (notice,) = pods.wait_until_workloads_stand(lambda: True, timeout_seconds=0.5)
     assert notice.reason == "WorkloadNotReady"
     assert notice.message.startswith(f"Deployment {NAMESPACE}/web has 0 of 2 pods ready")

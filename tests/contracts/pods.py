@@ -25,10 +25,11 @@ from kanister_py.ports.cluster import (
     EventType,
     KubeObject,
     LogOptions,
+    Watch,
 )
 
 NAMESPACE = "default"
-DEADLINE_SECONDS = 30
+DEADLINE_SECONDS = 60
 
 
 def pod(name: str, script: str, **spec: Any) -> KubeObject:
@@ -92,20 +93,35 @@ def wait_for(
 
 def wait_gone(
     cluster: Cluster, resource: GroupVersionResource, name: str, *, namespace: str = NAMESPACE
-) -> KubeObject:
-    """Give the last state of an object once it is gone."""
+) -> None:
+    """Wait until an object is gone."""
     with cluster.watch(resource, namespace=namespace, timeout_seconds=DEADLINE_SECONDS) as watch:
-        last: KubeObject = {}
         try:
-            last = cluster.get(resource, name, namespace=namespace)
+            cluster.get(resource, name, namespace=namespace)
         except NotFound:
+            return
+        _until_deleted(watch, name)
+
+
+def end_pod(cluster: Cluster, name: str, **options: Any) -> KubeObject:
+    """Delete a pod, and give its last state once it is gone."""
+    # Seen from before it was asked to go: it may be gone before anybody could look.
+    since = cluster.list(PODS, namespace=NAMESPACE).resource_version
+    with cluster.watch(
+        PODS, namespace=NAMESPACE, resource_version=since, timeout_seconds=DEADLINE_SECONDS
+    ) as watch:
+        cluster.delete(PODS, name, namespace=NAMESPACE, **options)
+        return _until_deleted(watch, name)
+
+
+def _until_deleted(watch: Watch, name: str) -> KubeObject:
+    last: KubeObject = {}
+    for event in watch:
+        if event.object["metadata"].get("name") != name:
+            continue
+        last = event.object
+        if event.type is EventType.DELETED:
             return last
-        for event in watch:
-            if event.object["metadata"].get("name") != name:
-                continue
-            last = event.object
-            if event.type is EventType.DELETED:
-                return last
     pytest.fail(f"{name} is still there: {json.dumps(last.get('status'))}")
 
 
@@ -274,8 +290,8 @@ class PodsContract:
         script = "trap '' TERM; echo up; while :; do sleep 0.05; done"
         start(cluster, pod("deaf", script))
         wait_for_line(cluster, "deaf", b"up")
-        cluster.delete(PODS, "deaf", namespace=NAMESPACE, grace_period_seconds=1)
-        assert terminated(wait_gone(cluster, PODS, "deaf"))["exitCode"] == 137
+        ended = end_pod(cluster, "deaf", grace_period_seconds=1)
+        assert terminated(ended)["exitCode"] == 137
 
     def test_init_containers_run_in_order_and_share_folders_with_the_rest(
         self, cluster: Cluster
