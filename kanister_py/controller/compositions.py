@@ -38,7 +38,8 @@ from kanister_py.controller.tracking import Gate, Tracker, Wanted
 from kanister_py.controller.watch import ObjectKey, key_of
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.messages import Data
-from kanister_py.core.compositions.model import PATCH_AND_TRANSFORM
+from kanister_py.core.compositions.model import ENVIRONMENT_CONFIGS, PATCH_AND_TRANSFORM
+from kanister_py.core.compositions.old_mode import environment_configs_input
 from kanister_py.core.errors import (
     AnotherController,
     KanisterError,
@@ -780,7 +781,10 @@ def _calls(obj: KubeObject, function: str) -> bool:
     """Say whether a Composition, or a revision of one, has a step that calls a function."""
     spec = obj.get("spec") or {}
     if (spec.get("mode") or ("Pipeline" if "pipeline" in spec else "Resources")) == "Resources":
-        return function == PATCH_AND_TRANSFORM
+        wants_environment = environment_configs_input(spec) is not None
+        return function == PATCH_AND_TRANSFORM or (
+            function == ENVIRONMENT_CONFIGS and wants_environment
+        )
     steps = spec.get("pipeline") or ()
     return any((each.get("functionRef") or {}).get("name") == function for each in steps)
 

@@ -254,6 +254,33 @@ class TestWhatIsPrinted:
         assert code == 0
         assert documents[1]["data"] == {"r": "eu"}
 
+    def test_a_composition_of_the_old_mode_may_leave_out_what_its_api_server_filled_in(
+        self, write: Write, render: Render
+    ) -> None:
+        text = yaml.safe_load(composition())
+        del text["spec"]["pipeline"]
+        said = {"type": "string", "string": {"fmt": "%s-west"}}
+        zone = {
+            "type": "FromEnvironmentFieldPath",
+            "fromFieldPath": "zone",
+            "toFieldPath": "data.z",
+        }
+        base = {"apiVersion": "v1", "kind": "ConfigMap", "data": {}}
+        text["spec"]["resources"] = [
+            {"base": base, "patches": [{**PATCH, "transforms": [said]}, zone]}
+        ]
+        text["spec"]["environment"] = {"environmentConfigs": [{"ref": {"name": "zones"}}]}
+        write(
+            composition=yaml.safe_dump(text),
+            configs=(
+                "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: EnvironmentConfig\n"
+                "metadata: {name: zones}\ndata: {zone: a}\n"
+            ),
+        )
+        code, documents, err = render("-e", "configs.yaml")
+        assert code == 0, err
+        assert documents[1]["data"] == {"r": "eu-west", "z": "a"}
+
     def test_functions_see_the_xr_with_its_references(self, write: Write, render: Render) -> None:
         spec = "{{ .observed.composite.resource.spec.crossplane | toJson }}"
         write(

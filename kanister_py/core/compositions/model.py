@@ -13,6 +13,10 @@ from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.model import Retry
 from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.old_mode import (
+    environment_configs_input,
+    patch_and_transform_input,
+)
 from kanister_py.core.errors import (
     CelError,
     InvalidDocument,
@@ -36,6 +40,7 @@ GROUP = "apiextensions.crossplane.io"
 DEFAULT_ITERATIONS = 5
 MAX_STEPS = 99
 PATCH_AND_TRANSFORM = "function-patch-and-transform"
+ENVIRONMENT_CONFIGS = "function-environment-configs"
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -214,7 +219,7 @@ class _Reader(Reader):
             "Pipeline" if "pipeline" in spec else "Resources"
         )
         if mode == "Resources":
-            return self.implicit_step(spec)
+            return self.implicit_steps(spec)
         if mode != "Pipeline":
             self.refuse(("spec", "mode"), "Pipeline or Resources", mode)
             return ()
@@ -233,14 +238,18 @@ class _Reader(Reader):
             steps.append(step)
         return tuple(steps)
 
-    def implicit_step(self, spec: Mapping[str, Any]) -> tuple[Step, ...]:
-        """Make the one step that a composition of the old mode stands for."""
+    def implicit_steps(self, spec: Mapping[str, Any]) -> tuple[Step, ...]:
+        """Make the steps that a composition of the old mode stands for."""
         if "resources" not in spec:
             self.problems.append((("spec",), "Must have a pipeline, or resources"))
         self.items(spec, "resources", ("spec",))
-        given = {key: spec[key] for key in ("patchSets", "environment", "resources") if key in spec}
-        input_ = {"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", **given}
-        return (Step("patch-and-transform", PATCH_AND_TRANSFORM, input=input_),)
+        patching = Step(
+            "patch-and-transform", PATCH_AND_TRANSFORM, input=patch_and_transform_input(spec)
+        )
+        environment = environment_configs_input(spec)
+        if environment is None:
+            return (patching,)
+        return Step("environment-configs", ENVIRONMENT_CONFIGS, input=environment), patching
 
     def step(self, value: Any, path: Path) -> Step:
         data = self.mapping(value, path, _STEP)
