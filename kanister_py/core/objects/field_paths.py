@@ -7,7 +7,6 @@ matter, `paths` is the friendlier dialect.
 
 from __future__ import annotations
 
-import contextlib
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -93,6 +92,23 @@ class FieldPath:
                 value = value[step]  # type: ignore[index]  # as above
         return value if self.steps else None
 
+    def find(self, obj: Any) -> Any:
+        """Say what is at the path, and None where nothing is; an error: nothing can be."""
+        if self._has_only_names:
+            value = obj
+            for step in self.steps:
+                if type(value) is not dict:
+                    break
+                value = value.get(step)
+            else:
+                return value
+            if value is None:
+                return None
+        try:
+            return self.get(obj)
+        except FieldNotFound:
+            return None
+
     def set(self, obj: dict[str, Any], value: Any) -> None:
         """Put a value at the path, in place; what is missing on the way is made.
 
@@ -135,8 +151,7 @@ class FieldPath:
     def merge(self, obj: dict[str, Any], value: Any, options: MergeOptions | None) -> None:
         """Put a value at the path, merged with what is there; in its place without options."""
         if options is not None:
-            with contextlib.suppress(FieldNotFound):
-                value = merge_values(self.get(obj), value, options)
+            value = merge_values(self.find(obj), value, options)
         self.set(obj, value)
 
     def expand(self, obj: Any) -> list[FieldPath]:
@@ -163,8 +178,7 @@ _MISSING: Final = object()
 def _set_by_names(obj: dict[str, Any], steps: tuple[Step, ...], value: Any) -> bool:
     """Put a value where nothing but maps is on the way; say whether nothing else was."""
     target: Any = obj
-    *way, last = steps
-    for step in way:
+    for step in steps[:-1]:
         if type(target) is not dict:
             return False
         there = target.get(step, _MISSING)
@@ -173,7 +187,7 @@ def _set_by_names(obj: dict[str, Any], steps: tuple[Step, ...], value: Any) -> b
         target = there
     if type(target) is not dict:
         return False
-    target[last] = value
+    target[steps[-1]] = value
     return True
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kanister_py.core.errors import FieldNotFound, FieldPathError, InvalidDuration
+from kanister_py.core.errors import FieldPathError, InvalidDuration
 from kanister_py.core.objects.durations import SECOND, parse_duration
 from kanister_py.core.objects.field_paths import parse_field_path
 
@@ -218,9 +218,7 @@ def sorted_by_path(objects: list[Data], path: str) -> list[Data]:
     kind = ""
     for each in objects:
         try:
-            value = parse_field_path(path).get(each)
-        except FieldNotFound:
-            value = None
+            value = parse_field_path(path).find(each)
         except FieldPathError as error:
             raise Refused(str(error)) from None
         values.append(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -333,6 +334,15 @@ _STEPS = st.lists(st.one_of(_NAMES, st.integers(0, 20)), min_size=1, max_size=5)
 )
 
 
+def _outcome(ask: Callable[[Any], Any]) -> Any:
+    try:
+        return ask(OBJECT)
+    except FieldNotFound:
+        return FieldNotFound
+    except FieldPathError as error:
+        return str(error)
+
+
 class TestPaths:
     """A path that is written and read again is the same path."""
 
@@ -345,6 +355,14 @@ class TestPaths:
         obj: dict[str, Any] = {}
         FieldPath(steps).set(obj, value)
         assert FieldPath(steps).get(obj) == value
+
+    @given(st.lists(st.sampled_from(["spec", "map", "k", "null", "names", "objs", "?", 0, 1])))
+    def test_to_look_for_something_is_to_ask_for_it_if_it_is_there(
+        self, steps: list[str | int]
+    ) -> None:
+        path = FieldPath(tuple(steps))
+        asked = _outcome(path.get)
+        assert _outcome(path.find) == (None if asked is FieldNotFound else asked)
 
     @given(st.text(alphabet=".[]'\"*a1é", max_size=12))
     def test_any_text_is_a_path_or_an_error(self, text: str) -> None:

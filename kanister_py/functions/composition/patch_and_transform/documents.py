@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kanister_py.core.errors import FieldNotFound
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.field_paths import FieldPath, MergeOptions, merge_values
 from kanister_py.functions.composition.patch_and_transform.transforms import to_json
@@ -51,10 +50,7 @@ class Document:
         self.is_decoded = True
 
     def _merged(self, path: FieldPath, value: Any, merge: MergeOptions) -> Any:
-        try:
-            there = path.get(self.data)
-        except FieldNotFound:
-            return settled(value)
+        there = path.find(self.data)
         typed = as_decoded(there) if self.is_decoded else as_floats(there)
         return settled(merge_values(typed, value, merge))
 
