@@ -68,8 +68,9 @@ class _Plans:
 
     def plan_for(self, given: Any) -> Plan:
         try:
-            # Version 0 writes equal things alike, and does not care who else holds them.
-            key = marshal.dumps(given, 0)
+            # What is written alike is alike, true and 1 told apart. An equal input that
+            # shares other parts of itself may be written otherwise, and gets a plan of its own.
+            key = marshal.dumps(given)
         except ValueError:  # too deep, or no JSON
             return plan_input(given)
         with self._lock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kanister_py.core.errors import FieldPathError
 from kanister_py.core.objects.field_paths import FieldPath, MergeOptions, parse_field_path
@@ -152,33 +152,46 @@ def check_environment_patch(patch: Mapping[str, Any], at: int) -> Problem | None
 # Applying
 
 
-class _Path:
-    """A path that is read once, where it can be; where it cannot, whoever uses it is told."""
+class _Unreadable(FieldPath):
+    """A path that cannot be read: whoever follows it is told."""
 
-    __slots__ = ("_path", "has_wildcards", "text")
+    __slots__ = ()
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.has_wildcards = "[*]" in text
-        self._path: FieldPath | None = None
+        super().__init__((), text)
 
-    def path(self) -> FieldPath:
-        if self._path is None:
-            self._path = parse_field_path(self.text)
-        return self._path
+    def get(self, obj: Any) -> Any:
+        return parse_field_path(self.text).get(obj)
+
+    def find(self, obj: Any) -> Any:
+        return parse_field_path(self.text).find(obj)
+
+    def set(self, obj: dict[str, Any], value: Any) -> None:
+        parse_field_path(self.text).set(obj, value)
+
+    def expand(self, obj: Any) -> list[FieldPath]:
+        return parse_field_path(self.text).expand(obj)
+
+
+def _path_of(text: str) -> FieldPath:
+    try:
+        return parse_field_path(text)
+    except FieldPathError:
+        return _Unreadable(text)
+
+
+Read: TypeAlias = Callable[[Document], Any]
 
 
 class Patch:
     """One patch, made ready to be applied many times."""
 
     __slots__ = (
-        "_combine",
-        "_format",
-        "_from",
         "_merge",
-        "_resolve",
+        "_read",
         "_to",
         "_unknown_policy",
+        "_writes_to_all",
         "is_required",
         "source",
         "target",
@@ -191,62 +204,65 @@ class Patch:
         self.source, self.target = ends[self.type]
         policy = patch.get("policy", {})
         self.is_required = policy.get("fromFieldPath") == "Required"
-        text = patch.get("fromFieldPath", "")
-        self._to = _Path(patch.get("toFieldPath", text))
-        transforms: Sequence[Mapping[str, Any]] = patch.get("transforms", ())
-        self._resolve: Callable[[Any], Any] | None = (
-            compile_transforms(transforms) if transforms else None
-        )
         # Of a patch that combines, it shows only when it runs.
         policy_name = policy.get("toFieldPath", "Replace")
         self._merge = _MERGES.get(policy_name)
         self._unknown_policy = None if policy_name in _MERGES else policy_name
-        self._from = _Path(text)
-        self._combine: tuple[_Path, ...] | None = None
-        self._format: Callable[[Sequence[Any]], str] | None = None
-        if self.type in _COMBINED:
-            combine = patch["combine"]
-            self._combine = tuple(_Path(each["fromFieldPath"]) for each in combine["variables"])
-            self._format = compile_format(combine["string"].get("fmt", ""))
+        is_combined = self.type in _COMBINED
+        to = patch.get("toFieldPath", patch.get("fromFieldPath", ""))
+        self._to = _path_of(to)
+        self._writes_to_all = "[*]" in to and not is_combined
+        self._read = _reader_of_several(patch, self._merge) if is_combined else _reader(patch)
 
     def apply(self, source: Document, target: Document) -> None:
         """Read from one document, write to another.
 
         FieldNotFound: what is to be read is not there. Anything else is wrong for good.
         """
-        if self._combine is None or self._format is None:
-            value = self._value(source)
-        else:
-            value = self._format([source.read(each.path()) for each in self._combine])
-            if self._resolve is not None:
-                value = self._resolve(value)
-            value = settled(value) if self._merge is None else value
+        value = self._read(source)
         if self._unknown_policy is not None:
             raise Unresolved(f"invalid patch policy {self._unknown_policy}")
-        if self._combine is None and self._to.has_wildcards:
+        if self._writes_to_all:
             self._write_to_all(target, value)
             return
         try:
-            target.write(self._to.path(), value, self._merge)
+            target.write(self._to, value, self._merge)
             target.written()
         except FieldPathError as error:
             raise type(error)(f"cannot patch to object: {error}") from error
         except Unresolved as error:
             raise Unresolved(f"cannot patch to object: {error}") from error
 
-    def _value(self, source: Document) -> Any:
-        path = self._from.path()
-        if self._resolve is None:
-            return settled(path.get(source.data))
-        return settled(self._resolve(source.read(path)))
-
     def _write_to_all(self, target: Document, value: Any) -> None:
-        paths = self._to.path().expand(target.data)
+        paths = self._to.expand(target.data)
         if not paths:
             raise Unresolved(f"cannot expand ToFieldPath {self._to.text}")
         for path in paths:
             target.write(path, settled(value), self._merge)
         target.written()
+
+
+def _reader(patch: Mapping[str, Any]) -> Read:
+    """Make the call that reads what a patch writes."""
+    path = _path_of(patch.get("fromFieldPath", ""))
+    transforms: Sequence[Mapping[str, Any]] = patch.get("transforms", ())
+    if not transforms:
+        return lambda source: settled(path.get(source.data))
+    resolve = compile_transforms(transforms)
+    return lambda source: settled(resolve(source.read(path)))
+
+
+def _reader_of_several(patch: Mapping[str, Any], merge: MergeOptions | None) -> Read:
+    combine = patch["combine"]
+    paths = [_path_of(each["fromFieldPath"]) for each in combine["variables"]]
+    format_ = compile_format(combine["string"].get("fmt", ""))
+    resolve = compile_transforms(patch.get("transforms", ()))
+
+    def read(source: Document) -> Any:
+        value = resolve(format_([source.read(path) for path in paths]))
+        return settled(value) if merge is None else value
+
+    return read
 
 
 def compile_patches(patches: Sequence[Mapping[str, Any]]) -> tuple[Patch, ...]:

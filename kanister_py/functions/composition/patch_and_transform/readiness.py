@@ -113,12 +113,13 @@ def _is_condition(given: Any) -> bool:
         return True
     if not isinstance(given, dict):
         return False
+    for name in _TEXTS:
+        if not isinstance(given.get(name), (str, type(None))):
+            return False
     generation = given.get("observedGeneration")
-    return (
-        all(isinstance(given.get(name), (str, type(None))) for name in _TEXTS)
-        and (generation is None or (type(generation) in (int, float) and generation % 1 == 0))
-        and _is_moment(given.get("lastTransitionTime"))
-    )
+    if generation is not None and (type(generation) not in (int, float) or generation % 1 != 0):
+        return False
+    return _is_moment(given.get("lastTransitionTime"))
 
 
 def _is_moment(given: Any) -> bool:

@@ -11,7 +11,6 @@ import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from operator import add
 from typing import Any, Final, TypeAlias
 
 from kanister_py.functions.composition.patch_and_transform.amounts import approximate_amount
@@ -41,36 +40,33 @@ MAX_TEXT: Final = 16 * 1024 * 1024
 
 def compile_transforms(transforms: Sequence[Config]) -> Resolve:
     """Make one call of a row of transforms."""
-    steps = [_compile_transform(each) for each in transforms]
+    steps = []
+    for at, transform in enumerate(transforms):
+        resolve, told = _compile_transform(transform)
+        steps.append((resolve, f"transform at index {at} returned error: {told}"))
 
-    def resolve(value: Any) -> Any:
-        for at, step in enumerate(steps):
-            try:
-                value = step(value)
-            except Unresolved as error:
-                raise Unresolved(f"transform at index {at} returned error: {error}") from error
+    def resolve_all(value: Any) -> Any:
+        told = ""
+        try:
+            for resolve, told in steps:  # noqa: B007 - the last one tells why it failed
+                value = resolve(value)
+        except Unresolved as error:
+            raise Unresolved(f"{told}{error}") from error
         return value
 
-    return resolve
+    return resolve_all
 
 
-def _compile_transform(transform: Config) -> Resolve:
+def _compile_transform(transform: Config) -> tuple[Resolve, str]:
+    """Make one transform ready, and say how it begins to tell why it failed."""
     kind = transform.get("type", "")
     compile_ = _COMPILERS.get(kind)
     if compile_ is None:
-        return _never(f"transform type {kind} is not supported")
+        return _never(f"transform type {kind} is not supported"), ""
     config = transform.get(kind)
     if config is None:
-        return _never(f"given transform type {kind} requires configuration")
-    resolve = compile_(config)
-
-    def resolve_or_tell(value: Any) -> Any:
-        try:
-            return resolve(value)
-        except Unresolved as error:
-            raise Unresolved(f"{kind} transform could not resolve: {error}") from error
-
-    return resolve_or_tell
+        return _never(f"given transform type {kind} requires configuration"), ""
+    return compile_(config), f"{kind} transform could not resolve: "
 
 
 def _never(why: str) -> Resolve:
@@ -351,14 +347,18 @@ def compile_format(format_: str) -> Callable[[Sequence[Any]], str]:
     pieces = _PLAIN_VERB.split(format_)
     if any("%" in piece for piece in pieces):
         return lambda values: formatted(format_, values)
+    template = "%s".join(pieces)
 
     def format_texts(values: Sequence[Any]) -> str:
         # By far the most formats put texts in a row, which is no work.
-        if len(values) != len(pieces) - 1 or not all(type(each) is str for each in values):
+        for each in values:
+            if type(each) is not str:
+                return formatted(format_, values)
+        if len(values) != len(pieces) - 1:
             return formatted(format_, values)
-        if len(format_) + sum(map(len, values)) > MAX_TEXT:
+        if len(template) + sum(map(len, values)) > MAX_TEXT:
             raise _too_long()
-        return pieces[0] + "".join(map(add, values, pieces[1:]))
+        return template % tuple(values)
 
     return format_texts
 
@@ -455,17 +455,21 @@ def _to_json(value: Any) -> str:
 
 
 def _upper(value: Any) -> str:
+    text = _shown(value)
+    if text.isascii():
+        return text.upper()
     from kanister_py.core.templates.go.sprig.words import upper
 
-    text = _shown(value)
-    return text.upper() if text.isascii() else upper(text)
+    return upper(text)
 
 
 def _lower(value: Any) -> str:
+    text = _shown(value)
+    if text.isascii():
+        return text.lower()
     from kanister_py.core.templates.go.sprig.words import lower
 
-    text = _shown(value)
-    return text.lower() if text.isascii() else lower(text)
+    return lower(text)
 
 
 def _to_base64(value: Any) -> str:

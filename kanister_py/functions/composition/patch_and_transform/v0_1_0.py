@@ -159,11 +159,10 @@ class _Run:
                 template.details, seen.data, observed.get("connectionDetails") or {}
             )
             ready = self._readiness(template, seen)
-        for at, patch in enumerate(template.patches):
-            if not self._apply(template, patch, at, resource, seen):
-                self.ready = "READY_FALSE"
-                return
-        self.desired[template.name] = _resource(resource.data, ready)
+        if self._apply(template, resource, seen):
+            self.desired[template.name] = _resource(resource.data, ready)
+        else:
+            self.ready = "READY_FALSE"
 
     def _base(self, template: Template) -> Document:
         base = template.base
@@ -195,37 +194,44 @@ class _Run:
             )
             return ""
 
-    def _apply(
-        self, template: Template, patch: Patch, at: int, resource: Document, seen: Document | None
-    ) -> bool:
-        """Apply one patch; False: the resource cannot be made yet."""
-        if patch.source == COMPOSED and seen is None:
-            return True
-        source = (self.composite, self.environment, seen or resource)[patch.source]
-        target = (self.wanted, self.environment, resource)[patch.target]
-        try:
-            patch.apply(source, target)
-        except FieldNotFound as error:
-            if not patch.is_required:
-                return True
-            if patch.target == COMPOSED and seen is None:
-                self.answer.add_warning(
-                    f"not adding new composed resource {quoted(template.name)} to desired state "
-                    f"because {quoted(patch.type)} patch at index {at} has "
-                    f"'policy.fromFieldPath: Required': {error}"
-                )
-                return False
-            self.answer.add_warning(
-                f"cannot render composed resource {quoted(template.name)} {quoted(patch.type)} "
-                f"patch at index {at}: ignoring 'policy.fromFieldPath: Required' "
-                f"because 'to' resource already exists: {error}"
-            )
-        except (FieldPathError, Unresolved) as error:
-            raise Unresolved(
-                f"cannot render composed resource {quoted(template.name)} {quoted(patch.type)} "
-                f"patch at index {at}: {error}"
-            ) from error
+    def _apply(self, template: Template, resource: Document, seen: Document | None) -> bool:
+        """Apply all patches of a template; False: the resource cannot be made yet."""
+        sources = (self.composite, self.environment, seen or resource)
+        targets = (self.wanted, self.environment, resource)
+        for at, patch in enumerate(template.patches):
+            if patch.source == COMPOSED and seen is None:
+                continue
+            try:
+                patch.apply(sources[patch.source], targets[patch.target])
+            except FieldNotFound as error:
+                if not patch.is_required:
+                    continue
+                is_new = patch.target == COMPOSED and seen is None
+                self._warn_of_nothing(template, patch, at, error, is_new=is_new)
+                if is_new:
+                    return False
+            except (FieldPathError, Unresolved) as error:
+                raise Unresolved(
+                    f"cannot render composed resource {quoted(template.name)} "
+                    f"{quoted(patch.type)} patch at index {at}: {error}"
+                ) from error
         return True
+
+    def _warn_of_nothing(
+        self, template: Template, patch: Patch, at: int, error: FieldNotFound, *, is_new: bool
+    ) -> None:
+        """Tell that what a patch must read is not there."""
+        name, kind = quoted(template.name), quoted(patch.type)
+        if is_new:
+            self.answer.add_warning(
+                f"not adding new composed resource {name} to desired state because {kind} patch "
+                f"at index {at} has 'policy.fromFieldPath: Required': {error}"
+            )
+        else:
+            self.answer.add_warning(
+                f"cannot render composed resource {name} {kind} patch at index {at}: ignoring "
+                f"'policy.fromFieldPath: Required' because 'to' resource already exists: {error}"
+            )
 
     # Connection
 
