@@ -20,6 +20,7 @@ from e2e.cluster.client import ApiClient, ApiFailed
 from e2e.conftest import Kubectl
 from e2e.test_controller import install_definitions, until
 from kanister_py.wiring import read_definitions
+from tests.ports import free_port
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 RULES = (
@@ -27,12 +28,6 @@ RULES = (
     ("apiextensions.crossplane.io", "v1", ["compositionrevisions"]),
     ("pkg.crossplane.io", "v1", ["functions"]),
 )
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
 
 
 class Webhook:

@@ -21,7 +21,8 @@ from kanister_py.core.errors import AlreadyExists, KanisterError, NotFound
 from kanister_py.core.objects.documents import dump_yaml
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.wiring import RunSettings, run_blueprint
-from tests.blueprints.servers import free_port, program
+from tests.blueprints.servers import program
+from tests.ports import free_port
 
 REPOSITORY = Path(__file__).parents[1]
 BLUEPRINTS = REPOSITORY / "blueprints"

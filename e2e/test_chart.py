@@ -18,11 +18,11 @@ import yaml
 from e2e.cluster.client import ApiFailed
 from e2e.cluster.local import LocalCluster
 from e2e.conftest import make_namespace
-from e2e.test_admission import free_port
 from e2e.test_compositions import composition, definition, template_step, thing
 from e2e.test_controller import until
 from kanister_py.wiring import read_definitions
 from tests.conftest import REPOSITORY, CommandLine
+from tests.ports import free_port
 
 CHART = REPOSITORY / "deploy/chart"
 HOME, SHOP, OTHER = "kanister", "shop", "other"

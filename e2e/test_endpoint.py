@@ -13,9 +13,9 @@ import pytest
 import urllib3
 
 from e2e.cluster.client import ApiClient, ApiFailed
-from e2e.test_admission import free_port
 from e2e.test_controller import Place, install_definitions, until
 from tests.conftest import CommandLine
+from tests.ports import free_port
 
 HTTP = urllib3.PoolManager(retries=False)
 

@@ -21,6 +21,7 @@ from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.revisions.package import PackageReference
 from kanister_py.ports.packages import RegistryLogin
+from tests.ports import free_port
 
 
 class RunningRegistry(NamedTuple):
@@ -34,13 +35,6 @@ class RunningRegistry(NamedTuple):
         return PackageReference(self.address, repository, tag)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @contextmanager
 def running_registry(folder: Path, *, is_secure: bool = False) -> Iterator[RunningRegistry]:
     """Run a registry until the end of the block; it forgets nothing that its folder holds."""
@@ -48,7 +42,7 @@ def running_registry(folder: Path, *, is_secure: bool = False) -> Iterator[Runni
     program = shutil.which("docker-registry")
     if program is None:
         pytest.skip("docker-registry is not installed: packages have no registry to travel to")
-    port = _free_port()
+    port = free_port()
     hashed = bcrypt.hashpw(b"s3cret-word", bcrypt.gensalt(4)).decode()
     (folder / "htpasswd").write_text(f"ann:{hashed}\n")
     config: dict[str, object] = {
@@ -85,7 +79,7 @@ def running_registry(folder: Path, *, is_secure: bool = False) -> Iterator[Runni
 
 
 def _wait_until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:

@@ -8,7 +8,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ import yaml
 from e2e.cluster.certificates import Certificate, CertificateAuthority, write_signing_key
 from e2e.cluster.client import ApiClient, ApiFailed, ApiUnreachable
 from e2e.cluster.programs import Programs
+from tests.ports import free_port
 
 ADMIN: Final = "e2e-admin"
 MASTERS: Final = "system:masters"
@@ -336,14 +336,11 @@ class LocalCluster:
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports on loopback that nobody listens on."""
-    with contextlib.ExitStack() as stack:
-        ports = []
-        for _ in range(count):
-            listener = stack.enter_context(socket.socket())
-            listener.bind((_LOOPBACK, 0))
-            ports.append(int(listener.getsockname()[1]))
-        return ports
+    """Find ports on loopback that nobody has, nor is given while a server is away for a moment."""
+    ports: set[int] = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return sorted(ports)
 
 
 def _is_proxy(variable: str) -> bool:

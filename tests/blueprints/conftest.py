@@ -14,12 +14,12 @@ from tests.blueprints.servers import (
     PASSWORD,
     Server,
     folder_for,
-    free_port,
     program,
     run_as,
     running,
     unprivileged,
 )
+from tests.ports import free_port
 
 
 @pytest.fixture

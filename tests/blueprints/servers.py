@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 import threading
@@ -21,7 +20,7 @@ from kanister_py.adapters.pods_processes.environment import DEFAULT_PATH
 PASSWORD = "change-me"
 """What the manifests beside the blueprints say."""
 
-_START_SECONDS = 30
+_START_SECONDS = 120
 
 
 def program(name: str, package: str, *folders: str) -> str:
@@ -30,13 +29,6 @@ def program(name: str, package: str, *folders: str) -> str:
     if found is None:
         pytest.skip(f"{name} is not installed: apt-get install {package}")
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kanister_py.testing import Stage
-from tests.blueprints.servers import PASSWORD, Server, free_port, program
+from tests.blueprints.servers import PASSWORD, Server, program
+from tests.ports import free_port
 
 ROWS = 2000
 

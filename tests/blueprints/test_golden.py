@@ -12,8 +12,9 @@ import pytest
 
 from kanister_py.testing import Stage, check_golden
 from kanister_py.testing.stage import Ran
-from tests.blueprints.servers import free_port, program
+from tests.blueprints.servers import program
 from tests.conftest import CommandLine
+from tests.ports import free_port
 
 REPOSITORY = Path(__file__).parents[2]
 PROFILE = {"profile": "shop/backups"}

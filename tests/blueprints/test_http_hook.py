@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kanister_py.testing import Stage
-from tests.blueprints.servers import free_port, program
+from tests.blueprints.servers import program
+from tests.ports import free_port
 
 
 @pytest.mark.usefixtures("mounts")
@@ -53,7 +54,7 @@ def test_an_application_leaves_maintenance_whatever_happened(
     assert ran.reason == reason
     assert (ran.status.get("error") or {}).get("phase", "") == failed_phase
     assert ran.outputs["pause"] == ran.outputs["resume"] == {"statusCode": 200}
-    with urllib.request.urlopen(f"{url}/healthz", timeout=10) as answer:
+    with urllib.request.urlopen(f"{url}/healthz", timeout=60) as answer:
         assert json.load(answer) == {"maintenance": False}
     if not reason:
         found = {"file": "orders-7.csv", "records": "1234"}

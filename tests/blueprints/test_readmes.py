@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.blueprints.servers import Server, free_port, program
+from tests.blueprints.servers import Server, program
 from tests.conftest import CommandLine
+from tests.ports import free_port
 
 pytestmark = pytest.mark.usefixtures("mounts")
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,6 +22,8 @@ from kanister_py.core.errors import (
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.ports.composition_function import CompositionFunction
 from kanister_py.ports.function_runner import FunctionCall, FunctionRunner
+
+PATIENCE_SECONDS = 60.0
 
 
 class Echo(CompositionFunction):
@@ -90,11 +94,24 @@ class Broken(CompositionFunction):
 
 
 class Hanging(CompositionFunction):
+    """Answers only when it is let go, and then too late for everybody."""
+
     name = "function-hanging"
+    let_go = threading.Event()
 
     def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        time.sleep(3)
+        self.let_go.wait(PATIENCE_SECONDS)
         return {}
+
+
+@contextmanager
+def hanging() -> Iterator[None]:
+    """Have the function above hang until the block ends; threads that wait in it end then."""
+    Hanging.let_go.clear()
+    try:
+        yield
+    finally:
+        Hanging.let_go.set()
 
 
 class Counting(CompositionFunction):
@@ -218,9 +235,9 @@ class FunctionRunnerContract:
     def test_a_function_that_hangs_is_given_up(self, start: Start) -> None:
         running = start("function-hanging")
         began = time.monotonic()
-        with pytest.raises(FunctionTimedOut) as caught:
+        with hanging(), pytest.raises(FunctionTimedOut) as caught:
             running(request_with(), timeout_seconds=0.3)
-        assert time.monotonic() - began < 2.5
+        assert time.monotonic() - began < PATIENCE_SECONDS
         assert caught.value.step == "a-step"
 
     def test_no_call_knows_of_another(self, start: Start) -> None:

@@ -29,6 +29,7 @@ from kanister_py.grpc_api.server import FunctionServer, Served, ServerSettings
 from kanister_py.proto.messages import METHODS, V1, V1BETA1
 
 LIFE = timedelta(days=1)
+PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def cleanup() -> Iterator[ExitStack]:
 
 def serve(cleanup: ExitStack, function: Served, **settings: Any) -> tuple[FunctionServer, Any]:
     """Serve a function, and give the server and a channel to it."""
-    given = {"grace_seconds": 10.0, **settings}
+    given = {"grace_seconds": PATIENCE_SECONDS, **settings}
     server = FunctionServer(function, ServerSettings("127.0.0.1:0", **given))
     server.start()
     cleanup.callback(server.stop)
@@ -62,7 +63,7 @@ def failing(error: Exception) -> Served:
 def test_both_versions_of_the_protocol_are_answered_alike(cleanup: ExitStack, package: str) -> None:
     _, channel = serve(cleanup, echo)
     data = b"\x0a\x03\x0a\x01t\x1a\x04\x12\x02\x0a\x00"
-    answer = channel.unary_unary(METHODS[package])(data, timeout=10)
+    answer = channel.unary_unary(METHODS[package])(data, timeout=PATIENCE_SECONDS)
     assert answer == b"\x0a\x03\x0a\x01t\x12\x04\x12\x02\x0a\x00\x22\x00"
 
 
@@ -80,7 +81,7 @@ def test_what_goes_wrong_in_a_function_is_a_status(
 ) -> None:
     _, channel = serve(cleanup, failing(error))
     with pytest.raises(grpc.RpcError) as caught:
-        channel.unary_unary(METHODS[V1])(b"", timeout=10)
+        channel.unary_unary(METHODS[V1])(b"", timeout=PATIENCE_SECONDS)
     assert caught.value.code().name == code
     assert caught.value.details()
 
@@ -91,7 +92,7 @@ def test_what_goes_wrong_in_a_function_is_a_status(
 def test_a_request_that_is_garbage_is_refused(cleanup: ExitStack, data: bytes) -> None:
     _, channel = serve(cleanup, echo)
     with pytest.raises(grpc.RpcError) as caught:
-        channel.unary_unary(METHODS[V1])(data, timeout=10)
+        channel.unary_unary(METHODS[V1])(data, timeout=PATIENCE_SECONDS)
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert "The request cannot be read" in caught.value.details()
 
@@ -99,7 +100,7 @@ def test_a_request_that_is_garbage_is_refused(cleanup: ExitStack, data: bytes) -
 def test_an_answer_that_cannot_be_written_names_its_path(cleanup: ExitStack) -> None:
     _, channel = serve(cleanup, lambda _: FunctionResponse(context=Part({"a": {"b": {1}}})))
     with pytest.raises(grpc.RpcError) as caught:
-        channel.unary_unary(METHODS[V1])(b"", timeout=10)
+        channel.unary_unary(METHODS[V1])(b"", timeout=PATIENCE_SECONDS)
     assert caught.value.details() == "The response cannot be sent: a.b: set cannot be sent"
 
 
@@ -108,7 +109,7 @@ def code_of_refusal(channel: Any) -> str:
     check = channel.unary_unary("/grpc.health.v1.Health/Check")
     while True:
         try:
-            check(b"", timeout=10)
+            check(b"", timeout=PATIENCE_SECONDS)
         except grpc.RpcError as error:
             return str(error.code().name)
 
@@ -120,27 +121,27 @@ def test_a_server_that_stops_lets_calls_under_way_end_and_takes_no_more(
 
     def slowly(request: FunctionRequest) -> FunctionResponse:
         arrived.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE_SECONDS)
         return echo(request)
 
     server, channel = serve(cleanup, slowly)
     call = channel.unary_unary(METHODS[V1])
     with ThreadPoolExecutor(2) as pool:
-        pending = pool.submit(lambda: call(b"\x0a\x03\x0a\x01t", timeout=20))
-        assert arrived.wait(10)
+        pending = pool.submit(lambda: call(b"\x0a\x03\x0a\x01t", timeout=PATIENCE_SECONDS))
+        assert arrived.wait(PATIENCE_SECONDS)
         stopping = pool.submit(server.stop)
         with grpc.insecure_channel(f"127.0.0.1:{server.port}") as late:
             # A call that comes in the very moment in which the server stops is cancelled.
             assert code_of_refusal(late) in ("UNAVAILABLE", "CANCELLED")
         go_on.set()
-        assert pending.result(20).startswith(b"\x0a\x03\x0a\x01t")
-        stopping.result(20)
+        assert pending.result(PATIENCE_SECONDS).startswith(b"\x0a\x03\x0a\x01t")
+        stopping.result(PATIENCE_SECONDS)
 
 
 def test_a_request_beyond_the_limit_is_refused(cleanup: ExitStack) -> None:
     _, channel = serve(cleanup, echo, limit_bytes=1000)
     with pytest.raises(grpc.RpcError) as caught:
-        channel.unary_unary(METHODS[V1])(b"\x2a\x80\x10" + bytes(2048), timeout=10)
+        channel.unary_unary(METHODS[V1])(b"\x2a\x80\x10" + bytes(2048), timeout=PATIENCE_SECONDS)
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
@@ -156,7 +157,7 @@ def test_every_call_is_counted_by_how_it_ended(cleanup: ExitStack) -> None:
     _, channel = serve(cleanup, failing(UsageError("No")), observe=metrics.observe)
     for _ in range(2):
         with pytest.raises(grpc.RpcError):
-            channel.unary_unary(METHODS[V1BETA1])(b"", timeout=10)
+            channel.unary_unary(METHODS[V1BETA1])(b"", timeout=PATIENCE_SECONDS)
     labels = {
         "grpc_type": "unary",
         "grpc_service": "apiextensions.fn.proto.v1beta1.FunctionRunnerService",

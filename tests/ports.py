@@ -1,0 +1,29 @@
+"""Which port of this machine may a server have that cannot be told to take any?"""
+
+from __future__ import annotations
+
+import random
+import socket
+from pathlib import Path
+
+_LOWEST = 10_000
+_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def free_port() -> int:
+    """Find a port on loopback that nobody has, and that nobody is given who asks for any.
+
+    Between this and the server's start somebody else could be given one of those.
+    """
+    try:
+        given_out = int(_RANGE.read_text().split()[0])
+    except OSError:
+        given_out = 32_768
+    while True:
+        port = random.randrange(_LOWEST, max(given_out, _LOWEST + 1000))
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
