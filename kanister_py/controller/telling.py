@@ -159,8 +159,7 @@ class RunTeller:
                 return
             case PhaseCompleted():
                 if status.phase_at(place).state is State.FAILED:
-                    error = status.phase_at(place).error
-                    self._fail_phase(place, error.message if error else "", status)
+                    self._fail_phase(place, status)
                     return
                 self._post(NORMAL, f"Ended {title}", f"Completed {what} {name}")
                 self._log(f"completed {what} {name}", status, place)
@@ -175,10 +174,12 @@ class RunTeller:
                     self._post(WARNING, f"Retrying {title}", told)
                     self._log(f"will try {what} {name} again", status, place, logging.WARNING)
                 else:
-                    self._fail_phase(place, error.message, status)
+                    self._fail_phase(place, status)
                 self._count(place, error.reason, outcome, status)
 
-    def _fail_phase(self, place: Place, message: str, status: Status) -> None:
+    def _fail_phase(self, place: Place, status: Status) -> None:
+        error = status.phase_at(place).error
+        message = error.message if error is not None else ""
         name = self._course.phase(place).name
         what = "defer phase" if place.is_deferred else "phase"
         self._fail(place.action, f"Failed to execute {what}: {name}: {message}")

@@ -150,6 +150,7 @@ class _Hand:
     versions: dict[int, ChosenVersions] = field(default_factory=dict)
     calls: dict[Place, _Call] = field(default_factory=dict)
     busy: set[int] = field(default_factory=set)
+    rests: dict[Place, float] = field(default_factory=dict)
     timers: list[_Timer] = field(default_factory=list)
 
 
@@ -379,14 +380,7 @@ class ActionSetRun:
         again = True
         while again and not self._is_over():
             again = False
-            steps = next_steps(
-                self._course.rules,
-                self._status,
-                self._now(),
-                working=self._hand.calls,
-                action=action,
-            )
-            for step in steps:
+            for step in self._next_steps(self._status, action):
                 again = self._take(step) or again
                 if self._is_over():
                     break
@@ -401,12 +395,31 @@ class ActionSetRun:
             case StopPhase(place):
                 self._stop(place)
             case WaitForRetry(place, until):
-                self._set_timer(until, lambda: self._advance(place.action))
+                self._rest_until(place, until)
             case Launch(action) | RenderArtifacts(action):
                 self._set_to_work(action)
             case StartPhase(place) | ContinuePhase(place):
                 self._set_to_work(place.action)
         return False
+
+    def _next_steps(self, status: Status, action: int | None) -> list[Step]:
+        rests, passed = self._hand.rests, self._surroundings.clock.monotonic()
+        return next_steps(
+            self._course.rules,
+            status,
+            self._now(),
+            working=self._hand.calls,
+            rested={place: due <= passed for place, due in rests.items()},
+            action=action,
+        )
+
+    def _rest_until(self, place: Place, until: datetime) -> None:
+        """Let a phase wait for its next try; from here on the time that passes counts."""
+        if place in self._hand.rests:
+            return
+        seconds = (until - self._now()).total_seconds()
+        due = self._hand.rests[place] = self._surroundings.clock.monotonic() + seconds
+        self._set_timer_at(due, lambda: self._advance(place.action))
 
     def _begin(self) -> bool:
         versions: list[tuple[str, ...]] = []
@@ -500,13 +513,7 @@ class ActionSetRun:
     def _claim(self, action: int) -> Step | None:
         """Choose the next step for an action; if there is none, let go of the action."""
         while not self._is_over() and not self._is_draining:
-            steps = next_steps(
-                self._course.rules,
-                self._status,
-                self._now(),
-                working=self._hand.calls,
-                action=action,
-            )
+            steps = self._next_steps(self._status, action)
             step = next((each for each in steps if _action_of(each) == action), None)
             if isinstance(step, RefusePhase):
                 error = _refusal(step.reason, step.message)
@@ -630,6 +637,7 @@ class ActionSetRun:
         is_taken_up = isinstance(step, ContinuePhase)
         if not is_taken_up:
             self._record(PhaseStarted(now, place, attempt))
+            self._hand.rests.pop(place, None)
         rules = self._course.rules.actions[place.action].phase(place.phase)
         call = _Call(
             place,
@@ -800,9 +808,7 @@ class ActionSetRun:
         if self._is_draining or not isinstance(outcome, PhaseCompleted | PhaseSkipped):
             return False
         action = outcome.place.action
-        steps = next_steps(
-            self._course.rules, status, self._now(), working=self._hand.calls, action=action
-        )
+        steps = self._next_steps(status, action)
         return any(isinstance(each, StartPhase) and each.place.action == action for each in steps)
 
     def _must_last(self, outcome: Outcome, status: Status) -> bool:

@@ -330,7 +330,8 @@ def test_a_suspended_action_set_begins_when_it_is_resumed(world: World) -> None:
         conditions = (obj.get("status") or {}).get("conditions") or ()
         return any(each["type"] == "Suspended" and each["status"] == "True" for each in conditions)
 
-    world.until(is_suspended)
+    (told,) = world.until(is_suspended)["status"]["conditions"]
+    assert "spec.suspend is true" in told["message"]
     assert world.status()["state"] == "pending"
     world.cluster.patch(ACTION_SETS, "one", {"spec": {"suspend": False}}, namespace="default")
     world.until_state("complete")
@@ -739,6 +740,24 @@ def test_a_failure_is_told_on_the_action_set_and_on_its_blueprint(world: World) 
         found = [each for each in events_of(world, name) if each[0] == told[0]]
         assert len(found) == 1
         assert found[0][1].startswith(told[1])
+
+
+def test_why_a_failure_was_not_tried_again_is_told_wherever_the_failure_is(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    retry = {"limit": 3, "on": ["Slow", "Away"]}
+    world.create(blueprint(phase("Fails", "bad", retry=retry)), actionset())
+    with caplog.at_level(logging.INFO, "kanister_py"):
+        controller = world.controller()
+        status = world.until_state("failed")
+        controller.stop()
+    reason = status["error"]["reason"]
+    why = f"not tried again, since retry.on lists Away, Slow, not {reason}"
+    assert why in status["error"]["message"]
+    assert why in status["actions"][0]["phases"][0]["error"]["message"]
+    assert why in until_logged(caplog, "failed in phase bad")["message"]
+    (told,) = [each for each in events_of(world) if each[0] == "ActionSetFailed Action: act"]
+    assert why in told[1]
 
 
 def test_metrics_count_actions_phases_and_ends(world: World) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
+from queue import Queue
 from threading import Event
 from typing import Any
 
@@ -34,6 +36,7 @@ from kanister_py.executor.run_actionset import ActionSetRun, FunctionSource
 from kanister_py.executor.run_handle import Run
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
+from kanister_py.ports.clock import Clock
 from kanister_py.wiring import RunSettings, registry_of, resume_run, retry_run, run_blueprint
 
 SECRET = {
@@ -311,25 +314,81 @@ class Deaf(Func):
         return {"too": "late"}
 
 
-def test_a_function_that_listens_to_nobody_does_not_keep_the_run_from_its_end() -> None:
-    made = blueprint({"func": "Deaf", "name": "d", "timeout": "10ms"}, deferred=TIDY)
+def run_of(made: dict[str, Any], clock: Clock, **rest: Any) -> ActionSetRun:
+    """Make a run of a blueprint that nobody keeps going yet."""
     (found,) = blueprints_in([parse_document(json.dumps(made))])
     target = {"kind": "Namespace", "name": "default", "namespace": "default"}
     action = {"name": "act", "blueprint": "made-up", "object": target}
     actionset = parse_actionset(parse_document(json.dumps({"spec": {"actions": [action]}})))
-    clock, cluster = SystemClock(), MemoryCluster()
-    status = ActionSetRun(
+    cluster = MemoryCluster()
+    return ActionSetRun(
         course_of(actionset, {"made-up": found.blueprint}),
-        FunctionSource(registry_of(Deaf, Echo), load_function),
+        FunctionSource(registry_of(Deaf, Echo, Flaky), load_function),
         Surroundings(cluster, clock, Workers(1), SharedWatches(cluster, clock)),
-        grace_seconds=0.01,
-    ).run()
+        **rest,
+    )
+
+
+def test_a_function_that_listens_to_nobody_does_not_keep_the_run_from_its_end() -> None:
+    made = blueprint({"func": "Deaf", "name": "d", "timeout": "10ms"}, deferred=TIDY)
+    status = run_of(made, SystemClock(), grace_seconds=0.01).run()
     Deaf.ends.set()
     assert status.error is not None
     assert status.error.reason == "PhaseTimedOut"
     assert status.actions[0].deferred is not None
     assert status.actions[0].deferred.state is State.COMPLETE
     assert status.actions[0].phases[0].output is None
+
+
+class SetClock(FakeClock):
+    """A clock that somebody sets; the time that passes is another thing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set_by = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.set_by
+
+
+class Ringer:
+    """Keeps a run going, and remembers after how long it wants to be woken."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.wakes: Queue[float] = Queue()
+        self.is_over = Event()
+
+    def wake_at(self, due: datetime) -> None:
+        self.wakes.put((due - self._clock.now()).total_seconds())
+
+    def on_over(self) -> None:
+        self.is_over.set()
+
+
+@pytest.mark.parametrize("hours", [-1, 1], ids=["back", "forth"])
+def test_a_wait_for_another_try_takes_its_time_though_somebody_sets_the_clock(hours: int) -> None:
+    clock = SetClock()
+    retry = {"limit": 2, "backoff": "10s", "factor": 1}
+    run = run_of(blueprint({"func": "Flaky", "name": "f", "retry": retry}), clock)
+    ringer = Ringer(clock)
+    run.begin(ringer)
+    for attempt in (1, 2):
+        assert ringer.wakes.get(timeout=20) == pytest.approx(10)
+        clock.set_by += timedelta(hours=hours)
+        # Whatever else happens to the run is no reason to try earlier, or later.
+        run.suspend()
+        run.resume()
+        clock.advance(9)
+        run.ring()
+        waits = run.status.actions[0].phases[0]
+        assert (waits.state, waits.attempt) == (State.PENDING, attempt)
+        assert ringer.wakes.get(timeout=20) == pytest.approx(1)
+        clock.advance(1)
+        run.ring()
+    assert ringer.is_over.wait(20)
+    assert run.status.state is State.COMPLETE
+    assert run.status.actions[0].phases[0].attempt == 3
 
 
 # What a folder remembers
@@ -472,6 +531,19 @@ def test_a_full_disk_stops_the_run_and_loses_nothing() -> None:
         pytest.skip("this machine has no /dev/full")
     with pytest.raises(JournalUnwritable):
         FileJournal(full, SystemClock()).write_line({"what": "Begun"}, must_last=True)
+
+
+def test_what_comes_after_the_end_of_a_journal_gets_into_no_other_file(tmp_path: Path) -> None:
+    from kanister_py.adapters.journal_files import FileJournal
+
+    journal = FileJournal(tmp_path / "r.jsonl", SystemClock())
+    journal.close()
+    with (tmp_path / "other").open("wb"):
+        # As a rule it has the number that the journal had.
+        with pytest.raises(JournalUnwritable):
+            journal.write_line({"what": "Begun"}, must_last=True)
+        journal.close()
+    assert (tmp_path / "other").read_bytes() == b""
 
 
 def test_a_folder_is_nobody_elses_business(tmp_path: Path) -> None:

@@ -207,17 +207,33 @@ Step: TypeAlias = (
 )
 
 
+_UNMEASURED: Final[Mapping[Place, bool]] = {}
+
+
+class _Look(NamedTuple):
+    """What is known of this moment besides the status."""
+
+    now: datetime
+    working: Container[Place]
+    rested: Mapping[Place, bool]
+    cancel: Condition | None
+    is_suspended: bool
+
+
 def next_steps(
     rules: Rules,
     status: Status,
     now: datetime,
     *,
     working: Container[Place] = (),
+    rested: Mapping[Place, bool] = _UNMEASURED,
     action: int | None = None,
 ) -> list[Step]:
     """Say everything that may be done now; nothing means: wait for what is under way.
 
-    `working` are the phases that somebody is carrying out at this moment. With
+    `working` are the phases that somebody is carrying out at this moment. Of phases whose
+    wait for another try somebody has measured, `rested` says whether it is over; for
+    others `now` decides, which may come from a clock that was set meanwhile. With
     `action`, only that one is looked at, which is enough after an outcome that
     concerns no other.
     """
@@ -240,35 +256,29 @@ def next_steps(
         ]
     else:
         chosen = range(len(status.actions)) if action is None else (action,)
+    look = _Look(now, working, rested, cancel, is_suspended)
     steps: list[Step] = []
     for index in chosen:
-        step = _next_of_action(
-            rules.actions[index], status.actions[index], index, now, working, cancel, is_suspended
-        )
+        step = _next_of_action(rules.actions[index], status.actions[index], index, look)
         if step is not None:
             steps.append(step)
     return steps
 
 
 def _next_of_action(
-    rules: ActionRules,
-    action: ActionStatus,
-    index: int,
-    now: datetime,
-    working: Container[Place],
-    cancel: Condition | None,
-    is_suspended: bool,
+    rules: ActionRules, action: ActionStatus, index: int, look: _Look
 ) -> Step | None:
+    cancel = look.cancel
     if action.completion_time is not None:
         return None
     if action.start_time is None and cancel is None:
-        return None if is_suspended else Launch(index)
+        return None if look.is_suspended else Launch(index)
     if action.start_time is None and not action.phases:
         return None
     current = current_phase(action)
     if current is not None and action.phases[current].state is not State.FAILED:
         place = Place(index, current)
-        step = _next_of_phase(action.phases[current], place, now, working, is_suspended)
+        step = _next_of_phase(rules.phases[current], action.phases[current], place, look)
         if cancel is None:
             return step
         if isinstance(step, StartPhase | WaitForRetry):
@@ -276,26 +286,40 @@ def _next_of_action(
         return StopPhase(place) if step is None else step
     if action.deferred is not None and action.deferred.state in (State.PENDING, State.RUNNING):
         # Cleaning up is not cancelled and does not wait.
-        return _next_of_phase(action.deferred, Place(index, DEFER), now, working, False)
+        look = look._replace(is_suspended=False)
+        return _next_of_phase(rules.phase(DEFER), action.deferred, Place(index, DEFER), look)
     if current is None and rules.has_artifacts:
         return RenderArtifacts(index)
     return None
 
 
-def _next_of_phase(
-    phase: PhaseStatus,
-    place: Place,
-    now: datetime,
-    working: Container[Place],
-    is_suspended: bool,
-) -> Step | None:
+def _next_of_phase(rules: PhaseRules, phase: PhaseStatus, place: Place, look: _Look) -> Step | None:
     if phase.state is State.RUNNING:
-        return None if place in working else ContinuePhase(place, phase.attempt)
-    if is_suspended:
+        return None if place in look.working else ContinuePhase(place, phase.attempt)
+    if look.is_suspended:
         return None
-    if phase.retry_time is not None and phase.retry_time > now:
-        return WaitForRetry(place, phase.retry_time)
-    return StartPhase(place, phase.attempt + 1)
+    due = _retry_due(rules.retry, phase, look.now)
+    is_rested = look.rested.get(place, due is None or due <= look.now)
+    if due is None or is_rested:
+        return StartPhase(place, phase.attempt + 1)
+    return WaitForRetry(place, due)
+
+
+def _retry_due(rule: RetryRule | None, phase: PhaseStatus, now: datetime) -> datetime | None:
+    """Say when a phase is tried again; None if there is nothing to wait for.
+
+    The time was written down by a clock that may have been set since: nobody waits from
+    now on for longer than they would have to after the failure.
+    """
+    due = phase.retry_time
+    if due is None or rule is None:
+        return due
+    return min(due, now + timedelta(seconds=_delay_of(rule, phase.attempt, phase.error)))
+
+
+def _delay_of(rule: RetryRule, attempt: int, error: PhaseError | None) -> float:
+    """Say how long to wait after a failure: as the rule has it, or longer if the error says so."""
+    return max(rule.delay_after(attempt), error.delay_seconds if error is not None else 0.0)
 
 
 def current_phase(action: ActionStatus) -> int | None:
@@ -507,7 +531,7 @@ def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status
         return status
     if phase.state is State.RUNNING and not is_cancelled and _may_retry(rule, phase, error):
         assert rule is not None
-        delay = max(rule.delay_after(phase.attempt), error.delay_seconds)
+        delay = _delay_of(rule, phase.attempt, error)
         waiting = phase._replace(
             state=State.PENDING,
             percent=None,
@@ -516,6 +540,8 @@ def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status
             error=error,
         )
         return record_percent(record_phase(status, place, waiting), outcome.time)
+    if not is_cancelled and (why := _why_no_retry(rule, phase, error)):
+        error = error._replace(message=f"{error.message}; {why}")
     failed = phase._replace(
         state=State.FAILED,
         output=_output_of_failure(status, outcome),
@@ -532,6 +558,19 @@ def _may_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError) ->
     if rule is None or phase.attempt > rule.limit or error.reason == CANCELLED:
         return False
     return error.is_transient if rule.on is None else error.reason in rule.on
+
+
+def _why_no_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError) -> str:
+    """Say why a phase that has tries left is not tried again; empty if it has none."""
+    has_tries = rule is not None and phase.attempt and phase.attempt <= rule.limit
+    if rule is None or not has_tries or error.reason == CANCELLED:
+        return ""
+    if rule.on is None:
+        return (
+            "not tried again, since without retry.on only what may pass by itself is, "
+            f"and {error.reason} does not"
+        )
+    return f"not tried again, since retry.on lists {', '.join(sorted(rule.on))}, not {error.reason}"
 
 
 def _first_error(
@@ -642,10 +681,18 @@ def _record_cancel(rules: Rules, status: Status, outcome: CancelAsked) -> Status
     return _settled(rules, _with_condition(status, condition), outcome.time)
 
 
+_HOW_TO_GO_ON: Final = (
+    "spec.suspend is true: what is at work goes on to its end, and nothing else begins until "
+    "spec.suspend is false or taken away"
+)
+
+
 def _record_suspended(_: Rules, status: Status, outcome: Suspended) -> Status:
     if _is_true(status.condition(SUSPENDED)):
         return status
-    return _with_condition(status, Condition(SUSPENDED, True, SUSPENDED, "", outcome.time))
+    return _with_condition(
+        status, Condition(SUSPENDED, True, SUSPENDED, _HOW_TO_GO_ON, outcome.time)
+    )
 
 
 def _record_resumed(_: Rules, status: Status, outcome: Resumed) -> Status:

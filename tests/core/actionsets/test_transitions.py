@@ -302,6 +302,95 @@ def test_a_lasting_failure_is_tried_again_only_when_its_reason_is_named() -> Non
         assert status.actions[0].phases[0].state is want
 
 
+def test_a_failure_that_is_not_tried_again_though_tries_are_left_says_why() -> None:
+    only_named = RetryRule(limit=3, on=frozenset({"Slow", "Away"}))
+    why = "not tried again, since retry.on lists Away, Slow, not Broken"
+    status = failed_under(only_named, BROKEN)
+    assert told_by(status) == (
+        f"it broke; {why}",
+        f"Phase p0 of action go failed at attempt 1 of 4: it broke; {why} (Broken)",
+    )
+    assert status.error is not None
+    assert status.error.reason == "Broken"
+    unnamed, _ = told_by(failed_under(RetryRule(limit=1), BROKEN))
+    assert unnamed == (
+        "it broke; not tried again, since without retry.on only what may pass by itself is, "
+        "and Broken does not"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "error"),
+    [
+        pytest.param(None, BROKEN, id="nobody asked for tries"),
+        pytest.param(RetryRule(limit=0), BROKEN, id="there are none"),
+        pytest.param(RetryRule(limit=0, on=frozenset({"Other"})), BROKEN, id="none for a reason"),
+        pytest.param(
+            RetryRule(limit=1, on=frozenset({"Other"})),
+            PhaseError("stopped", "Cancelled"),
+            id="somebody stopped it",
+        ),
+    ],
+)
+def test_a_failure_that_could_not_be_tried_again_says_nothing_of_it(
+    rule: RetryRule | None, error: PhaseError
+) -> None:
+    phase_told, _ = told_by(failed_under(rule, error))
+    assert phase_told == error.message
+
+
+def test_a_failure_after_the_last_try_says_nothing_of_reasons() -> None:
+    rules = rules_of(1, retry=RetryRule(limit=1, backoff_seconds=0, on=frozenset({"Flaky"})))
+    status = play(
+        rules,
+        PhaseStarted(NOW, FIRST, 1),
+        PhaseFailed(NOW, FIRST, FLAKY),
+        PhaseStarted(NOW, FIRST, 2),
+        PhaseFailed(NOW, FIRST, BROKEN),
+    )
+    assert status.state is State.FAILED
+    assert told_by(status)[0] == "it broke"
+
+
+def failed_under(rule: RetryRule | None, error: PhaseError) -> Status:
+    rules = rules_of(1, retry=rule)
+    status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, error))
+    assert status.state is State.FAILED
+    return status
+
+
+def told_by(status: Status) -> tuple[str, str]:
+    """Give what the first phase and the whole say of a failure."""
+    phase = status.actions[0].phases[0]
+    assert phase.error is not None
+    assert status.error is not None
+    return phase.error.message, status.error.message
+
+
+def test_a_wait_for_another_try_is_never_longer_than_after_the_failure_however_clocks_are_set() -> (
+    None
+):
+    rule = RetryRule(limit=2, backoff_seconds=5)
+    rules = rules_of(1, retry=rule)
+    status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, FLAKY))
+    set_back = NOW - timedelta(hours=1)
+    want = WaitForRetry(FIRST, set_back + timedelta(seconds=5))
+    assert next_steps(rules, status, set_back) == [want]
+    asked = FLAKY._replace(delay_seconds=60.0)
+    status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, asked))
+    want = WaitForRetry(FIRST, set_back + timedelta(seconds=60))
+    assert next_steps(rules, status, set_back) == [want]
+
+
+def test_who_has_measured_a_wait_knows_better_than_the_clock_whether_it_is_over() -> None:
+    rules = rules_of(1, retry=RetryRule(limit=2, backoff_seconds=5))
+    status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, FLAKY))
+    over = next_steps(rules, status, NOW - timedelta(hours=1), rested={FIRST: True})
+    assert over == [StartPhase(FIRST, 2)]
+    (step,) = next_steps(rules, status, NOW + timedelta(hours=1), rested={FIRST: False})
+    assert isinstance(step, WaitForRetry)
+
+
 def test_a_cancel_stops_what_runs_refuses_what_waits_and_still_tidies_up() -> None:
     rules = rules_of(2, deferred=True)
     status = play(rules, PhaseStarted(NOW, FIRST, 1), CancelAsked(NOW))
@@ -333,6 +422,9 @@ def test_nothing_starts_while_suspended() -> None:
     rules = rules_of(2)
     status = play(rules, Suspended(NOW))
     assert next_steps(rules, status, NOW) == []
+    condition = status.condition("Suspended")
+    assert condition is not None
+    assert "until spec.suspend is false or taken away" in condition.message
     status = record(rules, status, Resumed(NOW))
     assert next_steps(rules, status, NOW) == [StartPhase(FIRST, 1)]
 
