@@ -110,7 +110,14 @@ class Workers:
 
     def give_up(self, ticket: Ticket) -> None:
         """Pass on the slot of a job that may never end."""
-        ticket.is_given_up = True
+        with self._lock:
+            ticket.is_given_up = True
+            for at, (woken, turn) in enumerate(self._waking):
+                if woken is ticket:
+                    # Nobody would ever call it up: it goes on without a slot, to its end.
+                    del self._waking[at]
+                    turn.release()
+                    break
         self._start_next(ticket)
 
     def _start(self, ticket: Ticket) -> None:

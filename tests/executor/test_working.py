@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from threading import Event, Lock
 
 from kanister_py.executor.working import Workers
+
+PATIENCE_SECONDS = 60.0
+
+
+def until_one_wakes(workers: Workers) -> None:
+    """Wait until somebody stands in line for a slot."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not workers.waking:
+        assert time.monotonic() < until
+        time.sleep(0.001)
+
+
+def assert_set(event: Event) -> None:
+    assert event.wait(PATIENCE_SECONDS)
 
 
 def test_never_more_work_at_once_than_there_are_slots() -> None:
@@ -23,7 +38,7 @@ def test_never_more_work_at_once_than_there_are_slots() -> None:
 
     for _ in range(200):
         workers.submit(job)
-    assert done.wait(20)
+    assert done.wait(PATIENCE_SECONDS)
     assert state["most"] <= 3
 
 
@@ -32,12 +47,12 @@ def test_who_only_waits_lets_others_work() -> None:
 
     def waits() -> None:
         with workers.idle():
-            gate.wait(20)
+            gate.wait(PATIENCE_SECONDS)
         done.set()
 
     workers.submit(waits)
     workers.submit(gate.set)
-    assert done.wait(20)
+    assert done.wait(PATIENCE_SECONDS)
 
 
 def test_who_woke_up_goes_before_who_has_not_begun() -> None:
@@ -47,25 +62,24 @@ def test_who_woke_up_goes_before_who_has_not_begun() -> None:
     def sleeper() -> None:
         with workers.idle():
             is_idle.set()
-            wakes.wait(20)
+            wakes.wait(PATIENCE_SECONDS)
         order.append("woken")
 
     def worker() -> None:
-        busy.wait(20)
+        busy.wait(PATIENCE_SECONDS)
 
     def newcomer() -> None:
         order.append("new")
         done.set()
 
     workers.submit(sleeper)
-    assert is_idle.wait(20)
+    assert is_idle.wait(PATIENCE_SECONDS)
     workers.submit(worker)
     workers.submit(newcomer)
     wakes.set()
-    while not workers.waking:
-        pass
+    until_one_wakes(workers)
     busy.set()
-    assert done.wait(20)
+    assert done.wait(PATIENCE_SECONDS)
     assert order == ["woken", "new"]
 
 
@@ -73,10 +87,30 @@ def test_a_job_that_never_ends_can_be_given_up_without_losing_its_slot() -> None
     workers, never, done = Workers(1), Event(), Event()
 
     def endless() -> None:
-        never.wait(20)
+        never.wait(PATIENCE_SECONDS)
 
     ticket = workers.submit(endless)
     workers.submit(done.set)
     workers.give_up(ticket)
-    assert done.wait(20)
+    assert done.wait(PATIENCE_SECONDS)
     never.set()
+
+
+def test_who_is_given_up_while_waiting_for_a_slot_goes_on_without_one() -> None:
+    workers, is_idle, wakes, busy, done = Workers(1), Event(), Event(), Event(), Event()
+
+    def sleeper() -> None:
+        with workers.idle():
+            is_idle.set()
+            wakes.wait(PATIENCE_SECONDS)
+        done.set()
+
+    ticket = workers.submit(sleeper)
+    assert is_idle.wait(PATIENCE_SECONDS)
+    workers.submit(lambda: assert_set(busy))
+    wakes.set()
+    until_one_wakes(workers)
+    workers.give_up(ticket)
+    assert done.wait(PATIENCE_SECONDS)
+    assert not workers.waking
+    busy.set()
