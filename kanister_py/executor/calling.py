@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Awaitable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.core.compositions.authoring import Request, Response
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
@@ -15,6 +15,8 @@ from kanister_py.ports.composition_function import CompositionFunction
 
 if TYPE_CHECKING:
     import asyncio
+
+_GOODBYE_SECONDS: Final = 5.0
 
 
 class PythonFunction(NamedTuple):
@@ -79,30 +81,46 @@ class LoopThread:
         """Wait for a coroutine; one that takes too long is cancelled, and TimeoutError raised."""
         import asyncio
 
-        return asyncio.run_coroutine_threadsafe(
-            _within(awaitable, timeout_seconds), self._running()
-        ).result()
+        with self._lock:
+            # Nobody can end the loop before it has heard of this.
+            ended = asyncio.run_coroutine_threadsafe(
+                _within(awaitable, timeout_seconds), self._running()
+            )
+        return ended.result()
 
     def _running(self) -> asyncio.AbstractEventLoop:
         # Most functions are no coroutines, and it takes longer to load than they to run.
         import asyncio
 
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=self._loop.run_forever, name="composition functions", daemon=True
-                )
-                self._thread.start()
-            return self._loop
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(
+                target=self._loop.run_forever, name="composition functions", daemon=True
+            )
+            self._thread.start()
+        return self._loop
 
     def close(self) -> None:
+        """End the loop; who still waits for a coroutine hears that it was cancelled."""
         with self._lock:
             if self._loop is not None and self._thread is not None:
-                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._loop.call_soon_threadsafe(_cancel_all, self._loop)
                 self._thread.join()
                 self._loop.close()
                 self._loop = self._thread = None
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what is under way in a loop, and stop it once that has ended."""
+    import asyncio
+
+    under_way = asyncio.all_tasks(loop)
+    for each in under_way:
+        each.cancel()
+    ended = asyncio.gather(*under_way, return_exceptions=True)
+    ended.add_done_callback(lambda _: loop.stop())
+    # Somebody may not take it to heart.
+    loop.call_later(_GOODBYE_SECONDS, loop.stop)
 
 
 def _within(awaitable: Awaitable[Any], timeout_seconds: float) -> Coroutine[Any, Any, Any]:

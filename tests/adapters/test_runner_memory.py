@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -21,6 +24,7 @@ from kanister_py.executor.calling import PythonFunction
 from kanister_py.ports.composition_function import CompositionFunction
 from tests.contracts.function_runner import (
     FUNCTIONS,
+    PATIENCE_SECONDS,
     Broken,
     FunctionRunnerContract,
     Running,
@@ -126,3 +130,23 @@ def test_a_defect_of_ours_is_a_fault() -> None:
     runner = MemoryRunner(lambda revision: PythonFunction(Broken, is_ours=True))
     with pytest.raises(FunctionFault, match="LookupError"):
         Running(runner, FunctionRevision("function-broken", "b", 1))(request_with())
+
+
+def test_who_waits_for_a_coroutine_that_is_cut_off_hears_of_it() -> None:
+    arrived = threading.Event()
+
+    class Endless(CompositionFunction):
+        name = "function-endless"
+
+        async def run(self, request: Mapping[str, Any]) -> Any:
+            arrived.set()
+            await asyncio.Event().wait()
+
+    runner = MemoryRunner(lambda revision: PythonFunction(Endless))
+    running = Running(runner, FunctionRevision("function-endless", "e", 1))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(lambda: running(request_with()))
+        assert arrived.wait(PATIENCE_SECONDS)
+        runner.close()
+        with pytest.raises(FunctionCallFailed, match="CancelledError"):
+            waiting.result(PATIENCE_SECONDS)
