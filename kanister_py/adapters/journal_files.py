@@ -249,9 +249,13 @@ class FileJournal:
         self._end += len(raw)
 
     def close(self) -> None:
-        with suppress(OSError):
-            os.fsync(self._file)
-        os.close(self._file)
+        """Add no line any more; one that comes all the same cannot be written."""
+        # Its number may soon be that of somebody else's file.
+        file, self._file = self._file, -1
+        if file >= 0:
+            with suppress(OSError):
+                os.fsync(file)
+            os.close(file)
 
     def _unwritable(self, error: OSError) -> JournalUnwritable:
         return JournalUnwritable(str(self._path), error.strerror or str(error))
