@@ -74,8 +74,10 @@ def run(args: argparse.Namespace) -> int:
             )
         _set_up_log(args.log_format)
         config = server_config(app, access_log=args.access_log, grace_seconds=_GRACE_SECONDS)
-        say(f"Serving {len(publication.registry)} functions on {url}")
-        _serve(uvicorn.Server(config), listening)
+        with _stopping(uvicorn.Server(config)) as server:
+            # Whoever reads this may stop it right away.
+            say(f"Serving {len(publication.registry)} functions on {url}")
+            server.run(sockets=[listening])
     return 0
 
 
@@ -122,8 +124,9 @@ def _is_loopback(listening: socket.socket) -> bool:
     return ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
 
 
-def _serve(server: uvicorn.Server, listening: socket.socket) -> None:
-    """Serve until a signal says to stop; requests under way are answered first."""
+@contextmanager
+def _stopping(server: uvicorn.Server) -> Iterator[uvicorn.Server]:
+    """Have a server stop when a signal says so; requests under way are answered first."""
 
     def stop(_signal: int, _frame: Any) -> None:
         server.should_exit = True
@@ -132,7 +135,7 @@ def _serve(server: uvicorn.Server, listening: socket.socket) -> None:
     # so that the process ends in good order and not by the signal.
     before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        server.run(sockets=[listening])
+        yield server
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
