@@ -63,7 +63,10 @@ class PlainView:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        pass
+        # Threads of a run that nobody waits for may have more to say. Who writes while the
+        # process ends holds the stream when it is closed, and takes the process down.
+        with self._lock:
+            self._is_lost = True
 
     def on_outcome(self, outcome: Outcome, status: Status) -> None:
         with self._lock:

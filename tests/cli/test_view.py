@@ -114,3 +114,12 @@ def test_log_lines_stay_as_they_are_in_a_pipe_and_steer_no_terminal() -> None:
     PlainView(screen).on_log("backup", "dump", line)
     assert pipe.getvalue() == f"  backup/dump | {line}\n"
     assert screen.getvalue() == "  backup/dump | red\n"
+
+
+def test_a_view_that_is_over_says_nothing_whoever_still_has_something_to_say() -> None:
+    pipe = Stream(is_terminal=False)
+    with PlainView(pipe) as view:
+        view.tell("one")
+    view.on_log("backup", "dump", "two")
+    view.tell("three")
+    assert pipe.getvalue() == "one\n"
