@@ -16,7 +16,7 @@ from threading import Thread
 from typing import Final
 
 from kanister_py.controller.certificates import CertificateKeeper
-from kanister_py.core.errors import KanisterError
+from kanister_py.core.errors import CertificatesUnreadable, KanisterError
 from kanister_py.executor.alarms import Alarm, Alarms
 from kanister_py.ports.clock import Clock
 
@@ -86,12 +86,16 @@ class ClientCertificate:
             authority,
             is_client=True,
         )
-        for name, text in (
-            ("ca.crt", authority.bundle),
-            ("tls.crt", pair.certificate),
-            ("tls.key", pair.key),
-        ):
-            _write(self._folder / name, text)
+        try:
+            for name, text in (
+                ("ca.crt", authority.bundle),
+                ("tls.crt", pair.certificate),
+                ("tls.key", pair.key),
+            ):
+                _write(self._folder / name, text)
+        except OSError as error:
+            why = f"{error.filename}: {error.strerror}"
+            raise CertificatesUnreadable(str(self._folder), why) from error
 
 
 def _write(path: Path, text: str) -> None:
