@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -22,6 +23,8 @@ from kanister_py.executor.watching import Read, SharedWatches, Subscription, Tra
 from kanister_py.executor.working import Workers
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
+
+_LOG: Final = logging.getLogger(__name__)
 
 RUN_LABEL: Final = "kanister-py.io/run"
 
@@ -90,7 +93,10 @@ class StopSignal:
 
 def _call_each(listeners: Iterable[Callable[[], None]]) -> None:
     for listener in listeners:
-        listener()
+        try:
+            listener()
+        except Exception:  # noqa: BLE001 # the others want to hear of it all the same
+            _LOG.exception("Somebody who was told that a phase must stop fell over")
 
 
 class Surroundings(NamedTuple):
