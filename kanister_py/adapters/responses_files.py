@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from kanister_py.core.compositions.caching import CacheKey
@@ -78,8 +79,10 @@ class FileStore:
         files = []
         for path in self._folder.iterdir():
             if path.name.startswith(".part-") or path.suffix == _SUFFIX:
-                status = path.stat()
-                files.append((status.st_mtime, status.st_size, path))
+                # Another process may have been faster, or have finished what it wrote.
+                with suppress(FileNotFoundError):
+                    status = path.stat()
+                    files.append((status.st_mtime, status.st_size, path))
         total = sum(size for _, size, _ in files)
         count = gone = 0
         for _, size, path in sorted(files):
