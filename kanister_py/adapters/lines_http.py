@@ -46,9 +46,8 @@ class LinesOverHttp:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
-            answer = urllib3.PoolManager(retries=2).request(
-                "GET", url, headers=headers, timeout=_SECONDS
-            )
+            with urllib3.PoolManager(retries=2) as pools:
+                answer = pools.request("GET", url, headers=headers, timeout=_SECONDS)
         except urllib3.exceptions.HTTPError as error:
             raise PhaseLinesUnavailable(
                 f"Nobody answers at {self._server}: {error}", "look whether the controller is there"
