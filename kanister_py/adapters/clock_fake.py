@@ -45,7 +45,7 @@ class FakeClock:
             with condition:
                 condition.notify_all()
 
-    def wait_for_sleepers(self, count: int, timeout_seconds: float = 10.0) -> bool:
+    def wait_for_sleepers(self, count: int, timeout_seconds: float = 30.0) -> bool:
         """Wait, in real time, until so many threads wait for this clock to move."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self._waiting) >= count, timeout_seconds)
@@ -63,10 +63,11 @@ class FakeClock:
         if self._jumps:
             self._jump(timeout_seconds)
             return False
-        entry = (self._passed + timeout_seconds, condition)
+        if timeout_seconds <= 0:
+            return False
         with self._changed:
-            if timeout_seconds <= 0:
-                return False
+            # Not before: the clock may have been moved by whoever holds it.
+            entry = (self._passed + timeout_seconds, condition)
             self._waiting.append(entry)
             self._changed.notify_all()
         try:
