@@ -39,7 +39,7 @@ def render(given: RenderInput, engine: Engine) -> Rendered:
     xr = prepared(given.xr, given.composition, given.observed, legacy=legacy)
     observed = _with_connection_details(observed_for(xr, given.observed), engine, legacy=legacy)
     # As the original does here: whatever the kind, an object may stand in a namespace.
-    engine = engine._replace(rules=Rules(is_legacy=legacy))
+    engine = engine._replace(rules=Rules(is_legacy=legacy, allows_twins=True))
     composed = compose(given.composition, observed, engine, context=given.context)
     was_selected = not names_composition(given.xr, legacy=legacy)
     return rendered(xr, given.composition, composed, legacy=legacy, was_selected=was_selected)

@@ -395,6 +395,21 @@ class TestWhatIsPrinted:
         assert code == 0, err
         assert documents[1]["data"] == {"z": "a"}
 
+    def test_one_object_under_two_names_is_printed_twice_and_told(
+        self, write: Write, render: Render
+    ) -> None:
+        key = "gotemplating.fn.crossplane.io/composition-resource-name"
+        both = "\n---\n".join(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n"
+            f"  {{name: m, annotations: {{{key}: {name}}}}}"
+            for name in ("one", "two")
+        )
+        write(composition=composition(templating(both)))
+        code, documents, err = render()
+        assert code == 0
+        assert [each["metadata"]["name"] for each in documents[1:]] == ["m", "m"]
+        assert 'warning: composed resources "one" and "two" are one object: ConfigMap m' in err
+
 
 class TestSecrets:
     def test_data_of_secrets_are_masked_unless_asked_for(

@@ -511,6 +511,35 @@ class TestWhatGoesWrong:
         assert 'composed resources "x" and "y" are one object: ConfigMap same' in error.message
         assert error.step == "b"
 
+    def test_two_resources_that_say_the_same_of_one_object_are_told_where_nothing_is_applied(
+        self,
+    ) -> None:
+        steps = {"a": adds("x", config_map(name="same")), "b": adds("y", config_map(name="same"))}
+        stage = Stage(steps, rules=Rules(allows_twins=True))
+        composed = stage.compose(*stage.steps("a", "b"))
+        assert [each.name for each in composed.resources] == ["x", "y"]
+        (notice,) = composed.notices
+        assert (notice.reason, notice.function) == ("SameObject", "b")
+        assert notice.facts == {"step": "b", "path": "desired.resources[y].resource.metadata.name"}
+        differs = adds("y", {**config_map(name="same"), "data": {"k": "other"}})
+        stage = Stage({**steps, "b": differs}, rules=Rules(allows_twins=True))
+        assert stage.compose(*stage.steps("a", "b")).error is not None
+
+    @pytest.mark.parametrize("field", ["annotations", "labels"])
+    def test_annotations_and_labels_are_texts_or_none_of_them_counts(self, field: str) -> None:
+        steps = {
+            "null": adds("x", config_map(name="x", **{field: {"a": None, "b": "c"}})),
+            "number": adds("y", config_map(name="y", **{field: {"a": 3, "b": "c"}})),
+        }
+        stage = Stage(steps)
+        composed = stage.compose(*stage.steps("null", "number"))
+        x, y = (each.object["metadata"][field] for each in composed.resources)
+        assert (x["a"], x["b"]) == ("", "c")
+        assert not {"a", "b"} & set(y)
+        (notice,) = composed.notices
+        assert (notice.reason, notice.facts["step"]) == ("NoText", "number")
+        assert notice.facts["path"] == f"desired.resources[y].resource.metadata.{field}[a]"
+
     def test_a_cluster_scoped_kind_in_a_namespaced_xr_is_refused(self) -> None:
         rules = Rules(is_namespaced=lambda _, kind: kind != "ClusterRole")
         role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {}}

@@ -85,6 +85,8 @@ class Rules(NamedTuple):
     """Whether the XR keeps its machinery directly in `spec`."""
     is_namespaced: Callable[[str, str], bool] = lambda _api_version, _kind: True
     """Says of an apiVersion and a kind whether its objects live in namespaces."""
+    allows_twins: bool = False
+    """Whether resources that say the same may be one object: where nothing is applied."""
 
 
 def observed_resources(
@@ -154,7 +156,7 @@ def compose_state(observed: Observed, state: PipelineState, rules: Rules) -> Com
         composite_ready=ready,
         connection_details=composite.get("connectionDetails") or {} if rules.is_legacy else {},
         events=(*making.events, *state.events),
-        notices=(*state.notices, *map(notice_of_number, making.inexact)),
+        notices=(*state.notices, *making.notices, *map(notice_of_number, making.inexact)),
     )
 
 
@@ -175,23 +177,35 @@ class _Making:
             if labels.get(key):
                 self._labels[key] = labels[key]
         self.events: list[Event] = []
+        self.notices: list[Notice] = []
         self.inexact: list[str] = []
 
     def resources(self) -> tuple[ComposedResource, ...]:
         desired = self._state.desired.data.get("resources") or {}
         made = [self._resource(name, desired[name]) for name in sorted(desired)]
-        taken: dict[tuple[str, ...], str] = {}
+        taken: dict[tuple[str, ...], ComposedResource] = {}
         for each in made:
-            other = taken.setdefault(_identity(each.object), each.name)
-            if other != each.name:
-                kind, name = each.object["kind"], each.object["metadata"]["name"]
-                raise self._refusal(
-                    f'composed resources "{other}" and "{each.name}" are one object: '
-                    f"{kind} {name}; give them different names",
-                    each.name,
-                    "metadata.name",
-                )
+            other = taken.setdefault(_identity(each.object), each)
+            if other is not each:
+                self._tell_of_twins(other, each)
         return tuple(made)
+
+    def _tell_of_twins(self, one: ComposedResource, other: ComposedResource) -> None:
+        """Refuse two resources that would be one object, or only tell of them."""
+        kind, name = other.object["kind"], other.object["metadata"]["name"]
+        message = (
+            f'composed resources "{one.name}" and "{other.name}" are one object: '
+            f"{kind} {name}; give them different names"
+        )
+        refusal = self._refusal(message, other.name, "metadata.name")
+        if not (self._rules.allows_twins and _content(one.object) == _content(other.object)):
+            raise refusal
+        self._note("SameObject", refusal)
+
+    def _note(self, reason: str, refusal: ComposedResourceRefused) -> None:
+        """Tell what another time would be refused."""
+        facts = {"step": refusal.step, "path": refusal.path}
+        self.notices.append(Notice(reason, refusal.message, function=refusal.function, facts=facts))
 
     def _refusal(self, message: str, resource: str, path: str) -> ComposedResourceRefused:
         place = origin_of(resource, self._state)
@@ -210,6 +224,7 @@ class _Making:
         metadata = self._metadata(obj, name)
         for field in ("annotations", "labels"):
             self._as_map(metadata, field, name)
+            metadata[field] = self._texts(metadata[field], field, name)
         metadata["annotations"][RESOURCE_NAME] = name
         metadata["labels"].update(self._labels)
         self._own(metadata, name)
@@ -253,6 +268,16 @@ class _Making:
             raise self._refusal(
                 f'cannot apply composed resource "{name}": {at}{key} is no map', name, at + key
             )
+
+    def _texts(self, given: Data, field: str, name: str) -> Data:
+        """Give annotations or labels as the original takes them: all are texts, or none counts."""
+        for key, value in given.items():
+            if not isinstance(value, str | None):
+                path = f"metadata.{field}[{key}]"
+                said = f'{field} of composed resource "{name}" are left out: {key} is no text'
+                self._note("NoText", self._refusal(said, name, path))
+                return {}
+        return {key: value or "" for key, value in given.items()}
 
     def _own(self, metadata: Data, name: str) -> None:
         references = metadata.get("ownerReferences") or []
@@ -322,6 +347,13 @@ def _identity(obj: Mapping[str, Any]) -> tuple[str, ...]:
     metadata = obj["metadata"]
     group = group_version_of(obj["apiVersion"])[0]
     return (group, obj["kind"], metadata.get("namespace", ""), metadata["name"])
+
+
+def _content(obj: Mapping[str, Any]) -> Data:
+    """Give an object without the name that it has among the resources of its XR."""
+    metadata = obj["metadata"]
+    rest = {key: each for key, each in metadata["annotations"].items() if key != RESOURCE_NAME}
+    return {**obj, "metadata": {**metadata, "annotations": rest}}
 
 
 def _deleted(observed: Observed, kept: set[str]) -> Iterable[DeletedResource]:
