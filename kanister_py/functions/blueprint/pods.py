@@ -272,6 +272,7 @@ class RunningPod:
         self._name: str = pod["metadata"]["name"]
         self._namespace: str = pod["metadata"]["namespace"]
         self._limit = TimeLimit(ctx, timeout, _created_at(pod, ctx))
+        self._is_stranded = False
 
     @property
     def main_container(self) -> str:
@@ -465,7 +466,26 @@ class RunningPod:
             raise PodGone(self._namespace, self._name) from error
         if found["metadata"].get("uid") != self._pod["metadata"].get("uid"):
             raise PodGone(self._namespace, self._name)
+        self._tell_if_stranded(found)
         return found
+
+    def _tell_if_stranded(self, pod: KubeObject) -> None:
+        """Say, once for each time, that nothing moves because the pod's node does not answer."""
+        status = pod.get("status") or {}
+        is_stranded = _is_stranded(status)
+        if is_stranded is self._is_stranded or status.get("phase") in _ENDED:
+            return
+        self._is_stranded = is_stranded
+        which = f"Pod {self._namespace}/{self._name}"
+        node = pod["spec"].get("nodeName") or "unknown"
+        if is_stranded:
+            said = f" ({status['message']})" if status.get("message") else ""
+            self._ctx.log(
+                f"{which} is on node {node}, which does not answer{said}: the phase goes on when "
+                "the node is back, and fails when the pod is gone or the phase's time is over"
+            )
+        else:
+            self._ctx.log(f"{which} is on node {node}, which answers again")
 
     def _wait(
         self,
@@ -552,6 +572,22 @@ def _containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _state_of(status: Mapping[str, Any], container: str) -> Mapping[str, Any]:
     states = (each.get("state") or {} for each in _containers(status) if each["name"] == container)
     return next(states, {})
+
+
+def _is_stranded(status: Mapping[str, Any]) -> bool:
+    """Say whether a cluster has given up on the node of a pod that has not ended.
+
+    A kubelet that finds a pod not ready says for which reason. Whoever marks the pods of a
+    node that is silent says none.
+    """
+    if status.get("reason") == "NodeLost":
+        return True
+    return status.get("phase") == "Running" and any(
+        each.get("type") == "Ready"
+        and each.get("status") in ("False", "Unknown")
+        and not each.get("reason")
+        for each in status.get("conditions") or ()
+    )
 
 
 def _why_stuck(status: Mapping[str, Any]) -> str:

@@ -263,6 +263,57 @@ def test_a_pod_that_was_thrown_out_says_why() -> None:
     )
 
 
+# Pods whose node is silent
+
+
+def ready(status: str, **more: str) -> list[dict[str, str]]:
+    return [{"type": "Ready", "status": status, **more}]
+
+
+@pytest.mark.parametrize(
+    ("stranded", "said"),
+    [
+        pytest.param({"conditions": ready("False")}, "", id="it is marked as not ready"),
+        pytest.param({"conditions": ready("Unknown")}, "", id="nobody knows"),
+        pytest.param(
+            {"reason": "NodeLost", "message": "Node one is unresponsive"},
+            " (Node one is unresponsive)",
+            id="it is to go",
+        ),
+    ],
+)
+def test_a_pod_on_a_node_that_does_not_answer_says_why_nothing_moves(
+    stranded: dict[str, Any], said: str
+) -> None:
+    world, _ = scripted((b"the end\n",))
+    called = world.start(KubeTask, {**ARGS, "podOverride": {"nodeName": "one"}})
+    name = world.seen_pod()["metadata"]["name"]
+    tell(world, phase="Running", **stranded)
+    told = (
+        f"Pod default/{name} is on node one, which does not answer{said}: the phase goes on when "
+        "the node is back, and fails when the pod is gone or the phase's time is over"
+    )
+    world.wait_for_line(told)
+    tell(world, phase="Running", conditions=ready("True"))
+    back = f"Pod default/{name} is on node one, which answers again"
+    world.wait_for_line(back)
+    tell(world, **SUCCEEDED)
+    assert called.result() == {}
+    assert world.log == [told, back, "the end"]
+
+
+def test_a_pod_that_is_not_ready_for_a_reason_of_its_own_says_nothing_of_its_node() -> None:
+    world, kubelet = scripted((b"the end\n",), clock=FakeClock())
+    called = begun(world)
+    unready = ready("False", reason="ContainersNotReady")
+    running = container(running={})
+    tell(world, phase="Running", conditions=unready, containerStatuses=running)
+    kubelet.wait_until_asked(1)
+    tell(world, **SUCCEEDED, conditions=ready("False"))
+    assert called.result() == {}
+    assert world.log == ["the end"]
+
+
 # Logs that break off
 
 LINE = b'###Phase-output###: {"key": "%s", "value": "1"}\n'
