@@ -32,7 +32,7 @@ from kanister_py.executor.run_actionset import FunctionSource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 
 
 class Echo(Func):

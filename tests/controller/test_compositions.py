@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from kanister_py.wiring import function_runner, read_functions
 
 CRDS = Path(__file__).parents[2] / "kanister_py" / "crds"
 BUCKETS = GroupVersionResource("example.org", "v1alpha1", "xbuckets")
-LIMIT_SECONDS = 20.0
+LIMIT_SECONDS = 60.0
 
 
 def definition(**spec: Any) -> dict[str, Any]:
@@ -209,16 +210,25 @@ class World:
 
     def until_rest(self) -> None:
         """Wait until nobody has anything to do any more, for a while."""
-        pause = threading.Event()
         calm = 0
 
         def is_calm() -> bool:
             nonlocal calm
-            calm = calm + 1 if self.compositions.is_settled else 0
+            rests = self.compositions.is_settled and not self._has_news()
+            calm = calm + 1 if rests else 0
             return calm > 10
 
         self.until(is_calm, "rest")
-        pause.wait(0)
+
+    def _has_news(self) -> bool:
+        """Whether there is something that a watch has not told yet: its thread had no turn."""
+        with self.cluster._lock:
+            watches = [
+                watch
+                for table in self.cluster._store.tables.values()
+                for watch in (*table.watchers, *chain(*table.watchers_by_name.values()))
+            ]
+        return any(watch._pending for watch in watches)
 
     def bucket(self, name: str = "mine") -> KubeObject:
         return self.cluster.get(BUCKETS, name, namespace="default")

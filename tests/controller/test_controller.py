@@ -178,7 +178,9 @@ def test_many_at_once_all_end_and_the_first_come_is_the_first_done(world: World)
     names = [f"many-{number:03}" for number in range(200)]
     world.create(*map(actionset, names))
     ended: list[str] = []
-    with world.cluster.watch(ACTION_SETS, namespace="default", timeout_seconds=30) as watch:
+    with world.cluster.watch(
+        ACTION_SETS, namespace="default", timeout_seconds=PATIENCE_SECONDS
+    ) as watch:
         for event in watch:
             name = event.object["metadata"]["name"]
             state = (event.object.get("status") or {}).get("state")
@@ -716,7 +718,9 @@ def test_events_tell_what_happened_as_they_always_did(world: World) -> None:
     world.create(blueprint(phase("Echo", "say"), deferred=phase("Echo", "tidy")), actionset())
     world.controller()
     world.until_state("complete")
-    with world.cluster.watch(EVENTS, namespace="default", timeout_seconds=20) as watch:
+    with world.cluster.watch(
+        EVENTS, namespace="default", timeout_seconds=PATIENCE_SECONDS
+    ) as watch:
         for event in watch:
             if event.object["reason"] == "Update Complete":
                 break
@@ -797,7 +801,8 @@ def test_action_sets_that_come_together_share_one_look_at_their_blueprint(world:
     world.controller(cluster=looks.as_cluster())
     for at in range(20):
         world.until_state("complete", f"set-{at}")
-    assert 1 <= looks.count <= 10
+    # How many more than one depends on how long it takes; each for itself would be twenty.
+    assert 1 <= looks.count < 20
 
 
 def test_who_comes_first_is_done_first(world: World) -> None:

@@ -36,7 +36,7 @@ def told(cluster: MemoryCluster) -> list[dict[str, Any]]:
 def test_what_happens_again_is_counted_not_told_again(
     cluster: MemoryCluster, poster: EventPoster
 ) -> None:
-    with cluster.watch(EVENTS, namespace="default", timeout_seconds=20) as watch:
+    with cluster.watch(EVENTS, namespace="default", timeout_seconds=60) as watch:
         for _ in range(3):
             poster.post(SUBJECT, NORMAL, "Started Phase", "Executing phase x")
             assert next(watch).object["reason"] == "Started Phase"
@@ -48,7 +48,7 @@ def test_what_happens_again_is_counted_not_told_again(
 def test_an_event_that_has_expired_is_told_anew(
     cluster: MemoryCluster, poster: EventPoster
 ) -> None:
-    with cluster.watch(EVENTS, namespace="default", timeout_seconds=20) as watch:
+    with cluster.watch(EVENTS, namespace="default", timeout_seconds=60) as watch:
         poster.post(SUBJECT, NORMAL, "Started Phase", "Executing phase x")
         first = next(watch).object["metadata"]["name"]
         cluster.delete(EVENTS, first, namespace="default")
@@ -67,5 +67,5 @@ def test_what_cannot_be_told_is_left_out(cluster: MemoryCluster) -> None:
     refused: Any = NoEvents()
     poster = EventPoster(refused, SystemClock(), on_dropped=dropped.set)
     poster.post(SUBJECT, NORMAL, "Started Phase", "Executing phase x")
-    assert dropped.wait(20)
+    assert dropped.wait(60)
     poster.close(1.0)

@@ -17,7 +17,7 @@ from kanister_py.core.objects.resources import CONFIG_MAPS, SECRETS, GroupVersio
 from kanister_py.ports.cluster import KubeObject
 
 KEY = ObjectKey("default", "settings")
-LIMIT_SECONDS = 10.0
+LIMIT_SECONDS = 60.0
 
 
 class Watched:
@@ -41,8 +41,11 @@ class Watched:
                 return getattr(outer.cluster, name)
 
             def watch(self, resource: GroupVersionResource, **options: Any) -> Any:
-                outer.watched.append(resource)
-                return _Held(outer.cluster.watch(resource, **options), outer.is_open)
+                held = _Held(outer.cluster.watch(resource, **options), outer.is_open)
+                with outer._changed:
+                    outer.watched.append(resource)
+                    outer._changed.notify_all()
+                return held
 
         return Holding()
 

@@ -58,7 +58,7 @@ def test_a_run_goes_on_wherever_the_controller_died(
     world.create(ONCE_TWICE_AND_TIDY, actionset())
     mortal = Mortal(world.cluster, writes, before=is_lost)
     first = world.controller(mortal, identity="one-pod")
-    assert mortal.died.wait(20.0)
+    assert mortal.died.wait(PATIENCE_SECONDS)
     first.kill()
     world.controller(identity="one-pod")
     status = world.until_state("complete")
@@ -161,7 +161,7 @@ def test_a_stop_waits_for_what_nobody_could_take_up(world: World) -> None:
 
     world.create(blueprint(phase("Touchy"), phase("Echo")), actionset())
     first = world.controller(identity="one-pod")
-    assert Touchy.began.wait(10)
+    assert Touchy.began.wait(PATIENCE_SECONDS)
     first.ask_to_stop()
     Touchy.gate.set()
     first.stop()

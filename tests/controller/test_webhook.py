@@ -158,7 +158,7 @@ def listening() -> Any:
 
 def shown(address: tuple[str, int]) -> str:
     """Say which certificate a server shows to somebody who comes now."""
-    return ssl.get_server_certificate(address, timeout=10)
+    return ssl.get_server_certificate(address, timeout=60)
 
 
 def test_a_renewed_certificate_is_shown_to_the_next_and_nobody_is_cut_off(listening: Any) -> None:
@@ -175,7 +175,7 @@ def test_a_renewed_certificate_is_shown_to_the_next_and_nobody_is_cut_off(listen
     with TlsServer(Starlette(routes=[Route("/", hello)]), listening) as server:
         server.use(first)
         with (
-            socket.create_connection(address, 10) as plain,
+            socket.create_connection(address, 60) as plain,
             trusting.wrap_socket(plain, server_hostname="localhost") as stands,
         ):
             assert certificates.read(shown(address)) == certificates.read(first.certificate)
