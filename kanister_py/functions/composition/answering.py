@@ -167,14 +167,19 @@ MATCH_LABELS = [
 
 
 def matched_labels(
-    wanted: Sequence[Mapping[str, Any]], composite: Data
+    wanted: Sequence[Mapping[str, Any]], composite: Data, environment: Data | None = None
 ) -> tuple[dict[str, str], bool]:
-    """Say which labels to look for, and whether some that are optional could not be told."""
+    """Say which labels to look for, and whether some that are optional could not be told.
+
+    Their values are looked up in the composite resource, or in the environment where
+    there may be one and they say so.
+    """
     labels: dict[str, str] = {}
     is_short = False
     for each in wanted:
         key = each.get("key", "")
-        if each.get("type", "FromCompositeFieldPath") == "Value":
+        kind = each.get("type", "FromCompositeFieldPath")
+        if kind == "Value":
             if "value" not in each:
                 raise Refused(f'the label "{key}" has no value')
             labels[key] = each["value"]
@@ -182,8 +187,11 @@ def matched_labels(
         path = each.get("valueFromFieldPath")
         if path is None:
             raise Refused(f'the label "{key}" has no valueFromFieldPath')
+        place = composite
+        if environment is not None and kind == "FromEnvironmentFieldPath":
+            place = environment
         try:
-            labels[key] = text_at(composite, path)
+            labels[key] = text_at(place, path)
         except FieldPathError as error:
             if each.get("fromFieldPathPolicy", "Required") == "Optional":
                 is_short = True

@@ -9,6 +9,18 @@ from pydantic import Field
 from kanister_py.functions.composition.described import LabelMatcher, Part, Policy, Reference
 
 
+class EnvironmentLabelMatcher(LabelMatcher):
+    """One label to look for; the environment that is there already may say its value."""
+
+    type: Literal["FromCompositeFieldPath", "FromEnvironmentFieldPath", "Value"] = Field(  # type: ignore[assignment]  # one word more than elsewhere
+        default="FromCompositeFieldPath", description="Where the value comes from"
+    )
+    value_from_field_path: str | None = Field(
+        default=None,
+        description="Field path of the observed composite resource, or of the environment",
+    )
+
+
 class Selector(Part):
     """EnvironmentConfigs by their labels."""
 
@@ -20,7 +32,9 @@ class Selector(Part):
     sort_by_field_path: str = Field(
         default="metadata.name", description="Field path by whose value they are put in order"
     )
-    match_labels: list[LabelMatcher] = Field(default=[], description="Labels to look for")
+    match_labels: list[EnvironmentLabelMatcher] = Field(
+        default=[], description="Labels to look for"
+    )
 
 
 class EnvironmentSource(Part):

@@ -81,14 +81,14 @@ def _run(request: Mapping[str, Any], answer: Data) -> None:
     sources = spec.get("environmentConfigs")
     if sources is None:
         return
-    answer["requirements"] = _requirements(sources, composite_of(request))
+    known = (request.get("context") or {}).get(ENVIRONMENT_KEY)
+    environment = known if isinstance(known, dict) else {}
+    answer["requirements"] = _requirements(sources, composite_of(request), environment)
     if not request.get("requiredResources"):
         return  # nobody has looked yet
     is_optional = spec.get("policy", {}).get("resolution", "Required") == "Optional"
     data = _merged_data(_selected(sources, request, is_optional=is_optional))
-    known = (request.get("context") or {}).get(ENVIRONMENT_KEY)
-    if isinstance(known, dict):
-        data = _merged(known, data)
+    data = _merged(environment, data)
     data = _merged(spec.get("defaultData", {}), data)
     if not (_has_text(data, "apiVersion") or _has_text(data, "kind")):
         data = {**data, "apiVersion": "internal.crossplane.io/v1alpha1", "kind": "Environment"}
@@ -104,7 +104,7 @@ def _key(at: int) -> str:
     return f"environment-config-{at}"
 
 
-def _requirements(sources: list[Data], composite: Data) -> Data:
+def _requirements(sources: list[Data], composite: Data, environment: Data) -> Data:
     selectors: dict[str, Data] = {}
     for at, source in enumerate(sources):
         selector: Data = {
@@ -114,7 +114,7 @@ def _requirements(sources: list[Data], composite: Data) -> Data:
         try:
             if source.get("type", "Reference") == "Selector":
                 wanted = source.get("selector", {}).get("matchLabels", [])
-                labels, _ = matched_labels(wanted, composite)
+                labels, _ = matched_labels(wanted, composite, environment)
                 if not labels:
                     continue
                 selector["matchLabels"] = {"labels": labels}

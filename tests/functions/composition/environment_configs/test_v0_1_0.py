@@ -237,6 +237,18 @@ def test_a_label_may_come_from_the_composite_resource_or_be_left_out() -> None:
     assert asked["matchLabels"] == {"labels": {"k": "eu"}}
 
 
+def test_a_label_may_come_from_the_environment_that_is_there_already() -> None:
+    wanted = {"key": "k", "type": "FromEnvironmentFieldPath", "valueFromFieldPath": "spec.region"}
+    source = {"type": "Selector", "selector": {"matchLabels": [wanted]}}
+    answer = answered([source], environment={"spec": {"region": "us"}})
+    (asked,) = answer["requirements"]["resources"].values()
+    assert asked["matchLabels"] == {"labels": {"k": "us"}}
+    message = fatal_of(answered([source]))
+    assert message.endswith('cannot get value from field path "spec.region": spec: no such field')
+    wanted["fromFieldPathPolicy"] = "Optional"
+    assert answered([source])["requirements"] == {}
+
+
 def test_a_reference_without_a_name_is_an_error_and_no_crash() -> None:
     message = fatal_of(answered([{"type": "Reference"}]))
     assert message.endswith("spec.environmentConfigs[0] is a Reference without ref.name")
