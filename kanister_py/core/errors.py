@@ -1509,8 +1509,8 @@ class LeadershipLost(TransientError):
     reason = "LeadershipLost"
 
     def __init__(self, why: str = "") -> None:
-        told = f"This process does not lead any more: {why}" if why else ""
-        super().__init__(told or "This process is not the leader any more; another one goes on")
+        more = f": {why}" if why else "; another one goes on"
+        super().__init__(f"This process is not the leader any more{more}")
 
 
 class StatusOvertaken(TransientError):
