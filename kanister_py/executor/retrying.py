@@ -32,13 +32,15 @@ class Backoff(NamedTuple):
 
 
 DEFAULT_BACKOFF = Backoff()
+_MOST = 0.9
 
 
 class RetryingRunner:
     """Calls again where nobody answered, or the function had no room. Nothing else helps.
 
-    A function that took too long is not called again: it would take as long. A step
-    that knows better names the reasons itself.
+    A function that took too long is not called again: it would take as long. Neither is
+    one that nobody could reach in all the time that an attempt has. A step that knows
+    better names the reasons itself.
     """
 
     def __init__(
@@ -52,13 +54,20 @@ class RetryingRunner:
         attempt = 0
         while True:
             attempt += 1
+            began = self._clock.monotonic()
             try:
                 return self._inner.run(call)
             except FunctionCallError as error:
                 if attempt >= self._backoff.attempts or not self._backoff.is_for(error):
                     raise
+                if not self._backoff.on and self._has_waited_out(call, began):
+                    raise
                 delay = max(self._backoff.delay_before(attempt), error.delay_seconds)
             self._clock.sleep(delay)
+
+    def _has_waited_out(self, call: FunctionCall, began: float) -> bool:
+        # Who waits for a connection gives up a little before the time is up.
+        return 0 < _MOST * call.timeout_seconds <= self._clock.monotonic() - began
 
     def close(self) -> None:
         self._inner.close()

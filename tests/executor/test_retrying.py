@@ -77,3 +77,31 @@ def test_closing_closes_what_is_inside() -> None:
     inner = Failing(FunctionUnavailable, 0)
     RetryingRunner(inner, FakeClock()).close()
     assert inner.is_closed
+
+
+class OutOfReach(Failing):
+    """Waits for a server as long as an attempt may take, in vain."""
+
+    def __init__(self, clock: FakeClock, seconds: float) -> None:
+        super().__init__(FunctionUnavailable, 9)
+        self.clock, self.seconds = clock, seconds
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        self.clock.sleep(self.seconds)
+        return super().run(call)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "backoff", "calls"),
+    [
+        pytest.param(60.0, Backoff(), 1, id="all its time was waited"),
+        pytest.param(1.0, Backoff(), 4, id="it was refused soon"),
+        pytest.param(60.0, Backoff(on=("FunctionUnavailable",)), 4, id="the step wants it so"),
+    ],
+)
+def test_nobody_is_waited_for_over_and_over(seconds: float, backoff: Backoff, calls: int) -> None:
+    clock = FakeClock(jumps=True)
+    inner = OutOfReach(clock, seconds)
+    with pytest.raises(FunctionUnavailable):
+        RetryingRunner(inner, clock, backoff).run(CALL._replace(timeout_seconds=60.0))
+    assert inner.calls == calls
