@@ -181,6 +181,8 @@ class _ScriptedPod:
         self._codes: dict[str, int | None] = {}
         """How containers ended; None for those that run."""
         self._is_over = False
+        self._has_told = False
+        """Whether the cluster knows how the containers are."""
 
     def play(self) -> None:
         spec = self._pod["spec"]
@@ -236,8 +238,13 @@ class _ScriptedPod:
     def wait_for_end_of(self, container: str, is_closed: Callable[[], bool]) -> None:
         """Wait until a container has ended, its pod is gone, or nobody listens any more."""
         with self._changed:
-            while not (self._is_over or is_closed() or self._codes[container] is not None):
+            # Not before the cluster knows of it: who waits to hear of that after the log has
+            # ended waits in the time of a stage, which passes quickly, and reads it again.
+            while not (self._is_over or is_closed() or self._has_ended(container)):
                 self._changed.wait()
+
+    def _has_ended(self, container: str) -> bool:
+        return self._has_told and self._codes[container] is not None
 
     def wake(self) -> None:
         with self._changed:
@@ -257,6 +264,9 @@ class _ScriptedPod:
     def _tell(self) -> None:
         if not self._is_over:
             self._report(self._status())
+        with self._changed:
+            self._has_told = True
+            self._changed.notify_all()
 
     def _status(self) -> PodStatus:
         now = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"

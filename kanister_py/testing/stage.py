@@ -301,7 +301,8 @@ class Stage:
             resource,
             namespace=metadata["namespace"],
             field_selector=f"metadata.name={metadata['name']}",
-            timeout_seconds=_STANDING_SECONDS,
+            # It is who runs the test that waits, whatever the stage's clock says.
+            timeout_seconds=_STANDING_SECONDS * self._clock.speed,
         )
         if not _until(watch, _stands):
             raise AssertionError(f"{metadata['namespace']}/{metadata['name']} never stood up")

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
-from kanister_py.adapters.pods_processes.node import ProcessNode
+from kanister_py.adapters.pods_processes.node import ClusterSources, ProcessNode
 from kanister_py.core.errors import BadRequest
 from kanister_py.core.objects.resources import PODS
 from kanister_py.ports.cluster import Channel, EventType, KubeObject, LogOptions
+from kanister_py.ports.pods import PodStatus
 from kanister_py.testing.pace import StageClock
 from kanister_py.testing.scripts import Answer, Command, RecordedPods, Script, ScriptedPods
 from tests.contracts.pods import wait_gone
 
 SHOP = "shop"
+PATIENCE_SECONDS = 60.0
 
 
 class World:
@@ -43,7 +46,7 @@ class World:
         )
 
     def wait(self, phase: str) -> KubeObject:
-        with self.cluster.watch(PODS, namespace=SHOP, timeout_seconds=20) as watch:
+        with self.cluster.watch(PODS, namespace=SHOP, timeout_seconds=PATIENCE_SECONDS) as watch:
             for event in watch:
                 if event.type is EventType.DELETED:
                     continue
@@ -119,3 +122,31 @@ def test_a_line_of_a_script_counts_as_often_as_it_says() -> None:
     script.add("work", Answer("first"), times=2)
     script.add("work", Answer("then"))
     assert [script.answer(command).prints for _ in range(4)] == ["first", "first", "then", "then"]
+
+
+def test_a_log_that_is_followed_ends_once_it_is_known_how_its_container_ended() -> None:
+    script, arrived, go_on = Script(), threading.Event(), threading.Event()
+    script.otherwise = Answer("done")
+    pods, known, seen = ScriptedPods(script, StageClock()), list[str](), list[list[str]]()
+
+    def report(status: PodStatus) -> None:
+        arrived.set()
+        assert go_on.wait(PATIENCE_SECONDS)
+        known.append(status["phase"])
+
+    container = {"name": "main", "image": "x", "command": ["work"]}
+    spec = {"restartPolicy": "Never", "containers": [container]}
+    metadata = {"uid": "u", "name": "p", "namespace": SHOP}
+    pods.start({"metadata": metadata, "spec": spec}, ClusterSources(MemoryCluster()), report)
+    assert arrived.wait(PATIENCE_SECONDS)
+
+    def follow() -> None:
+        assert b"".join(pods.read_log("u", LogOptions(follow=True))) == b"done\n"
+        seen.append([*known])
+
+    reader = threading.Thread(target=follow)
+    reader.start()
+    go_on.set()
+    reader.join(PATIENCE_SECONDS)
+    assert seen == [["Succeeded"]]
+    pods.close()
