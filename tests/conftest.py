@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).parent.parent
+PATIENCE_SECONDS = 180.0
 
 # What is wrong is found whatever else the machine does: being slow is not wrong.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -108,7 +109,7 @@ class CommandLine:
             env=environment,
             cwd=cwd,
             check=False,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
         )
         return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
 

@@ -16,6 +16,7 @@ from kanister_py.adapters.cluster_kube.exchange import (
     Way,
 )
 
+PATIENCE_SECONDS = 60.0
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -39,7 +40,7 @@ class Bytes:
         self._hangs_up_after = True
 
     def wait_for_hang_up(self) -> None:
-        assert self._hung_up.acquire(timeout=10)
+        assert self._hung_up.acquire(timeout=PATIENCE_SECONDS)
 
     def close(self) -> None:
         self._listener.close()
@@ -103,7 +104,14 @@ def exchange_with(url: str, most_idle: int = 4) -> Exchange:
 
 def ask(exchange: Exchange, method: str = "GET", body: bytes | None = None) -> ServerAnswer:
     headers = {"Accept": "application/json"}
-    return exchange.ask(method, "/a?b=c", headers, body, connect_seconds=5, silence_seconds=5)
+    return exchange.ask(
+        method,
+        "/a?b=c",
+        headers,
+        body,
+        connect_seconds=PATIENCE_SECONDS,
+        silence_seconds=PATIENCE_SECONDS,
+    )
 
 
 @pytest.mark.parametrize(
@@ -227,7 +235,12 @@ def test_nobody_there_has_heard_nothing() -> None:
 def test_a_header_cannot_bring_in_another(server: Bytes, exchange: Exchange) -> None:
     with pytest.raises(NotReached):
         exchange.ask(
-            "GET", "/", {"Authorization": "a\r\nX: y"}, None, connect_seconds=5, silence_seconds=5
+            "GET",
+            "/",
+            {"Authorization": "a\r\nX: y"},
+            None,
+            connect_seconds=PATIENCE_SECONDS,
+            silence_seconds=PATIENCE_SECONDS,
         )
     assert server.heard == []
 

@@ -268,6 +268,6 @@ def test_who_waits_on_a_watch_is_woken_by_a_write() -> None:
     reader.start()
     shared.create(config_map("other"))
     shared.create(config_map("mine"))
-    reader.join(timeout=30)
+    reader.join(timeout=60)
     watch.close()
     assert seen == ["mine"]

@@ -43,7 +43,7 @@ def test_bash_takes_the_script_and_completes(kanister: CommandLine, tmp_path: Pa
         'echo "${COMPREPLY[@]}"'
     )
     done = subprocess.run(
-        ["bash", "-c", asks], capture_output=True, text=True, check=True, timeout=60
+        ["bash", "-c", asks], capture_output=True, text=True, check=True, timeout=180
     )
     assert done.stdout.split() == ["describe"]
 

@@ -80,7 +80,7 @@ def test_a_new_project_passes_its_own_tests_at_once(project: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout
@@ -303,7 +303,7 @@ def port_in(lines: list[str]) -> int:
 
 
 def call(port: int, security: ClientSecurity | None = None) -> Any:
-    runner = GrpcRunner(security or ClientSecurity(is_insecure=True), timeout_seconds=20)
+    runner = GrpcRunner(security or ClientSecurity(is_insecure=True), timeout_seconds=60)
     revision = FunctionRevision("f", "f-1", 1, endpoint=f"localhost:{port}")
     try:
         return runner.run(FunctionCall("s", revision, FunctionRequest.of_data(REQUEST)))
@@ -322,7 +322,7 @@ def test_a_class_is_served_and_sigterm_ends_in_good_order(project: Path) -> None
         answer = call(port_in(lines))
         assert answer.desired.data["resources"]["greeting"]["ready"] == "READY_TRUE"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_a_program_is_served(program: list[str]) -> None:
@@ -374,7 +374,7 @@ def test_health_reflection_and_metrics_are_there() -> None:
         assert re.search(r'grpc_server_handled_total\{grpc_code="OK".*\} 1\.0', text)
         with grpc.insecure_channel(f"127.0.0.1:{port_in(lines)}") as channel:
             check = channel.unary_unary("/grpc.health.v1.Health/Check")
-            found = decode_message("grpc.health.v1.HealthCheckResponse", check(b"", timeout=10))
+            found = decode_message("grpc.health.v1.HealthCheckResponse", check(b"", timeout=60))
             assert found == {"status": "SERVING"}
             listed = reflect(channel, "v1", {"listServices": ""})["listServicesResponse"]
             names = [each["name"] for each in listed["service"]]
@@ -390,7 +390,7 @@ def reflect(channel: Any, version: str, request: dict[str, Any]) -> dict[str, An
     package = f"grpc.reflection.{version}"
     method = channel.stream_stream(f"/{package}.ServerReflection/ServerReflectionInfo")
     asked = encode_message(f"{package}.ServerReflectionRequest", request)
-    (answer,) = method(iter([asked]), timeout=10)
+    (answer,) = method(iter([asked]), timeout=60)
     return decode_message(f"{package}.ServerReflectionResponse", answer)
 
 

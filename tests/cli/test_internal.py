@@ -66,7 +66,7 @@ def ask(request: dict[str, Any] | bytes) -> tuple[int, Any, str]:
         capture_output=True,
         check=False,
         cwd=Path(__file__).parents[2],
-        timeout=60,
+        timeout=180,
     )
     response = None
     if done.stdout:

@@ -12,6 +12,7 @@ import pytest
 
 from kanister_py.cli.main import main
 
+PATIENCE_SECONDS = 180.0
 BLUEPRINT = """\
 apiVersion: cr.kanister.io/v1alpha1
 kind: Blueprint
@@ -183,7 +184,7 @@ def test_control_c_cancels_tidies_up_and_ends_with_130(blueprint: str) -> None:
         while "slow/sleep" not in process.stderr.readline():
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130, err
     status = json.loads(out)
     assert status["error"]["reason"] == "Cancelled"
@@ -209,7 +210,7 @@ def test_a_second_control_c_stops_at_once_and_the_status_is_final(
             while said not in process.stderr.readline():
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130, err
     printed = json.loads(out)
     assert printed["state"] == "failed"
@@ -384,7 +385,7 @@ def test_a_command_that_a_killed_run_began_is_not_begun_again_unasked(tmp_path: 
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
     assert resumed.returncode == 1
     assert json.loads(resumed.stdout)["error"]["reason"] == "Interrupted"

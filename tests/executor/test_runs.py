@@ -45,6 +45,7 @@ SECRET = {
     "metadata": {"name": "login", "namespace": "default"},
     "stringData": {"password": "correct-horse"},
 }
+PATIENCE_SECONDS = 60.0
 
 
 class Echo(Func):
@@ -234,7 +235,7 @@ def test_a_cluster_that_is_away_when_an_action_starts_is_asked_again(
     settings = RunSettings(
         cluster=Unsteady(failures), registry=registry_of(Echo), clock=FakeClock(jumps=True)
     )
-    made = run_blueprint(blueprint(echo("e")), "act", settings=settings).wait(20)
+    made = run_blueprint(blueprint(echo("e")), "act", settings=settings).wait(PATIENCE_SECONDS)
     assert made.status.get("error", {}).get("reason", "") == want
 
 
@@ -244,14 +245,14 @@ def test_a_cancel_does_not_wait_for_a_cluster_that_is_away() -> None:
     made = run_blueprint(blueprint(echo("e")), "act", settings=settings)
     assert clock.wait_for_sleepers(1)
     made.cancel("RunTimedOut")
-    error = made.wait(20).status["error"]
+    error = made.wait(PATIENCE_SECONDS).status["error"]
     assert error["action"] == "act"
 
 
 def test_a_phase_that_had_no_turn_before_the_time_was_over_says_so() -> None:
     made = waiting()
     made.cancel("RunTimedOut")
-    status = made.wait(20).status
+    status = made.wait(PATIENCE_SECONDS).status
     assert "cancelled" not in json.dumps(status["error"])
 
 
@@ -266,12 +267,12 @@ def test_a_wait_ends_when_the_object_it_reads_changes() -> None:
     )
     gate = cluster.get(CONFIG_MAPS, "gate", namespace="default")
     cluster.replace({**gate, "data": {"go": "now"}})
-    assert made.wait(20).outputs == {"w": {"seen": "now"}}
+    assert made.wait(PATIENCE_SECONDS).outputs == {"w": {"seen": "now"}}
 
 
 def test_a_wait_for_a_pod_that_nobody_runs_fails_at_once() -> None:
     made = run(blueprint({"func": "WaitsForPod", "name": "w"}), "act", functions=[WaitsForPod])
-    assert made.wait(20).status["error"]["reason"] == "PodsNotRun"
+    assert made.wait(PATIENCE_SECONDS).status["error"]["reason"] == "PodsNotRun"
 
 
 def waiting(timeout: str = "", onlooker: Any = None) -> Run:
@@ -290,7 +291,7 @@ def waiting(timeout: str = "", onlooker: Any = None) -> Run:
 
 
 def test_a_phase_that_takes_longer_than_its_timeout_fails() -> None:
-    made = waiting("20ms").wait(20)
+    made = waiting("20ms").wait(PATIENCE_SECONDS)
     assert made.status["error"]["reason"] == "PhaseTimedOut"
     assert made.status["actions"][0]["deferPhase"]["state"] == "complete"
 
@@ -298,7 +299,7 @@ def test_a_phase_that_takes_longer_than_its_timeout_fails() -> None:
 def test_a_cancel_ends_the_phase_at_work_and_runs_the_deferred_one() -> None:
     made = waiting()
     made.cancel()
-    status = made.wait(20).status
+    status = made.wait(PATIENCE_SECONDS).status
     assert status["error"]["reason"] == "Cancelled"
     assert [each["state"] for each in status["actions"][0]["phases"]] == ["failed", "pending"]
 
@@ -310,7 +311,7 @@ class Deaf(Func):
     ends = Event()
 
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
-        self.ends.wait(20)
+        self.ends.wait(PATIENCE_SECONDS)
         return {"too": "late"}
 
 
@@ -386,7 +387,7 @@ def test_a_wait_for_another_try_takes_its_time_though_somebody_sets_the_clock(ho
         assert ringer.wakes.get(timeout=20) == pytest.approx(1)
         clock.advance(1)
         run.ring()
-    assert ringer.is_over.wait(20)
+    assert ringer.is_over.wait(PATIENCE_SECONDS)
     assert run.status.state is State.COMPLETE
     assert run.status.actions[0].phases[0].attempt == 3
 
@@ -450,14 +451,14 @@ def interrupted(folder: Path, func: type[Func]) -> RunSettings:
     while not _MET:
         started.event.wait(0.01)
     made.abort()
-    made.wait(20)
+    made.wait(PATIENCE_SECONDS)
     _DIE.set()
     return settings
 
 
 def test_a_run_whose_process_died_is_taken_up_and_nothing_is_made_twice(tmp_path: Path) -> None:
     settings = interrupted(tmp_path, Dies)
-    made = resume_run("", settings).wait(20)
+    made = resume_run("", settings).wait(PATIENCE_SECONDS)
     assert made.is_complete, made.error
     assert len(set(_MET)) == 1
     assert made.outputs["after"] == {"said": "kept"}
@@ -466,15 +467,15 @@ def test_a_run_whose_process_died_is_taken_up_and_nothing_is_made_twice(tmp_path
 
 def test_a_phase_that_cannot_be_taken_up_is_interrupted_and_tidied_up(tmp_path: Path) -> None:
     settings = interrupted(tmp_path, DiesOnce)
-    status = resume_run("r", settings).wait(20).status
+    status = resume_run("r", settings).wait(PATIENCE_SECONDS).status
     assert status["error"]["reason"] == "Interrupted"
     assert status["actions"][0]["deferPhase"]["state"] == "complete"
 
 
 def test_a_failed_run_is_retried_from_a_phase_with_the_outputs_before_it(tmp_path: Path) -> None:
     settings = interrupted(tmp_path, DiesOnce)
-    resume_run("r", settings).wait(20)
-    made = retry_run("r", "p", settings._replace(name="again")).wait(20)
+    resume_run("r", settings).wait(PATIENCE_SECONDS)
+    made = retry_run("r", "p", settings._replace(name="again")).wait(PATIENCE_SECONDS)
     assert made.is_complete, made.error
     assert made.outputs["after"] == {"said": "kept"}
 
@@ -482,7 +483,7 @@ def test_a_failed_run_is_retried_from_a_phase_with_the_outputs_before_it(tmp_pat
 def test_a_run_ends_the_same_wherever_its_process_was_killed(tmp_path: Path) -> None:
     settings = RunSettings(state=tmp_path / "whole", registry=registry_of(Echo), name="r")
     made = blueprint(echo("a", "1"), echo("b", "{{ .Phases.a.Output.said }}"), deferred=TIDY)
-    run_blueprint(made, "act", settings=settings).wait(20)
+    run_blueprint(made, "act", settings=settings).wait(PATIENCE_SECONDS)
     lines = (tmp_path / "whole" / "runs" / "r.jsonl").read_bytes().splitlines(keepends=True)
 
     class Again(Echo):
@@ -497,7 +498,7 @@ def test_a_run_ends_the_same_wherever_its_process_was_killed(tmp_path: Path) -> 
         torn = b"" if cut == len(lines) else lines[cut][: len(lines[cut]) // 2]
         (folder / "runs" / "r.jsonl").write_bytes(b"".join(lines[:cut]) + torn)
         again = resume_run("r", settings._replace(state=folder, registry=registry_of(Again)))
-        assert again.wait(20).outputs == {
+        assert again.wait(PATIENCE_SECONDS).outputs == {
             "a": {"said": "1"}, "b": {"said": "1"}, "tidy": {"said": "up"},
         }  # fmt: skip
         assert again.is_complete
@@ -518,7 +519,7 @@ def test_a_folder_of_another_format_is_refused(tmp_path: Path) -> None:
 
 def test_a_run_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
     settings = RunSettings(state=tmp_path, registry=registry_of(Echo), name="r")
-    run_blueprint(blueprint(), "act", settings=settings).wait(20)
+    run_blueprint(blueprint(), "act", settings=settings).wait(PATIENCE_SECONDS)
     with pytest.raises(RunNotFound, match="there are r"):
         resume_run("other", settings)
 
@@ -550,6 +551,6 @@ def test_a_folder_is_nobody_elses_business(tmp_path: Path) -> None:
     settings = RunSettings(
         state=tmp_path / "s", registry=registry_of(Echo), name="r", objects=[SECRET]
     )
-    run_blueprint(blueprint(echo("a")), "act", settings=settings).wait(20)
+    run_blueprint(blueprint(echo("a")), "act", settings=settings).wait(PATIENCE_SECONDS)
     for path in (tmp_path / "s").rglob("*"):
         assert path.stat().st_mode & 0o077 == 0, path

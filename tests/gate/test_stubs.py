@@ -17,7 +17,7 @@ def test_the_descriptors_are_what_the_proto_files_say(repository: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode == 0, done.stderr
 

@@ -238,7 +238,7 @@ def test_a_fault_is_told_without_its_insides_and_logged_with_them(
 
     app = build_app(sample_publication, checks={"it": broken})
     with served(app) as url, pytest.raises(HTTPError) as told:
-        urlopen(f"{url}/readyz", timeout=10)
+        urlopen(f"{url}/readyz", timeout=60)
     with told.value as answer:
         problem = json.load(answer)
     assert (told.value.code, problem["reason"]) == (500, "Fault")

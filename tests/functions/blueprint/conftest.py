@@ -28,7 +28,7 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Func
 
-DEADLINE_SECONDS = 30
+DEADLINE_SECONDS = 60
 
 
 @dataclass

@@ -14,6 +14,7 @@ from kanister_py.core.objects.resources import PODS
 from kanister_py.executor.run_handle import Run
 from kanister_py.ports.cluster import Cluster, EventType
 from kanister_py.wiring import RunSettings, resume_run, run_actionset
+from tests.contracts.pods import exec_in
 from tests.functions.blueprint.conftest import World, is_running
 
 Phase = Mapping[str, Any]
@@ -151,12 +152,14 @@ def test_a_pod_is_there_until_it_is_written_down_how_its_phase_ended(world: Worl
 def test_a_run_that_is_taken_up_follows_the_pod_it_finds(world: World, tmp_path: Path) -> None:
     settings = RunSettings(cluster=world.cluster, state=tmp_path / "state")
     before = world.cluster.list(PODS).resource_version
-    text = "kando output began $(date +%s%N); sleep 1; kando output done yes"
+    go = "until [ -e /tmp/go ]; do sleep 0.05; done"
+    text = f"kando output began $(date +%s%N); {go}; kando output done yes"
     first = started(task("long", text), settings=settings)
-    world.seen_pod(is_running)
+    name = world.seen_pod(is_running)["metadata"]["name"]
     first.abort()
     first.wait(60)
     assert first.status["state"] == "running"
+    assert exec_in(world.cluster, name, "touch", "/tmp/go")[0] == 0
     done = resume_run("", settings).wait(60)
     assert done.status["state"] == "complete"
     assert phases(done)[0]["output"]["done"] == "yes"
