@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 from kanister_py import wiring
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.requirements_manifests import ManifestSource
-from kanister_py.core.compositions.installed import stand_ins_used
+from kanister_py.core.compositions.installed import BUILT_IN_LEFT_OUT, stand_ins_used
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.compositions.rendering import served_alike
+from kanister_py.core.errors import FunctionUnavailable, PipelineStepFailed
 from kanister_py.core.notices import Notice
 from kanister_py.core.revisions.owners import controller_of
 from kanister_py.executor.compose import Engine
@@ -64,7 +65,6 @@ class Renderer:
         said = [each for each in functions.notices if each.facts.get("function") in names]
         if inputs.functions is None:
             said += stand_ins_used(names)
-        self.notices = tuple(said)
         if inputs.cache_folder is not None and self._cache is None:
             self._cache = wiring.response_cache(inputs.cache_folder)
         self.records = [[] for _ in inputs.xrs]
@@ -80,7 +80,21 @@ class Renderer:
             )
             return render(_input_of(inputs, xr), engine)
 
-        return _side_by_side(one, inputs.xrs, self.records, inputs.max_concurrency)
+        results = _side_by_side(one, inputs.xrs, self.records, inputs.max_concurrency)
+        unreached = set(map(_unreached_function, results))
+        self.notices = tuple(
+            each
+            for each in said
+            if each.reason != BUILT_IN_LEFT_OUT or each.facts["function"] in unreached
+        )
+        return results
+
+
+def _unreached_function(result: Rendered) -> str | None:
+    error = result.error
+    if isinstance(error, PipelineStepFailed) and isinstance(error.cause, FunctionUnavailable):
+        return error.function
+    return None
 
 
 def source_of(inputs: Inputs) -> ManifestSource:

@@ -585,6 +585,20 @@ class TestWhatRunsAFunction:
             if served.stderr is not None:
                 served.stderr.close()
 
+    def test_a_function_that_is_not_running_may_be_one_that_is_built_in(
+        self, write: Write, render: Render
+    ) -> None:
+        name = "function-patch-and-transform"
+        # Nothing listens there: the port is for those who ask what listens where.
+        write(functions=function(name, runtime="Development", target="127.0.0.1:1"))
+        code, documents, err = render("functions.yaml", "--timeout", "200ms")
+        assert (code, documents) == (1, [])
+        assert f"note: {name} v0.1.0 is built in" in err
+        way_out = re.findall(r"render.crossplane.io/runtime=\w+", err)
+        code, documents, err = render("functions.yaml", "-a", *way_out)
+        assert (code, documents[1]["data"]) == (0, {"r": "eu"})
+        assert "is built in; " not in err
+
     def test_a_container_is_refused_where_no_engine_answers_and_the_ways_out_are_named(
         self, write: Write, render: Render, monkeypatch: pytest.MonkeyPatch
     ) -> None:

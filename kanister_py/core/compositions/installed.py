@@ -32,6 +32,8 @@ COMMAND = "kanister-py.io/runtime-command"
 ENTRY_POINT = "kanister-py.io/runtime-entry-point"
 
 DEFAULT_TARGET = "localhost:9443"
+BUILT_IN_LEFT_OUT = "BuiltInLeftOut"
+"""Why it is said that a function is built in: it is to run elsewhere. Of use if it does not."""
 RUNTIMES = ("Docker", "Development", "InProcess", "Process", "Python")
 _OWNER = "crossplane-contrib"
 
@@ -171,6 +173,8 @@ class _Reader(Reader):
             runtime = "InProcess" if entry is not None else "Docker"
         if runtime == "Development":
             endpoint = annotations.get(TARGET) or DEFAULT_TARGET
+            if entry is not None:
+                self._say_left_out(revision, entry, endpoint)
         elif runtime == "InProcess":
             if entry is None:
                 self.problems.append((path, f"No function is built in for {package or 'it'}"))
@@ -220,6 +224,19 @@ class _Reader(Reader):
         family = self._entries.family(name)
         entry = family.default or family.candidates[0]
         return entry if entry.kind is FunctionKind.COMPOSITION else None
+
+    def _say_left_out(self, revision: FunctionRevision, entry: FunctionEntry, target: str) -> None:
+        self.notices.append(
+            Notice(
+                BUILT_IN_LEFT_OUT,
+                f"{entry.function} {entry.version} is built in; it takes the place of what listens "
+                f"at {target} with the annotation {RUNTIME}=InProcess",
+                Severity.INFO,
+                entry.function,
+                str(entry.version),
+                {"function": revision.function},
+            )
+        )
 
     def _say_stand_in(self, revision: FunctionRevision, entry: FunctionEntry, package: str) -> None:
         what = f"{package} ({revision.function})" if package else revision.function
