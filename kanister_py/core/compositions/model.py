@@ -163,19 +163,18 @@ def _unknown(document: Document, reader: _Reader) -> list[Notice]:
 
 _SPEC = (
     *("compositeTypeRef", "mode", "pipeline", "writeConnectionSecretsToNamespace"),
-    *(
-        "resources",
-        "patchSets",
-        "environment",
-        "revision",
-        "publishConnectionDetailsWithStoreConfigRef",
-    ),
+    *("revision", "publishConnectionDetailsWithStoreConfigRef"),
 )
+_OLD_SPEC = (*_SPEC, "resources", "patchSets", "environment")
 _STEP = (
     *("step", "functionRef", "functionRevisionRef", "functionRevisionSelector", "input"),
     *("credentials", "requirements", "when", "timeout", "retry", "ttl", "maxIterations"),
     "allowedExtraResources",
 )
+
+
+def _mode_of(spec: Mapping[str, Any]) -> str:
+    return str(spec.get("mode") or ("Pipeline" if "pipeline" in spec else "Resources"))
 
 
 class _Reader(Reader):
@@ -185,7 +184,9 @@ class _Reader(Reader):
             found = f"{data.get('kind')} of {data.get('apiVersion')}"
             self.problems.append((("kind",), f"Must be a Composition of {GROUP}/v1, found {found}"))
         metadata = self.mapping(data.get("metadata"), ("metadata",))
-        spec = self.mapping(data.get("spec"), ("spec",), _SPEC)
+        spec = self.mapping(data.get("spec"), ("spec",))
+        # In a pipeline there are functions for what the old mode had fields for.
+        self.mapping(spec, ("spec",), _SPEC if _mode_of(spec) == "Pipeline" else _OLD_SPEC)
         path: Path = ("spec", "compositeTypeRef")
         target = self.mapping(spec.get("compositeTypeRef"), path, ("apiVersion", "kind"))
         name = self.text(metadata, "name", ("metadata",))
@@ -215,9 +216,8 @@ class _Reader(Reader):
         return text
 
     def steps(self, spec: Mapping[str, Any]) -> tuple[Step, ...]:
-        mode = self.text(spec, "mode", ("spec",)) or (
-            "Pipeline" if "pipeline" in spec else "Resources"
-        )
+        self.text(spec, "mode", ("spec",))
+        mode = _mode_of(spec)
         if mode == "Resources":
             return self.implicit_steps(spec)
         if mode != "Pipeline":

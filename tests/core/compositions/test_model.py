@@ -85,6 +85,12 @@ def test_without_a_mode_it_is_a_pipeline_if_it_has_one_else_one_step_that_patche
     assert (step.input["patchSets"], step.input["resources"]) == ([{"name": "p"}], [{"name": "r"}])
 
 
+def test_a_pipeline_does_not_read_what_the_old_mode_had_fields_for() -> None:
+    environment = {"environmentConfigs": [{"ref": {"name": "zones"}}]}
+    (notice,) = composition_of([STEP], environment=environment, mode="Pipeline").notices
+    assert (notice.reason, notice.facts["path"]) == ("UnknownField", "spec.environment")
+
+
 @pytest.mark.parametrize(
     ("change", "path"),
     [
