@@ -34,7 +34,7 @@ class Kubectl:
         self.words = [str(program), f"--kubeconfig={kubeconfig}"]
 
     def __call__(
-        self, *words: str, stdin: bytes = b"", timeout: float = 60
+        self, *words: str, stdin: bytes = b"", timeout: float = 240
     ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
             [*self.words, *words], input=stdin, capture_output=True, timeout=timeout, check=False
@@ -137,9 +137,9 @@ def make_namespace(client: ApiClient, name: str) -> None:
         events = client.watch(
             f"/api/v1/namespaces/{name}/{what}",
             fieldSelector=f"metadata.name={wanted}",
-            timeoutSeconds="30",
+            timeoutSeconds="120",
         )
-        assert next(events, None), f"{name} has no {what}/{wanted} after 30 seconds"
+        assert next(events, None), f"{name} has no {what}/{wanted} after two minutes"
         events.close()  # type: ignore[attr-defined] # it is a generator
 
 

@@ -100,7 +100,7 @@ class Webhook:
     def stop(self) -> None:
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
-            assert self._process.wait(30) == 0, self._log.read_text()
+            assert self._process.wait(120) == 0, self._log.read_text()
             self._process = None
 
     def until_trusted(self) -> bytes:
@@ -110,10 +110,10 @@ class Webhook:
             return base64.b64decode(bundles.pop()) if len(bundles) == 1 else b""
 
         try:
-            bundle: bytes = until(trusted, 60)
+            bundle: bytes = until(trusted)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self._log.read_text()}") from None
-        until(self._listens, 30)
+        until(self._listens)
         return bundle
 
     def _listens(self) -> bool:

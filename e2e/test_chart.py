@@ -225,7 +225,7 @@ class Installed:
     def stop(self) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(40) == 0, self.log
+        assert self._process.wait(120) == 0, self.log
         self._process = None
 
     @property

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -58,6 +58,28 @@ def until(wanted: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
             return answer
         time.sleep(0.05)
     raise AssertionError(f"it never came within {seconds} s")
+
+
+@contextmanager
+def stalls() -> Iterator[list[float]]:
+    """Take note of how late everybody on this machine is, for as long as the block lasts."""
+    found, is_over = list[float](), threading.Event()
+
+    def look() -> None:
+        step = 0.05
+        began = time.monotonic()
+        while not is_over.wait(step):
+            now = time.monotonic()
+            found.append(max(0.0, now - began - 2 * step))
+            began = now
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        is_over.set()
+        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +258,7 @@ def test_a_stop_ends_with_zero_and_the_next_one_leads_at_once(place: Place) -> N
     place.actionset("one", "gated")
     place.until_running("one")
     first.send_signal(signal.SIGTERM)
-    assert first.wait(60) == 0, place.logs()
+    assert first.wait(PATIENCE_SECONDS) == 0, place.logs()
     place.start(identity="second")
     open_gate(place)
     status = place.until_ended("one")
@@ -255,10 +277,13 @@ def test_another_replica_goes_on_within_fifteen_seconds_of_a_kill(place: Place) 
         f"/apis/coordination.k8s.io/v1/namespaces/{place.namespace}/leases/kanister-py-controller"
     )
     until(lambda: "Stands by as second, first leads" in place.logs())
-    first.kill()
-    began = time.monotonic()
-    until(lambda: place.client.get(lease)["spec"]["holderIdentity"] == "second")
-    assert time.monotonic() - began < 15.0
+    with stalls() as stalled:
+        first.kill()
+        began = time.monotonic()
+        until(lambda: place.client.get(lease)["spec"]["holderIdentity"] == "second")
+        took = time.monotonic() - began
+    # For as long as nobody on this machine had a turn, the other one had none either.
+    assert took - sum(stalled) < 15.0
     open_gate(place)
     assert place.until_ended("one")["state"] == "complete", place.logs()
 
@@ -267,7 +292,7 @@ def test_a_second_controller_without_leader_election_is_refused(place: Place) ->
     place.start(identity="first")
     until(lambda: "Leads as first" in place.logs())
     second = place.start(identity="second")
-    assert second.wait(60) == 1
+    assert second.wait(PATIENCE_SECONDS) == 1
     assert "Another kanister-py controller (first)" in place.logs()
 
 
@@ -364,7 +389,7 @@ def test_a_run_outlives_a_kill_at_any_write(
             controller = place.start()
             check_its_end(place, name, f"killed {moment}")
         controller.send_signal(signal.SIGTERM)
-        assert controller.wait(60) == 0
+        assert controller.wait(PATIENCE_SECONDS) == 0
         # Each of the three pods of each run was made once.
         assert len(set(pods.names.values())) == len(pods.names) == 3 * (len(moments) + 1)
     finally:

@@ -54,7 +54,7 @@ def runs(kanister: CommandLine, kubeconfig: Path, namespace: str, tmp_path: Path
 def web(kubectl: Kubectl, namespace: str, admin: ApiClient) -> list[str]:
     """The pods of a Deployment of two, ready."""
     kubectl("-n", namespace, "create", "deployment", "web", "--image=web", "--replicas=2")
-    rolled = kubectl("-n", namespace, "rollout", "status", "deployment/web", "--timeout=40s")
+    rolled = kubectl("-n", namespace, "rollout", "status", "deployment/web", "--timeout=120s")
     assert rolled.returncode == 0, rolled.stderr
     pods = admin.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
     return [one["metadata"]["name"] for one in pods]

@@ -93,7 +93,7 @@ class World:
         )
         controller.start()
         self._stack.callback(controller.kill)
-        until(lambda: controller.is_settled or controller.has_ended, 60)
+        until(lambda: controller.is_settled or controller.has_ended)
         assert not controller.has_ended
         return controller
 
@@ -215,7 +215,7 @@ class TestTheNetwork:
     def test_one_who_is_cut_off_for_long_stops_and_the_next_one_goes_on(
         self, world: World, place: Place
     ) -> None:
-        first = world.start(terms=LeaseTerms(2.0, 1.5, 0.3))
+        first = world.start(terms=LeaseTerms(5.0, 4.0, 0.4))
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
         world.faults.refuse()
@@ -488,7 +488,7 @@ class TestRights:
         open_gate(place)
         bind(admin, space, "sets")
         ends_well(place, "one")
-        assert is_ready() == ""
+        until(lambda: is_ready() == "")
 
 
 class TestTime:
@@ -514,7 +514,7 @@ class TestTime:
         self, world: World, place: Place
     ) -> None:
         space = place.namespace
-        place.blueprint("timed", {**gate(space), "timeout": "3s"})
+        place.blueprint("timed", {**gate(space), "timeout": "8s"})
         world.start()
         place.actionset("one", "timed")
         until(lambda: is_at_gate(place, "one"))
@@ -546,7 +546,7 @@ class TestPods:
         task = kube_task(space, "sleep", "echo up; sleep 300")
         doomed = f"doomed-{space}"
         task["args"]["podOverride"] = {"nodeName": doomed}
-        task["timeout"] = "8s"
+        task["timeout"] = "15s"
         place.blueprint("long", task)
         world.start()
         with E2ENode(api_server, name=doomed, takes_all=False, pod_network=pod_network()) as node:
@@ -555,7 +555,7 @@ class TestPods:
             node.vanish()
             status = place.until_ended("one")
         assert status["state"] == "failed"
-        assert name in status["error"]["message"] or "8s" in status["error"]["message"], status
+        assert name in status["error"]["message"] or "15s" in status["error"]["message"], status
         # Nobody is there to end it: it is taken away without asking.
         until(lambda: world.pods() == [])
 
@@ -676,7 +676,7 @@ class TestPeople:
                 return False
             return True
 
-        until(has_gone, 60)
+        until(has_gone)
         until(lambda: controller.active_runs == 1)
         open_gate(place)
         ends_well(place, "one")

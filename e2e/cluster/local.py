@@ -25,7 +25,7 @@ from tests.ports import free_port
 
 ADMIN: Final = "e2e-admin"
 MASTERS: Final = "system:masters"
-READY_SECONDS: Final = 90.0
+READY_SECONDS: Final = 180.0
 
 _LOOPBACK: Final = "127.0.0.1"
 _SERVICES: Final = "10.88.0.0/16"

@@ -99,7 +99,7 @@ class Injection:
             self._changed.notify_all()
             return True
 
-    def wait_for_hit(self, count: int = 1, seconds: float = 30.0) -> ApiRequest:
+    def wait_for_hit(self, count: int = 1, seconds: float = 120.0) -> ApiRequest:
         """Come back when so many requests have met the fault; give the last of them."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.hits) >= count, seconds):
