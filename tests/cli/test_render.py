@@ -912,6 +912,11 @@ class TestSuites:
 
 
 def test_watching_renders_again_when_a_file_changes(write: Write, tmp_path: Path) -> None:
+    def put(text: str) -> None:
+        # Whole: who looks in between would see one change more.
+        (tmp_path / "new.yaml").write_text(text, encoding="utf-8")
+        (tmp_path / "new.yaml").replace("xr.yaml")
+
     process = subprocess.Popen(
         [sys.executable, "-m", "kanister_py", "render", "xr.yaml", "composition.yaml", "--watch"],
         stdout=subprocess.PIPE,
@@ -923,10 +928,10 @@ def test_watching_renders_again_when_a_file_changes(write: Write, tmp_path: Path
         assert process.stderr is not None
         assert process.stdout is not None
         assert "rendered in" in process.stderr.readline()
-        Path("xr.yaml").write_text("kind: [", encoding="utf-8")
+        put("kind: [")
         assert "error:" in process.stderr.readline()
         assert "rendered in" in process.stderr.readline()
-        Path("xr.yaml").write_text(XR.replace("eu", "us"), encoding="utf-8")
+        put(XR.replace("eu", "us"))
         assert "rendered in" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         out = process.stdout.read()
