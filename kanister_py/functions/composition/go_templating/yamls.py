@@ -7,7 +7,8 @@ only `true` and `false` are anything but text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cmp_to_key
 from typing import Any
 
 import yaml
@@ -20,18 +21,22 @@ from kanister_py.core.templates.go.values import Struct
 from kanister_py.core.templates.kube_types import KubeTime
 
 _MOST_DEPTH = 100
+_LONGEST_KEY = 128
+
+_CLOCK = r"[0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?"
 
 # What would not be read as the text that it is.
 _NOT_TEXT = re.compile(
     r"""(?:
-    ~|null|Null|NULL|true|True|TRUE|false|False|FALSE|<<|=
+    ~|null|Null|NULL|true|True|TRUE|false|False|FALSE
   | [-+]?(?:0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0[bB][01_]+|[0-9][0-9_]*)
   | [-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?
   | [-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)
   | [-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?
   | y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|NO|off|Off|OFF
-  | [0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?
-    )?""",
+  | [0-9]{4}-[0-9]{1,2}-[0-9]{1,2}
+    (?:[ ]{_CLOCK}|[Tt]{_CLOCK}(?:Z|[-+][0-9]{2}:[0-9]{2}))?
+    )?""".replace("{_CLOCK}", _CLOCK),
     re.VERBOSE,
 )
 
@@ -51,6 +56,28 @@ class _Writer(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+    def check_simple_key(self) -> bool:
+        # A key with a question mark before it is one of several lines, or a very long one.
+        assert isinstance(self.event, yaml.ScalarEvent)  # of what was JSON, every key is
+        text = self.event.value
+        return "\n" not in text and len(text.encode("utf-8", "surrogatepass")) <= _LONGEST_KEY
+
+    def analyze_scalar(self, scalar: str) -> Any:
+        found = super().analyze_scalar(scalar)
+        if "\t" in scalar and not _is_beyond(scalar):
+            # A tab is fine in a block, and in quotes.
+            block = super().analyze_scalar(scalar.replace("\t", "x"))
+            found.allow_block = block.allow_block
+        elif _is_beyond(scalar):
+            found.allow_flow_plain = found.allow_block_plain = False
+            found.allow_single_quoted = found.allow_block = False
+        return found
+
+
+def _is_beyond(text: str) -> bool:
+    """Say whether a text has signs that Go's library always writes as their numbers."""
+    return not text.isascii() and max(text) > "\uffff"
 
 
 def _text(writer: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
@@ -122,9 +149,7 @@ def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
             if field.is_exported
         }
     if isinstance(value, Mapping):
-        return {
-            key: _plain(value[key], spend, depth + 1) for key in sorted(value, key=_natural_key)
-        }
+        return {key: _plain(value[key], spend, depth + 1) for key in _in_order(value)}
     if isinstance(value, list | tuple):
         return [_plain(each, spend, depth + 1) for each in value]
     if isinstance(value, bytes):
@@ -150,14 +175,52 @@ def _rfc3339(moment: Time) -> str:
     return format_time(moment, "2006-01-02T15:04:05.999999999Z07:00")
 
 
-def _natural_key(key: Any) -> tuple[Any, ...]:
-    """Order keys as people count: `a2` comes before `a10`, signs before letters."""
-    parts = re.split(r"([0-9]+)", str(key))
-    return tuple(
-        (1, int(part), part) if at % 2 else (2 if part[:1].isalpha() else 0, 0, part)
-        for at, part in enumerate(parts)
-        if part
-    )
+def _in_order(keys: Iterable[Any]) -> list[Any]:
+    """Order keys as people count: `a2` comes before `a10`, and signs before letters."""
+    listed = list(keys)
+    if all(isinstance(each, str) and each.isalpha() for each in listed):
+        return sorted(listed)
+    return sorted(listed, key=cmp_to_key(_compare_keys))
+
+
+def _compare_keys(one: Any, other: Any) -> int:
+    return _compare_texts(str(one), str(other))
+
+
+def _compare_texts(one: str, other: str) -> int:
+    follows_digit = False
+    for at, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a == b:
+            follows_digit = a.isdecimal()
+            continue
+        if a.isalpha() and b.isalpha():
+            return -1 if a < b else 1
+        if a.isalpha() or b.isalpha():
+            # Signs come before letters, but letters before signs behind a digit.
+            return -1 if a.isalpha() is follows_digit else 1
+        return _compare_counts(one, other, at)
+    return len(one) - len(other)
+
+
+def _compare_counts(one: str, other: str, at: int) -> int:
+    """Compare two texts that differ at a place where neither has a letter."""
+    counts = [_DIGITS.match(text, at) for text in (one, other)]
+    lead = ""
+    if "0" in (one[at], other[at]):
+        before = _DIGITS_AT_END.search(one[:at])
+        # Behind another digit a nought is a digit of a number, not the first.
+        lead = "1" if before and before.group().strip("0") else ""
+    texts = [lead + (found.group() if found else "") for found in counts]
+    numbers = [int(each or "0") for each in texts]
+    if numbers[0] != numbers[1]:
+        return numbers[0] - numbers[1]
+    if len(texts[0]) != len(texts[1]):
+        return len(texts[0]) - len(texts[1])
+    return -1 if one[at] < other[at] else 1
+
+
+_DIGITS = re.compile(r"[0-9]+")
+_DIGITS_AT_END = re.compile(r"[0-9]+\Z")
 
 
 class _Reader(yaml.SafeLoader):
