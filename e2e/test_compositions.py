@@ -123,13 +123,14 @@ class Place:
         )
         assert done.returncode == 0, done.stderr.decode()
 
-    def push(self, tag: str) -> None:
+    def push(self, tag: str, name: str = "function-colour", *capabilities: str) -> None:
+        spec = f"spec: {{capabilities: {json.dumps(capabilities)}}}\n" if capabilities else ""
         package = (
             "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\n"
-            f"metadata: {{name: function-colour}}\n# {tag}\n"
+            f"metadata: {{name: {name}}}\n{spec}# {tag}\n"
         )
         image = build_image([package_layer(package.encode())])
-        reference = self.registry.reference("team/function-colour", tag)
+        reference = self.registry.reference(f"team/{name}", tag)
         OciPackages().push(reference, image, [self.registry.login])
 
     def install(self, tag: str, **spec: Any) -> None:
@@ -151,8 +152,10 @@ class Place:
 
     # What is there
 
-    def revisions(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.client.get(f"{PACKAGES}/functionrevisions")["items"]
+    def revisions(self, function: str = "function-colour") -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.client.get(
+            f"{PACKAGES}/functionrevisions", labelSelector=f"pkg.crossplane.io/package={function}"
+        )["items"]
         return sorted(found, key=lambda each: each["spec"]["revision"])
 
     def serving(self) -> str:
@@ -328,6 +331,71 @@ def test_a_change_of_a_composition_reaches_those_that_follow_it(place: Place) ->
     assert place.values("stays", "text") == {"first"}
     shown = place.kubectl("get", "compositionrevisions", "-o", "wide").stdout.decode()
     assert "plain" in shown
+
+
+def test_a_function_that_is_made_for_something_else_is_not_composed_with(place: Place) -> None:
+    place.push("v1.0.0", "function-clean", "operation")
+    place.say(
+        {
+            "apiVersion": "pkg.crossplane.io/v1",
+            "kind": "Function",
+            "metadata": {
+                "name": "function-clean",
+                "annotations": {"kanister-py.io/runtime": "External"},
+            },
+            "spec": {
+                "package": f"{place.registry.address}/team/function-clean:v1.0.0",
+                "packagePullSecrets": [{"name": "pull"}],
+            },
+        },
+        composition(
+            "cleaned",
+            {"step": "clean", "functionRef": {"name": "function-clean"}, "timeout": "2s"},
+        ),
+        thing("cleaned", "cleaned"),
+    )
+
+    def pipeline(status: str) -> dict[str, Any]:
+        found = place.client.get(
+            f"{EXTENSIONS}/compositionrevisions",
+            labelSelector="crossplane.io/composition-name=cleaned",
+        )["items"]
+        for obj in found:
+            for each in (obj.get("status") or {}).get("conditions") or ():
+                if (each["type"], each["status"]) == ("ValidPipeline", status):
+                    return {**each, "generation": obj["metadata"]["generation"]}
+        return {}
+
+    def refusal() -> str:
+        message: str = place.condition("cleaned", "Synced").get("message", "")
+        return message
+
+    told = until(lambda: pipeline("False"), place.logs)
+    (revision,) = place.revisions("function-clean")
+    name = revision["metadata"]["name"]
+    assert (told["reason"], told["observedGeneration"]) == (
+        "MissingCapabilities",
+        told["generation"],
+    )
+    assert all(each in told["message"] for each in ("clean", name, "operation"))
+    # Nobody answers there: it is refused before it is called.
+    answers_at = "kanister-py.io/endpoint=ipv4:127.0.0.1:9"
+    done = place.kubectl("annotate", "functionrevision", name, answers_at)
+    assert done.returncode == 0, done.stderr.decode()
+    until(lambda: f"{name} of function function-clean is made for" in refusal(), place.logs)
+    shown = place.kubectl("get", "compositionrevisions").stdout.decode().splitlines()
+    assert "VALID-PIPELINE" in shown[0]
+    assert any(line.startswith("cleaned-") and " False " in line for line in shown)
+    learned = {"status": {"capabilities": ["operation", "composition"]}}
+    done = place.kubectl(
+        *("patch", "functionrevision", name, "--subresource=status", "--type=merge"),
+        *("-p", json.dumps(learned)),
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    until(lambda: pipeline("True"), place.logs)
+    until(lambda: "not for composition" not in refusal(), place.logs)
+    place.kubectl("delete", "xthing", "cleaned", "-n", "default", "--timeout=60s")
+    place.kubectl("delete", "function", "function-clean", "--timeout=60s")
 
 
 def test_what_a_revision_says_cannot_be_changed(place: Place) -> None:
