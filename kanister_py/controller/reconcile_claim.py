@@ -15,6 +15,7 @@ from kanister_py.core.compositions.claims import (
     composite_of_claim,
     is_of_claim,
 )
+from kanister_py.core.compositions.conditions import RECONCILE_ERROR
 from kanister_py.core.compositions.naming import child_name
 from kanister_py.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from kanister_py.core.objects.resources import SECRETS
@@ -173,7 +174,7 @@ class ClaimReconciler:
     def _write_status(self, claim: KubeObject, composite: KubeObject | None, failure: str) -> None:
         before = claim.get("status") or {}
         if failure:
-            conditions = [condition("Synced", "False", "ReconcileError", failure)]
+            conditions = [condition("Synced", "False", RECONCILE_ERROR, failure)]
         else:
             conditions = [condition("Synced", "True", "ReconcileSuccess")]
         wanted = dict(before)

@@ -11,16 +11,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
 from kanister_py.controller.applying import says
-from kanister_py.controller.events import NORMAL, WARNING, Tell, subject_of
+from kanister_py.controller.events import NORMAL, WARNING, Subject, Tell, subject_of
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.compositions.composed import Composed, observed_resources
-from kanister_py.core.compositions.conditions import Conditions, events_of_outcome
+from kanister_py.core.compositions.conditions import (
+    RECONCILE_ERROR,
+    Conditions,
+    events_of_outcome,
+)
 from kanister_py.core.compositions.definitions import MACHINERY_KEY, machinery_of
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition
@@ -66,6 +71,7 @@ PAUSED: Final = "crossplane.io/paused"
 POLL_INTERVAL: Final = "crossplane.io/poll-interval"
 RECONCILE_REQUESTED: Final = "crossplane.io/reconcile-requested-at"
 _LEAST_POLL_SECONDS: Final = 1.0
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Kind(NamedTuple):
@@ -563,6 +569,7 @@ class CompositeReconciler:
             force=True,
             subresource="status",
         )
+        _log_turn(run.subject, _synced(run.xr), _synced(written))
         run.take(written)
         self._world.remember(written)
 
@@ -642,9 +649,23 @@ def _needs_of(composition: Composition) -> tuple[Data, ...]:
     )
 
 
-def _was_synced(xr: Mapping[str, Any]) -> bool:
+def _synced(xr: Mapping[str, Any]) -> Mapping[str, Any]:
     found = (xr.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Synced" and each.get("status") == "True" for each in found)
+    return next((each for each in found if each.get("type") == "Synced"), {})
+
+
+def _was_synced(xr: Mapping[str, Any]) -> bool:
+    return bool(_synced(xr).get("status") == "True")
+
+
+def _log_turn(subject: Subject, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Write down what keeps a resource from being in order, once, and when that is over."""
+    where = f"{subject.namespace}/{subject.name}" if subject.namespace else subject.name
+    if now.get("reason") == RECONCILE_ERROR:
+        if now.get("message") != before.get("message"):
+            _LOG.warning("%s %s is not in order: %s", subject.kind, where, now.get("message"))
+    elif before.get("reason") == RECONCILE_ERROR:
+        _LOG.info("%s %s is in order again", subject.kind, where)
 
 
 def _digest(obj: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from kanister_py.controller.conditions import condition, with_conditions
 from kanister_py.controller.events import WARNING, Tell, subject_of
 from kanister_py.core.compositions.capabilities import missing_capabilities
+from kanister_py.core.compositions.conditions import RECONCILE_ERROR
 from kanister_py.core.compositions.model import parse_composition
 from kanister_py.core.errors import FunctionCapabilityMissing, InvalidDocument, NotFound
 from kanister_py.core.objects.documents import Document
@@ -65,7 +66,7 @@ def _judge(
         composition = parse_composition(Document.of(revision, f"compositionrevisions {name}"))
     except InvalidDocument as error:
         # Nobody knows what it would call.
-        return [condition("Synced", "False", "ReconcileError", error.message)]
+        return [condition("Synced", "False", RECONCILE_ERROR, error.message)]
     synced = condition("Synced", "True", "ReconcileSuccess")
     missing = missing_capabilities(composition.steps, functions)
     if not missing:

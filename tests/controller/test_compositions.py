@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -479,6 +480,25 @@ def test_a_resource_that_cannot_be_composed_says_why(
     world.until(lambda: said in world.condition("Synced").get("message", ""))
     assert world.condition("Synced")["status"] == "False"
     assert world.composed() == {}
+
+
+def test_what_keeps_a_resource_from_being_composed_is_logged_once_and_so_is_its_end(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    def said(what: str) -> list[str]:
+        found = [record.getMessage() for record in caplog.records[:]]
+        return [each for each in found if each.startswith(f"XBucket default/mine is {what}")]
+
+    caplog.set_level(logging.INFO, "kanister_py")
+    world.say(bucket())
+    world.until(lambda: bool(said("not in order: ")))
+    asked = bucket()
+    asked["metadata"]["annotations"] = {"crossplane.io/reconcile-requested-at": "now"}
+    world.say(asked)
+    world.until(lambda: world.bucket()["status"].get("lastHandledReconcileAt") == "now")
+    world.say(composition())
+    world.until(lambda: bool(said("in order again")))
+    assert len(said("not in order")) == 1
 
 
 def test_a_resource_keeps_the_composition_that_was_chosen_for_it_though_it_fails(

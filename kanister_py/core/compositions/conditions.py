@@ -8,6 +8,8 @@ from typing import Any
 from kanister_py.core.compositions.results import COMPOSE, SYSTEM_CONDITIONS, CustomCondition, Event
 
 FATAL_MESSAGE = "A fatal error occurred before the status of this condition could be determined."
+RECONCILE_ERROR = "ReconcileError"
+"""Why an object is not synced, in one word: the message says the rest."""
 _SHOWN = 3
 
 
@@ -54,7 +56,7 @@ class Conditions:
         for type_ in list(self._all):
             if type_ not in SYSTEM_CONDITIONS and type_ not in spoken:
                 self.set(type_, "Unknown", "FatalError", FATAL_MESSAGE)
-        self.set("Synced", "False", "ReconcileError", message)
+        self.set("Synced", "False", RECONCILE_ERROR, message)
 
     def set_outcome(
         self, unsynced: Sequence[str], unready: Sequence[str], composite_ready: bool | None
@@ -62,7 +64,7 @@ class Conditions:
         """Say whether everything was applied, and whether everything is ready."""
         if unsynced:
             message = f"Unsynced resources: {several(unsynced)}"
-            self.set("Synced", "False", "ReconcileError", message)
+            self.set("Synced", "False", RECONCILE_ERROR, message)
         else:
             self.set("Synced", "True", "ReconcileSuccess")
         if composite_ready is True or (composite_ready is None and not unready):
