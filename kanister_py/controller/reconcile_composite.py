@@ -20,7 +20,11 @@ from typing import Any, Final, NamedTuple, Protocol
 from kanister_py.controller.applying import says
 from kanister_py.controller.events import NORMAL, WARNING, Subject, Tell, subject_of
 from kanister_py.core.actionsets.status import text_of_time
-from kanister_py.core.compositions.composed import Composed, observed_resources
+from kanister_py.core.compositions.composed import (
+    Composed,
+    connection_secret_of,
+    observed_resources,
+)
 from kanister_py.core.compositions.conditions import (
     RECONCILE_ERROR,
     Conditions,
@@ -327,11 +331,9 @@ class CompositeReconciler:
                 objects.append(live)
         resources = observed_resources(run.xr, objects)
         details = {
-            name: found
-            for name, obj in resources.items()
-            if (found := self._details_of(obj, obj["metadata"].get("namespace", "")))
+            name: found for name, obj in resources.items() if (found := self._details_of(obj))
         }
-        own = self._details_of(run.xr, "") if self._kind.is_legacy else {}
+        own = self._details_of(run.xr) if self._kind.is_legacy else {}
         return Observed(self._as_functions_see_it(run), resources, own, details)
 
     def _as_functions_see_it(self, run: _Pass) -> KubeObject:
@@ -344,12 +346,9 @@ class CompositeReconciler:
         seen: KubeObject = xr
         return seen
 
-    def _details_of(self, obj: Mapping[str, Any], namespace: str) -> Mapping[str, str]:
-        reference = (obj.get("spec") or {}).get("writeConnectionSecretToRef")
-        if not isinstance(reference, Mapping) or not reference.get("name"):
-            return {}
-        where = str(reference.get("namespace") or namespace)
-        return self._world.connection_details(where, str(reference["name"]))
+    def _details_of(self, obj: Mapping[str, Any]) -> Mapping[str, str]:
+        place = connection_secret_of(obj)
+        return self._world.connection_details(*place) if place else {}
 
     def _refuse_emptiness(
         self, composition: Composition, composed: Composed, observed: Observed

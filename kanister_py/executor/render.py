@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kanister_py.core.compositions.composed import Rules
+from kanister_py.core.compositions.composed import Rules, connection_secret_of
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition
 from kanister_py.core.compositions.pipeline import Observed
 from kanister_py.core.compositions.rendering import (
     Rendered,
     check_composition,
-    connection_secret_of,
     is_legacy,
     names_composition,
     observed_for,

@@ -121,6 +121,19 @@ def observed_resources(
     return found
 
 
+def connection_secret_of(obj: Mapping[str, Any], namespace: str = "") -> tuple[str, str] | None:
+    """Say which Secret an object writes its connection details to, as namespace and name.
+
+    What stands in a namespace writes beside itself, whatever its reference says;
+    `namespace` is that of what says nothing of either.
+    """
+    reference = (obj.get("spec") or {}).get("writeConnectionSecretToRef")
+    if not isinstance(reference, Mapping) or not reference.get("name"):
+        return None
+    own = (obj.get("metadata") or {}).get("namespace")
+    return str(own or reference.get("namespace") or namespace), str(reference["name"])
+
+
 def compose_state(observed: Observed, state: PipelineState, rules: Rules) -> Composed:
     """Decide what follows from the state after the last step."""
     gathered = Composed(

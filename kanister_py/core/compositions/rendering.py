@@ -159,19 +159,6 @@ def observed_for(xr: Data, objects: Iterable[Data]) -> Observed:
     return Observed(xr, observed_resources(xr, given, strict=True))
 
 
-def connection_secret_of(obj: Mapping[str, Any], namespace: str = "") -> tuple[str, str] | None:
-    """Say which Secret an object writes its connection details to, as namespace and name.
-
-    What stands in a namespace writes beside itself, whatever its reference says;
-    `namespace` is that of what says nothing of either.
-    """
-    reference = (obj.get("spec") or {}).get("writeConnectionSecretToRef")
-    if not isinstance(reference, Mapping) or not reference.get("name"):
-        return None
-    own = (obj.get("metadata") or {}).get("namespace")
-    return str(own or reference.get("namespace") or namespace), str(reference["name"])
-
-
 def served_alike(objects: Iterable[Data]) -> list[Data]:
     """List objects, and once more those that a cluster serves in another version as they are.
 
