@@ -7,6 +7,7 @@ from copy import deepcopy
 from typing import Any, Final
 
 from kanister_py.core.compositions.naming import CLAIM_NAME, CLAIM_NAMESPACE
+from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.policy import UpdatePolicy
 
 EXTERNAL_NAME: Final = "crossplane.io/external-name"
@@ -33,9 +34,9 @@ def composite_of_claim(
     What the claim says wins, but for the revision of one that follows: that is the
     composite resource's own affair.
     """
-    metadata = _mapping(claim.get("metadata"))
-    spec = _mapping(claim.get("spec"))
-    theirs = _mapping(_mapping(composite).get("spec"))
+    metadata = mapping_of(claim.get("metadata"))
+    spec = mapping_of(claim.get("spec"))
+    theirs = mapping_of(mapping_of(composite).get("spec"))
     wanted = {key: deepcopy(value) for key, value in spec.items() if key not in _OF_CLAIMS}
     if not _is_pinned(spec):
         wanted.pop("compositionRevisionRef", None)
@@ -55,7 +56,9 @@ def composite_of_claim(
     return {
         "apiVersion": api_version,
         "kind": kind,
-        "metadata": _composite_metadata(metadata, _mapping(_mapping(composite).get("metadata"))),
+        "metadata": _composite_metadata(
+            metadata, mapping_of(mapping_of(composite).get("metadata"))
+        ),
         "spec": wanted,
     }
 
@@ -63,18 +66,18 @@ def composite_of_claim(
 def _composite_metadata(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {
         "labels": {
-            **_mapping(composite.get("labels")),
+            **mapping_of(composite.get("labels")),
             **_not_local(claim.get("labels")),
             CLAIM_NAME: str(claim.get("name")),
             CLAIM_NAMESPACE: str(claim.get("namespace")),
         }
     }
     annotations = {
-        **_mapping(composite.get("annotations")),
+        **mapping_of(composite.get("annotations")),
         **_not_local(claim.get("annotations")),
     }
     # The composite resource's own name outside lives longer than what the claim says of it.
-    existing = _mapping(composite.get("annotations")).get(EXTERNAL_NAME)
+    existing = mapping_of(composite.get("annotations")).get(EXTERNAL_NAME)
     if existing:
         annotations[EXTERNAL_NAME] = existing
     if annotations:
@@ -88,9 +91,9 @@ def _composite_metadata(claim: Mapping[str, Any], composite: Mapping[str, Any]) 
 
 def claim_spec_after(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> dict[str, Any]:
     """Say what the spec of a claim takes over from its composite resource."""
-    spec = deepcopy(dict(_mapping(claim.get("spec"))))
-    theirs = _mapping(composite.get("spec"))
-    metadata = _mapping(composite.get("metadata"))
+    spec = deepcopy(dict(mapping_of(claim.get("spec"))))
+    theirs = mapping_of(composite.get("spec"))
+    metadata = mapping_of(composite.get("metadata"))
     spec["resourceRef"] = {
         "apiVersion": composite.get("apiVersion"),
         "kind": composite.get("kind"),
@@ -105,8 +108,8 @@ def claim_spec_after(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> 
 
 def claim_status_after(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> dict[str, Any]:
     """Say what the status of a claim takes over; its system conditions are made anew for it."""
-    theirs = _mapping(composite.get("status"))
-    ours = _mapping(claim.get("status"))
+    theirs = mapping_of(composite.get("status"))
+    ours = mapping_of(claim.get("status"))
     left_out = ("conditions", "claimConditionTypes", "crossplane", "lastHandledReconcileAt")
     status = {key: deepcopy(value) for key, value in theirs.items() if key not in left_out}
     shown = set(theirs.get("claimConditionTypes") or ())
@@ -125,10 +128,10 @@ def claim_status_after(claim: Mapping[str, Any], composite: Mapping[str, Any]) -
 
 def is_of_claim(composite: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:
     """Say whether a composite resource may be a claim's: it is its own, or nobody's yet."""
-    reference = _mapping(_mapping(composite.get("spec")).get("claimRef"))
+    reference = mapping_of(mapping_of(composite.get("spec")).get("claimRef"))
     if not reference:
         return True
-    metadata = _mapping(claim.get("metadata"))
+    metadata = mapping_of(claim.get("metadata"))
     return (reference.get("namespace"), reference.get("name"), reference.get("kind")) == (
         metadata.get("namespace"),
         metadata.get("name"),
@@ -143,10 +146,6 @@ def _is_pinned(spec: Mapping[str, Any]) -> bool:
 def _not_local(texts: Any) -> dict[str, str]:
     return {
         key: value
-        for key, value in _mapping(texts).items()
+        for key, value in mapping_of(texts).items()
         if not any(each in key.partition("/")[0] + "/" for each in _LOCAL)
     }
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

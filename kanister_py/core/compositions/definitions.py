@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kanister_py.core.objects.names import MAX_LABEL
+from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.policy import UpdatePolicy
 
 MACHINERY_KEY: Final = "crossplane"
@@ -24,7 +25,7 @@ class Scope(StrEnum):
 
 def scope_of(definition: Mapping[str, Any]) -> Scope:
     """Say where the resources of a definition live; what is not said depends on its version."""
-    said = _mapping(definition.get("spec")).get("scope")
+    said = mapping_of(definition.get("spec")).get("scope")
     if said in tuple(Scope):
         return Scope(said)
     is_second = str(definition.get("apiVersion", "")).endswith("/v2")
@@ -37,8 +38,8 @@ def is_legacy(definition: Mapping[str, Any]) -> bool:
 
 def machinery_of(resource: Mapping[str, Any], *, legacy: bool) -> Mapping[str, Any]:
     """Give what a composite resource says about its composition, in either layout."""
-    spec = _mapping(resource.get("spec"))
-    return spec if legacy else _mapping(spec.get(MACHINERY_KEY))
+    spec = mapping_of(resource.get("spec"))
+    return spec if legacy else mapping_of(spec.get(MACHINERY_KEY))
 
 
 def target_version(definition: Mapping[str, Any]) -> str:
@@ -51,9 +52,9 @@ def target_version(definition: Mapping[str, Any]) -> str:
 
 def problems_of_definition(definition: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Say why no kind can be made of a definition, each with its path."""
-    spec = _mapping(definition.get("spec"))
-    names = _mapping(spec.get("names"))
-    name = _mapping(definition.get("metadata")).get("name")
+    spec = mapping_of(definition.get("spec"))
+    names = mapping_of(spec.get("names"))
+    name = mapping_of(definition.get("metadata")).get("name")
     wanted = f"{names.get('plural')}.{spec.get('group')}"
     if name != wanted:
         yield "metadata.name", f"Must be {wanted}, the plural and the group, not {name}"
@@ -68,9 +69,9 @@ def problems_of_definition(definition: Mapping[str, Any]) -> Iterator[tuple[str,
 
 def crd_of(definition: Mapping[str, Any]) -> dict[str, Any]:
     """Make the kind of composite resource that a definition describes."""
-    spec = _mapping(definition.get("spec"))
+    spec = mapping_of(definition.get("spec"))
     scope = scope_of(definition)
-    names = deepcopy(dict(_mapping(spec.get("names"))))
+    names = deepcopy(dict(mapping_of(spec.get("names"))))
     names["categories"] = [*(names.get("categories") or ()), "composite"]
     return _crd(
         definition,
@@ -84,8 +85,8 @@ def crd_of(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 def claim_crd_of(definition: Mapping[str, Any]) -> dict[str, Any] | None:
     """Make the kind of claim that a definition offers, if it offers one."""
-    spec = _mapping(definition.get("spec"))
-    names = deepcopy(dict(_mapping(spec.get("claimNames"))))
+    spec = mapping_of(definition.get("spec"))
+    names = deepcopy(dict(mapping_of(spec.get("claimNames"))))
     if not names:
         return None
     names["categories"] = [*(names.get("categories") or ()), "claim"]
@@ -102,9 +103,9 @@ def _crd(
     status: Mapping[str, Any],
     columns: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    spec = _mapping(definition.get("spec"))
-    metadata = _mapping(definition.get("metadata"))
-    extra = _mapping(spec.get("metadata"))
+    spec = mapping_of(definition.get("spec"))
+    metadata = mapping_of(definition.get("metadata"))
+    extra = mapping_of(spec.get("metadata"))
     owner = {
         "apiVersion": definition.get("apiVersion") or f"{_GROUP}/v1",
         "kind": "CompositeResourceDefinition",
@@ -143,8 +144,8 @@ def _version(
     status: Mapping[str, Any],
     columns: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    theirs = deepcopy(dict(_mapping(_mapping(version.get("schema")).get("openAPIV3Schema"))))
-    properties = dict(_mapping(theirs.get("properties")))
+    theirs = deepcopy(dict(mapping_of(mapping_of(version.get("schema")).get("openAPIV3Schema"))))
+    properties = dict(mapping_of(theirs.get("properties")))
     schema = {
         **theirs,
         "type": "object",
@@ -162,7 +163,7 @@ def _version(
         },
     }
     subresources: dict[str, Any] = {"status": {}}
-    scale = _mapping(version.get("subresources")).get("scale")
+    scale = mapping_of(version.get("subresources")).get("scale")
     if scale:
         subresources["scale"] = deepcopy(scale)
     made: dict[str, Any] = {
@@ -184,11 +185,11 @@ def _version(
 
 def _with_properties(theirs: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
     """Add our fields to a schema; where both have one, ours counts."""
-    schema = dict(_mapping(theirs))
+    schema = dict(mapping_of(theirs))
     return {
         **schema,
         "type": "object",
-        "properties": {**_mapping(schema.get("properties")), **deepcopy(dict(ours))},
+        "properties": {**mapping_of(schema.get("properties")), **deepcopy(dict(ours))},
     }
 
 
@@ -341,9 +342,5 @@ def _composite_columns(scope: Scope) -> list[dict[str, Any]]:
 
 
 def _versions(definition: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = _mapping(definition.get("spec")).get("versions")
+    found = mapping_of(definition.get("spec")).get("versions")
     return [each for each in found or () if isinstance(each, Mapping)]
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

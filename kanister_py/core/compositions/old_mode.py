@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kanister_py.core.compositions.messages import Data
+from kanister_py.core.objects.reading import mapping_of
 
 _TRANSFORMS: Mapping[str, Mapping[str, str]] = {
     "math": {"multiply": "Multiply", "clampMin": "ClampMin", "clampMax": "ClampMax"},
@@ -34,7 +35,7 @@ def patch_and_transform_input(spec: Mapping[str, Any]) -> Data:
     given: Data = {"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources"}
     if "patchSets" in spec:
         given["patchSets"] = [_patching(each) for each in _items(spec["patchSets"])]
-    patches = _mapping(spec.get("environment")).get("patches")
+    patches = mapping_of(spec.get("environment")).get("patches")
     if patches:
         given["environment"] = {"patches": [_patch(each) for each in _items(patches)]}
     resources = enumerate(_items(spec.get("resources")))
@@ -44,13 +45,13 @@ def patch_and_transform_input(spec: Mapping[str, Any]) -> Data:
 
 def environment_configs_input(spec: Mapping[str, Any]) -> Data | None:
     """Give what the spec of a composition says about its environment; None: it wants none."""
-    environment = _mapping(spec.get("environment"))
+    environment = mapping_of(spec.get("environment"))
     said = {
         key: environment[key] for key in ("environmentConfigs", "defaultData") if key in environment
     }
     if not said:
         return None
-    resolution = _mapping(environment.get("policy")).get("resolution")
+    resolution = mapping_of(environment.get("policy")).get("resolution")
     if resolution:
         said["policy"] = {"resolution": resolution}
     return {
@@ -91,7 +92,7 @@ def _patch(value: Any) -> Any:
     patch = dict(value)
     if "transforms" in patch:
         patch["transforms"] = [_transform(each) for each in _items(patch["transforms"])]
-    policy = _mapping(patch.get("policy"))
+    policy = mapping_of(patch.get("policy"))
     options = policy.get("mergeOptions")
     if isinstance(options, Mapping):
         rest = {key: each for key, each in policy.items() if key != "mergeOptions"}
@@ -123,10 +124,6 @@ def _kind_of(config: Mapping[str, Any], kinds: Mapping[str, str]) -> str:
     """Say which kind it is by what is given; where that says nothing, the first is meant."""
     found = (kind for key, kind in kinds.items() if config.get(key) is not None)
     return next(found, next(iter(kinds.values())))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _items(value: Any) -> list[Any]:

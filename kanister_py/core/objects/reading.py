@@ -12,6 +12,11 @@ from typing import Any, NamedTuple
 from kanister_py.core.objects.documents import Path, kind_of
 
 
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    """Give the mapping that stands where one should; an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
 class UnknownKey(NamedTuple):
     """A key that nothing reads, and the keys that are known beside it."""
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import InvalidPackage, InvalidPackageReference, InvalidVersion
 from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.versions.semver import Version, parse_version
 
 META_GROUP: Final = "meta.pkg.crossplane.io"
@@ -105,7 +106,7 @@ def parse_function_package(text: bytes | str, where: str) -> FunctionPackage:
     described = found[0]
     if described.get("kind") != "Function":
         raise InvalidPackage(where, f"it is a {described.get('kind')}, not a Function")
-    metadata, spec = _mapping(described.get("metadata")), _mapping(described.get("spec"))
+    metadata, spec = mapping_of(described.get("metadata")), mapping_of(described.get("spec"))
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         raise InvalidPackage(where, "metadata.name is missing")
@@ -116,21 +117,17 @@ def parse_function_package(text: bytes | str, where: str) -> FunctionPackage:
         _texts(metadata.get("annotations")),
         tuple(str(each) for each in capabilities) if capabilities else DEFAULT_CAPABILITIES,
         tuple(_dependency(each) for each in spec.get("dependsOn") or ()),
-        str(_mapping(spec.get("crossplane")).get("version") or ""),
+        str(mapping_of(spec.get("crossplane")).get("version") or ""),
     )
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _texts(value: Any) -> dict[str, str]:
-    return {key: each for key, each in _mapping(value).items() if isinstance(each, str)}
+    return {key: each for key, each in mapping_of(value).items() if isinstance(each, str)}
 
 
 def _dependency(value: Any) -> str:
     """Name a dependency and its versions; packages know four ways to write one."""
-    said = _mapping(value)
+    said = mapping_of(value)
     for key in ("package", "function", "provider", "configuration"):
         if said.get(key):
             version = said.get("version")

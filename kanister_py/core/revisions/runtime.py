@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kanister_py.core.objects.merge_rules import NO_RULE, merge_rules_of
 from kanister_py.core.objects.patches import strategic_patched
+from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.revisions.owners import controller_reference
 
@@ -136,7 +137,7 @@ def deployment_of(
             "template": pod,
         },
     }
-    over = _mapping(config.get("deploymentTemplate"))
+    over = mapping_of(config.get("deploymentTemplate"))
     if not over:
         return deployment
     merged: dict[str, Any] = strategic_patched(
@@ -190,7 +191,7 @@ def _container(revision: Mapping[str, Any]) -> dict[str, Any]:
 
 def _laid_over(metadata: Mapping[str, Any], template: Any) -> dict[str, Any]:
     """Add the labels and annotations of a template; names and owners stay ours."""
-    over = _mapping(_mapping(template).get("metadata"))
+    over = mapping_of(mapping_of(template).get("metadata"))
     made = dict(metadata)
     for key in ("labels", "annotations"):
         if over.get(key):
@@ -202,7 +203,7 @@ def why_not_well(deployment: Mapping[str, Any] | None, ready_addresses: int) -> 
     """Say why a revision cannot take calls yet, or nothing if it can."""
     if deployment is None:
         return "its Deployment is not there yet"
-    status = _mapping(deployment.get("status"))
+    status = mapping_of(deployment.get("status"))
     if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
         return "its Deployment has not been looked at yet"
     for each in status.get("conditions") or ():
@@ -211,7 +212,3 @@ def why_not_well(deployment: Mapping[str, Any] | None, ready_addresses: int) -> 
                 return f"its Deployment is not available: {each.get('message') or '?'}"
             return "" if ready_addresses else "none of its addresses is ready"
     return "its Deployment is not available yet"
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
