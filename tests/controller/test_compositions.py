@@ -526,7 +526,7 @@ def test_a_function_that_is_not_there_says_what_is(world: World) -> None:
     world.say(wrong)
     world.say(bucket())
     world.until(lambda: "function-go-templates" in world.condition("Synced").get("message", ""))
-    assert any("function-go-templates" in each for each in world.told)
+    world.until(lambda: any("function-go-templates" in each for each in [*world.told]))
 
 
 class _RefusesKinds:
