@@ -15,131 +15,28 @@ import yaml
 
 from kanister_py.core.templates.go import GoError
 from kanister_py.core.templates.go.layouts import format_time
-from kanister_py.core.templates.go.numbers import format_float
 from kanister_py.core.templates.go.times import Duration, Time
 from kanister_py.core.templates.go.values import Struct
 from kanister_py.core.templates.kube_types import KubeTime
+from kanister_py.functions.composition.go_templating.yaml_writing import Bareword, written
 
 _MOST_DEPTH = 100
-_LONGEST_KEY = 128
-
-_CLOCK = r"[0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?"
-
-# What would not be read as the text that it is.
-_NOT_TEXT = re.compile(
-    r"""(?:
-    ~|null|Null|NULL|true|True|TRUE|false|False|FALSE
-  | [-+]?(?:0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0[bB][01_]+|[0-9][0-9_]*)
-  | [-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?
-  | [-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)
-  | [-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?
-  | y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|NO|off|Off|OFF
-  | [0-9]{4}-[0-9]{1,2}-[0-9]{1,2}
-    (?:[ ]{_CLOCK}|[Tt]{_CLOCK}(?:Z|[-+][0-9]{2}:[0-9]{2}))?
-    )?""".replace("{_CLOCK}", _CLOCK),
-    re.VERBOSE,
-)
-
-
-class _Writer(yaml.SafeDumper):
-    """Lays YAML out as Go's library does."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        self.indents.append(self.indent)
-        if self.indent is None:
-            self.indent = self.best_indent if flow else 0
-        elif self.states[-1] == self.expect_block_sequence_item:
-            # Inside a list only the dash and its blank count.
-            self.indent += 2
-        else:
-            self.indent = self.best_indent * ((self.indent + self.best_indent) // self.best_indent)
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-    def check_simple_key(self) -> bool:
-        # A key with a question mark before it is one of several lines, or a very long one.
-        assert isinstance(self.event, yaml.ScalarEvent)  # of what was JSON, every key is
-        text = self.event.value
-        return "\n" not in text and len(text.encode("utf-8", "surrogatepass")) <= _LONGEST_KEY
-
-    def analyze_scalar(self, scalar: str) -> Any:
-        found = super().analyze_scalar(scalar)
-        if "\t" in scalar and not _is_beyond(scalar):
-            # A tab is fine in a block, and in quotes.
-            block = super().analyze_scalar(scalar.replace("\t", "x"))
-            found.allow_block = block.allow_block
-        elif _is_beyond(scalar):
-            found.allow_flow_plain = found.allow_block_plain = False
-            found.allow_single_quoted = found.allow_block = False
-        return found
-
-
-def _is_beyond(text: str) -> bool:
-    """Say whether a text has signs that Go's library always writes as their numbers."""
-    return not text.isascii() and max(text) > "\uffff"
-
-
-def _text(writer: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    style = None
-    if "\n" in value:
-        style = "|"
-    elif _NOT_TEXT.fullmatch(value):
-        style = '"'
-    return writer.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-
-def _number(writer: yaml.SafeDumper, value: float) -> yaml.ScalarNode:
-    text = format_float(value, "g", -1)
-    shown = {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}.get(text, text)
-    return writer.represent_scalar("tag:yaml.org,2002:float", shown)
-
-
-class _Bareword(str):
-    """A text that is written without quotes, whatever it would be read as."""
-
-    __slots__ = ()
-
-
-def _bareword(writer: yaml.SafeDumper, value: _Bareword) -> yaml.ScalarNode:
-    return writer.represent_scalar("tag:yaml.org,2002:timestamp", str(value))
-
-
-_Writer.add_representer(_Bareword, _bareword)
-_Writer.add_representer(str, _text)
-_Writer.add_representer(float, _number)
-# What a number, a word or nothing looks like is said by its node; nothing is guessed.
-_Writer.yaml_implicit_resolvers = {}
-
-
-class _Bare(_Writer):
-    def serialize_node(self, node: Any, parent: Any, index: Any) -> None:
-        if isinstance(node, yaml.ScalarNode):
-            self.emit(yaml.ScalarEvent(None, None, (True, True), node.value, style=node.style))
-            return
-        super().serialize_node(node, parent, index)
 
 
 def to_yaml(value: Any, spend: Callable[[int], None]) -> str:
     """Write a value as YAML. `spend` counts the values before they are written."""
-    plain = _plain(value, spend, 0)
-    text: str = yaml.dump(
-        plain,
-        Dumper=_Bare,
-        indent=4,
-        width=float("inf"),
-        allow_unicode=True,
-        default_flow_style=False,
-        sort_keys=False,
-    )
-    # A bare scalar as a document of its own has marks around it that Go leaves out.
-    return text.removesuffix("...\n").removeprefix("--- ")
+    return written(_plain(value, spend, 0))
 
 
 def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
     if depth > _MOST_DEPTH:
         raise GoError(f"yaml: nested deeper than {_MOST_DEPTH} levels")
     spend(1)
+    if isinstance(value, str):
+        spend(len(value) // 8)
+        return str(value)
+    if value is None or isinstance(value, bool):
+        return value
     if isinstance(value, Struct):
         if isinstance(value, KubeTime):
             return _rfc3339(value.moment)  # a text of its own, so it stands in quotes
@@ -154,18 +51,13 @@ def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
         return [_plain(each, spend, depth + 1) for each in value]
     if isinstance(value, bytes):
         return [int(each) for each in value]
-    if isinstance(value, str):
-        spend(len(value) // 8)
-        return str(value)
-    if value is None or isinstance(value, bool):
-        return value
     return _atom(value)
 
 
 def _atom(value: Any) -> Any:
     """Give a number as Python's own, and what Go writes as a text as that text."""
     if isinstance(value, Time):
-        return _Bareword(_rfc3339(value))
+        return Bareword(_rfc3339(value))
     if isinstance(value, Duration) or not isinstance(value, int | float):
         return value.go_string() if hasattr(value, "go_string") else str(value)
     return int(value) if isinstance(value, int) else float(value)

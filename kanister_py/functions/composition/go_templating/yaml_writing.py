@@ -1,0 +1,205 @@
+"""How is a value laid out as YAML where Go's library writes it?
+
+Four blanks a level, lists inside maps set in, and what stands in a list two blanks
+behind its dash. No line is ever folded.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from kanister_py.core.templates.go.numbers import format_float
+
+_INDENT = 4
+_LONGEST_KEY = 128
+
+# What would not be read as the text that it is.
+_TAKEN_WORDS = (
+    "null|Null|NULL|true|True|TRUE|false|False|FALSE"
+    "|y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|NO|off|Off|OFF"
+)
+_CLOCK = r"[0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?"
+_NOT_TEXT = re.compile(
+    rf"""(?:
+    ~|{_TAKEN_WORDS}
+  | [-+]?(?:0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0[bB][01_]+|[0-9][0-9_]*)
+  | [-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?
+  | [-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)
+  | [-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?
+  | [0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}
+    (?:[ ]{_CLOCK}|[Tt]{_CLOCK}(?:Z|[-+][0-9]{{2}}:[0-9]{{2}}))?
+    )?""",
+    re.VERBOSE,
+)
+
+# Most texts are words without a sign that means anything: these are asked nothing else.
+_WORDS = re.compile(rf"(?!(?:{_TAKEN_WORDS})\Z)[A-Za-z_/][A-Za-z0-9_./-]*(?:[ :][A-Za-z0-9_./-]+)*")
+
+# The signs that end a line, and those that are only ever written as their numbers.
+_BREAKS = "\n\x85\u2028\u2029"
+_UNSEEN = "\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe-\U0010ffff"
+
+_ESCAPED = re.compile(rf'["\\\t{_BREAKS}{_UNSEEN}]')
+_NO_BLOCK = re.compile(rf"[{_UNSEEN}]|[ ](?:[{_BREAKS}]|\Z)")
+_NO_SINGLE_QUOTES = re.compile(rf"[\t{_UNSEEN}]|[ ][{_BREAKS}]|[{_BREAKS}][ ]")
+_NOT_PLAIN = re.compile(
+    rf"""\A(?:[ #,\[\]{{}}&*!|>'"%@`]|---|\.\.\.|[-?](?:[ ]|\Z))"""
+    rf"|[{_BREAKS}]|[ ]\#|:(?:[ ]|\Z)|[ ]\Z"
+)
+_LINE = re.compile(rf"[^{_BREAKS}]+")
+_LINE_ENDS = re.compile(rf"[{_BREAKS}]+")
+
+_ESCAPES = {
+    "\0": r"\0",
+    "\a": r"\a",
+    "\b": r"\b",
+    "\t": r"\t",
+    "\n": r"\n",
+    "\v": r"\v",
+    "\f": r"\f",
+    "\r": r"\r",
+    "\x1b": r"\e",
+    '"': r"\"",
+    "\\": r"\\",
+    "\x85": r"\N",
+    "\u2028": r"\L",
+    "\u2029": r"\P",
+}
+
+
+class Bareword(str):
+    """A text that is written without quotes, whatever it would be read as."""
+
+    __slots__ = ()
+
+
+def written(value: Any) -> str:
+    """Write maps, lists, texts, numbers, booleans and nothing; maps in the order they have."""
+    if not _has_members(value):
+        return _scalar(value, _INDENT)
+    lines: list[str] = []
+    _write_members(value, 0, "", lines)
+    return "".join(lines)
+
+
+def _has_members(value: Any) -> bool:
+    return isinstance(value, (dict, list)) and bool(value)
+
+
+def _write_members(value: Any, indent: int, lead: str, lines: list[str]) -> None:
+    """Write a map or list that has members; `lead` is the margin of its first line.
+
+    There it may hold the dash or the colon that the value belongs to.
+    """
+    if isinstance(value, dict):
+        _write_map(value, indent, lead, lines)
+        return
+    margin = " " * indent
+    for each in value:
+        if _has_members(each):
+            _write_members(each, indent + 2, f"{lead}- ", lines)
+        else:
+            lines.append(f"{lead}- {_scalar(each, indent + 2)}")
+        lead = margin
+
+
+def _write_map(value: dict[Any, Any], indent: int, lead: str, lines: list[str]) -> None:
+    margin = " " * indent
+    inner = (indent // _INDENT + 1) * _INDENT
+    inner_margin = " " * inner
+    for key, each in value.items():
+        is_simple = _is_simple(key)
+        if is_simple:
+            start = f"{lead}{_line(key, None)}:"
+        else:
+            lines.append(f"{lead}? {_scalar(key, inner)}")
+            start = f"{margin}:"
+        if not _has_members(each):
+            lines.append(f"{start} {_scalar(each, inner)}")
+        elif is_simple:
+            lines.append(f"{start}\n")
+            _write_members(each, inner, inner_margin, lines)
+        else:
+            _write_members(each, inner, start.ljust(inner), lines)
+        lead = margin
+
+
+def _is_simple(key: Any) -> bool:
+    """Say whether a key needs no question mark: it has one line and is not very long."""
+    if not isinstance(key, str):
+        return True
+    if "\n" in key:
+        return False
+    # No sign takes more than four bytes.
+    short = len(key) * 4 <= _LONGEST_KEY
+    return short or len(key.encode("utf-8", "surrogatepass")) <= _LONGEST_KEY
+
+
+def _scalar(value: Any, indent: int) -> str:
+    """Write what has no members, with the end of its line."""
+    if isinstance(value, str) and "\n" in value and not _NO_BLOCK.search(value):
+        return _block(value, indent)
+    return f"{_line(value, indent)}\n"
+
+
+def _line(value: Any, indent: int | None) -> str:
+    """Write what has no members and is no block.
+
+    Only quoted texts with foreign line ends have an indent; without one they are escaped.
+    """
+    if isinstance(value, str):
+        return value if isinstance(value, Bareword) else _text(value, indent)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        text = format_float(value, "g", -1)
+        return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}.get(text, text)
+    if isinstance(value, dict):
+        return "{}"
+    return "[]" if isinstance(value, list) else str(value)
+
+
+def _text(text: str, indent: int | None) -> str:
+    if _WORDS.fullmatch(text):
+        return text
+    if "\n" in text or _NOT_TEXT.fullmatch(text) or _NO_SINGLE_QUOTES.search(text):
+        return _double_quoted(text)
+    if not _NOT_PLAIN.search(text):
+        return text
+    quoted = text.replace("'", "''")
+    if _LINE_ENDS.search(text):
+        if indent is None:
+            return _double_quoted(text)
+        margin = " " * indent
+        quoted = _LINE_ENDS.sub(lambda ends: ends.group() + margin, quoted)
+    return f"'{quoted}'"
+
+
+def _double_quoted(text: str) -> str:
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    sign = found.group()
+    number = ord(sign)
+    if sign in _ESCAPES:
+        return _ESCAPES[sign]
+    if number <= 0xFF:
+        return f"\\x{number:02X}"
+    return f"\\u{number:04X}" if number <= 0xFFFF else f"\\U{number:08X}"
+
+
+def _block(text: str, indent: int) -> str:
+    """Write a text line by line, as it is."""
+    hints = str(_INDENT) if text[0] in f" {_BREAKS}" else ""
+    end = ""
+    if text[-1] not in _BREAKS:
+        hints += "-"
+        end = "\n"
+    elif len(text) == 1 or text[-2] in _BREAKS:
+        hints += "+"
+    margin = " " * indent
+    return f"|{hints}\n{_LINE.sub(lambda line: margin + line.group(), text)}{end}"
