@@ -224,7 +224,7 @@ class TestTheNetwork:
         assert first.checks()["controller"]().startswith("This process is not the leader")
         open_gate(place)
         world.faults.accept()
-        world.start(identity="second")
+        world.start(identity="second", stands_by=True)
         ends_well(place, "one")
 
 

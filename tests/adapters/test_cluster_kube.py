@@ -7,13 +7,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_kube.answers import Asked, error_of
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
@@ -275,6 +278,23 @@ class TestRequests:
             assert clock.monotonic() - began <= 2
         assert "http://127.0.0.1:1 cannot be reached: " in caught.value.message
         assert "s3cr3t" not in caught.value.message
+
+    def test_who_asks_after_the_end_is_told_so_though_the_files_of_the_way_are_gone(
+        self, tmp_path: Path
+    ) -> None:
+        path, authority = kubeconfig(tmp_path, "https://127.0.0.1:1"), tmp_path / "ca.crt"
+        made = X509Certificates(SystemClock()).new_authority("test", timedelta(days=1))
+        authority.write_text(made.certificate)
+        config = json.loads(path.read_text())
+        config["clusters"][0]["cluster"]["certificate-authority"] = str(authority)
+        path.write_text(json.dumps(config))
+        cluster = KubeCluster(ClusterChoice(kubeconfig=str(path)), clock=FakeClock(jumps=True))
+        with pytest.raises(ClusterUnavailable):
+            get(cluster)
+        cluster.close()
+        authority.unlink()
+        with pytest.raises(ClusterUnavailable):
+            get(cluster)
 
 
 class TestCredentials:

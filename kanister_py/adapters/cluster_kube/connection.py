@@ -157,7 +157,9 @@ class Connection:
         self._client.pool_manager.clear()
         with self._lock:
             self._is_closed = True
-            self._drop_exchange()
+            if self._exchange is not None:
+                # Who asks on must not need what it was made of: files may be gone by then.
+                self._exchange.close()
 
     def _drop_exchange(self) -> None:
         """Have the next request set out anew. The lock is held."""
