@@ -19,9 +19,9 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.function_targets import megabytes, port, target_of
+from kanister_py.cli.function_targets import megabytes, target_of
 from kanister_py.cli.output import say, say_warning
-from kanister_py.cli.parser import CommandLineError
+from kanister_py.cli.parser import CommandLineError, port
 
 if TYPE_CHECKING:
     from kanister_py.grpc_api.server import ServerSettings

@@ -90,12 +90,6 @@ def _revision(function: str, endpoint: str) -> FunctionRevision:
     return FunctionRevision(function, function, 1, is_healthy=True, endpoint=endpoint)
 
 
-def port(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, found {text!r}")
-
-
 def megabytes(text: str) -> int:
     if text.isascii() and text.isdigit() and 0 < int(text) <= 2047:
         return int(text) * 1024 * 1024

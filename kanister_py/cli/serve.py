@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import say, say_warning
+from kanister_py.cli.parser import port
 from kanister_py.core.errors import AddressUnavailable
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--port",
-        type=_port,
+        type=port,
         default=DEFAULT_PORT,
         help="the port to listen on, 0 for any that is free; default: %(default)s",
     )
@@ -48,12 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how the log on stderr is written; default: %(default)s",
     )
     parser.add_argument("--access-log", action="store_true", help="log every request")
-
-
-def _port(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, found {text!r}")
 
 
 def run(args: argparse.Namespace) -> int:
