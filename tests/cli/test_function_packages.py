@@ -25,6 +25,7 @@ from kanister_py.adapters.packages_oci.images import (
 from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.core.revisions.package import (
     PackageReference,
+    has_capability,
     parse_function_package,
     parse_package_reference,
 )
@@ -210,7 +211,7 @@ def test_what_a_project_says_about_itself_is_taken_with_its_inputs(
     package = parse_function_package(package_in(image), "it")
     assert package.name == "theirs"
     assert package.labels == {"channel": "alpha", "team": "a"}
-    assert package.has_capability("operation")
+    assert has_capability(package.capabilities, "operation")
     assert b"inputs.example.org" in package_in(image)
 
 

@@ -78,9 +78,6 @@ class FunctionPackage(NamedTuple):
     constraint: str = ""
     """Which releases of Crossplane it is made for."""
 
-    def has_capability(self, wanted: str) -> bool:
-        return has_capability(self.capabilities, wanted)
-
 
 def has_capability(capabilities: Iterable[str], wanted: str) -> bool:
     """Say whether a package is made for something, however its author spells that."""

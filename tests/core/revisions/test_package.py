@@ -7,6 +7,7 @@ import pytest
 from kanister_py.core.errors import InvalidPackage, InvalidPackageReference
 from kanister_py.core.revisions.package import (
     PackageReference,
+    has_capability,
     parse_function_package,
     parse_package_reference,
 )
@@ -93,15 +94,15 @@ def test_a_package_says_who_it_is_and_what_it_needs() -> None:
     package = parse_function_package(FUNCTION, "x")
     assert (package.name, package.labels) == ("function-x", {"release-channel": "alpha"})
     assert package.annotations == {"who": "team"}
-    assert package.has_capability("composition")
-    assert not package.has_capability("required-schemas")
+    assert has_capability(package.capabilities, "composition")
+    assert not has_capability(package.capabilities, "required-schemas")
     assert package.dependencies == ("r.io/other >=v1.0.0", "r.io/p v2")
     assert package.constraint == ">=v1.14"
 
 
 def test_a_package_that_says_nothing_can_compose() -> None:
     text = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {name: f}\n"
-    assert parse_function_package(text, "x").has_capability("composition")
+    assert has_capability(parse_function_package(text, "x").capabilities, "composition")
 
 
 @pytest.mark.parametrize(
