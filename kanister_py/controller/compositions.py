@@ -38,8 +38,7 @@ from kanister_py.controller.tracking import Gate, Tracker, Wanted
 from kanister_py.controller.watch import ObjectKey, key_of
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.messages import Data
-from kanister_py.core.compositions.model import ENVIRONMENT_CONFIGS, PATCH_AND_TRANSFORM
-from kanister_py.core.compositions.old_mode import environment_configs_input
+from kanister_py.core.compositions.model import called_functions
 from kanister_py.core.errors import (
     AnotherController,
     KanisterError,
@@ -667,7 +666,7 @@ class Compositions:
             found += [(revision_facts(obj).composition, obj) for obj in revisions]
         using = set()
         for composition, obj in found:
-            if _calls(obj, function):
+            if function in called_functions(obj.get("spec") or {}):
                 using.add(composition)
         for composition in sorted(using):
             for task in self._users_of(composition):
@@ -678,7 +677,7 @@ class Compositions:
         if not self._settings.uses_revisions:
             return
         for obj in self.seen.all_of(COMPOSITION_REVISIONS):
-            if _calls(obj, function):
+            if function in called_functions(obj.get("spec") or {}):
                 self._check_revision(obj)
 
     def _check_revision(self, obj: KubeObject) -> None:
@@ -775,18 +774,6 @@ def _is_composed_differently(
 def _as_meant(revision: FunctionRevision) -> FunctionRevision:
     """Leave out of a revision how it fares."""
     return revision._replace(is_healthy=False, endpoint="")
-
-
-def _calls(obj: KubeObject, function: str) -> bool:
-    """Say whether a Composition, or a revision of one, has a step that calls a function."""
-    spec = obj.get("spec") or {}
-    if (spec.get("mode") or ("Pipeline" if "pipeline" in spec else "Resources")) == "Resources":
-        wants_environment = environment_configs_input(spec) is not None
-        return function == PATCH_AND_TRANSFORM or (
-            function == ENVIRONMENT_CONFIGS and wants_environment
-        )
-    steps = spec.get("pipeline") or ()
-    return any((each.get("functionRef") or {}).get("name") == function for each in steps)
 
 
 def _conditions_of(obj: KubeObject | None) -> Any:

@@ -177,6 +177,15 @@ def _mode_of(spec: Mapping[str, Any]) -> str:
     return str(spec.get("mode") or ("Pipeline" if "pipeline" in spec else "Resources"))
 
 
+def called_functions(spec: Mapping[str, Any]) -> set[str]:
+    """Name the functions that the spec of a composition calls, though it may not say so."""
+    if _mode_of(spec) == "Resources":
+        wants_environment = environment_configs_input(spec) is not None
+        return {PATCH_AND_TRANSFORM, *((ENVIRONMENT_CONFIGS,) if wants_environment else ())}
+    named = ((each.get("functionRef") or {}).get("name") for each in spec.get("pipeline") or ())
+    return {str(name) for name in named if name}
+
+
 class _Reader(Reader):
     def composition(self, value: Any) -> Composition:
         data = self.mapping(value, ())
