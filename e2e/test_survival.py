@@ -42,7 +42,7 @@ from kanister_py.adapters.cluster_kube.connection import ClusterChoice
 from kanister_py.adapters.cluster_kube.timing import Timing
 from kanister_py.adapters.effects_system import system_effects
 from kanister_py.controller.controller import Controller, ControllerSettings
-from kanister_py.controller.lease import LeaseTerms
+from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run_actionset import FunctionSource
 from kanister_py.wiring import read_functions

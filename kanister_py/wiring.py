@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
     from kanister_py.adapters.journal_files import RecordedRun, StateFolder
     from kanister_py.adapters.pods_processes.standing import StandingPods
-    from kanister_py.controller.composing import CompositionSettings
-    from kanister_py.controller.compositions import Compositions
+    from kanister_py.controller.compositions.kinds import Compositions
+    from kanister_py.controller.compositions.world import CompositionSettings
     from kanister_py.controller.controller import PartMaker, PartTools
     from kanister_py.core.actionsets.course import Course
     from kanister_py.core.actionsets.status import Status
@@ -737,8 +737,8 @@ def composing_part(
     from kanister_py.adapters.metrics_prometheus import PrometheusFunctionMetrics
     from kanister_py.adapters.packages_oci.registry import OciPackages
     from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
-    from kanister_py.controller.composing import FunctionTools
-    from kanister_py.controller.compositions import Compositions
+    from kanister_py.controller.compositions.kinds import Compositions
+    from kanister_py.controller.compositions.world import FunctionTools
     from kanister_py.core.compositions.endpoints import builtin_endpoint
     from kanister_py.core.compositions.installed import built_in
 

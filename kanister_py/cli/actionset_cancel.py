@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
-    from kanister_py.controller.status import read_status
+    from kanister_py.controller.actionsets.status import read_status
     from kanister_py.core.actionsets.status import Status
     from kanister_py.core.errors import ActionSetState, CancelNotKept
 

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
 
 def tell_lines(args: argparse.Namespace, cluster: Cluster, source: LineSource, clock: Clock) -> int:
     """Print the lines that a source has, and those to come if the user follows."""
-    from kanister_py.controller.status import read_status
+    from kanister_py.controller.actionsets.status import read_status
     from kanister_py.core.actionsets.status import Status
 
     has_any, has_wanted = False, False
@@ -82,7 +82,7 @@ def _asked(args: argparse.Namespace) -> tuple[tuple[str, str], ...]:
 
 
 def _source(args: argparse.Namespace, cluster: Cluster) -> LineSource:
-    from kanister_py.controller.read_lines import LinesOfPods
+    from kanister_py.controller.actionsets.pod_logs import LinesOfPods
 
     if args.server:
         from pathlib import Path

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
 
 def _refuse(found: KubeObject, from_phase: str) -> None:
     """Refuse what nobody can do again, before anything is made."""
-    from kanister_py.controller.status import read_status
+    from kanister_py.controller.actionsets.status import read_status
     from kanister_py.core.actionsets.status import State, Status
     from kanister_py.core.errors import ActionSetState, NothingToRetry
 

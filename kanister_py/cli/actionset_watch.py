@@ -47,7 +47,7 @@ def follow(
     """Show how an ActionSet gets on until it is over, and say with which code to end."""
     from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.cli.view import view_on
-    from kanister_py.controller.status import read_status
+    from kanister_py.controller.actionsets.status import read_status
     from kanister_py.core.actionsets.status import Status
     from kanister_py.core.errors import ActionSetGone
 
@@ -82,7 +82,7 @@ def follow(
 def _end(obj: KubeObject, status: Status, width: int | None, form: str) -> int:
     from kanister_py.cli.output import write_data
     from kanister_py.cli.summary import Ending, summary_of
-    from kanister_py.controller.status import read_status_data
+    from kanister_py.controller.actionsets.status import read_status_data
     from kanister_py.core.actionsets.status import State
 
     if form:

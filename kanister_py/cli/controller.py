@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from kanister_py.controller.controller import Controller, ControllerSettings
-    from kanister_py.controller.logs import PhaseLines
+    from kanister_py.controller.machine.logs import PhaseLines
     from kanister_py.core.actionsets.uses import Uses
     from kanister_py.http_api.app import Ask
     from kanister_py.http_api.discovery import Revisions
@@ -180,7 +180,7 @@ def _add_what_it_tells(tells: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from kanister_py.adapters.clock_system import SystemClock
-    from kanister_py.controller.logs import set_up_logging
+    from kanister_py.controller.machine.logs import set_up_logging
 
     set_up_logging(args.log_format, sys.stderr, args.log_level)
     with ExitStack() as stack:
@@ -328,7 +328,7 @@ def seen_of(
 
     Revisions of functions are read only where the controller may: if it composes.
     """
-    from kanister_py.controller.using import UseCounter
+    from kanister_py.controller.actionsets.usage_census import UseCounter
     from kanister_py.executor.review_access import AccessReviewer
 
     counter = UseCounter(cluster, clock, functions.registry, namespaces or ("",))
@@ -337,7 +337,7 @@ def seen_of(
     review = AccessReviewer(cluster, clock).review
     if not has_revisions:
         return Seen(lambda: counter.uses, review)
-    from kanister_py.controller.revision_census import RevisionCensus
+    from kanister_py.controller.functions.revision_census import RevisionCensus
 
     census = RevisionCensus(cluster, clock)
     stack.callback(census.close)
@@ -390,7 +390,7 @@ def apps_of(
 
 def lines_of(lines: PhaseLines) -> LinesOf:
     """Give out what the phases of an ActionSet printed, as the endpoint asks for it."""
-    from kanister_py.controller.watch import ObjectKey
+    from kanister_py.controller.machine.watch_cache import ObjectKey
 
     def give(namespace: str, name: str, after: int) -> list[dict[str, Any]]:
         found = lines.lines(ObjectKey(namespace, name), after=after)

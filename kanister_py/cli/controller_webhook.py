@@ -68,8 +68,8 @@ def webhook_served(
 ) -> Iterator[Callable[[], str]]:
     """Serve the webhook for as long as the block lasts, and say whether it is in trouble."""
     from kanister_py.adapters.certificates_x509 import X509Certificates
-    from kanister_py.controller.certificates import CertificateKeeper
-    from kanister_py.controller.webhook import WebhookSettings, WebhookTrust
+    from kanister_py.controller.machine.certificates import CertificateKeeper
+    from kanister_py.controller.machine.webhook_trust import WebhookSettings, WebhookTrust
     from kanister_py.core.blueprints.lint.context import Context
     from kanister_py.executor.loading import load_function
     from kanister_py.http_api.admission import Judge, admission_app

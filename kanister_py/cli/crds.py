@@ -98,7 +98,7 @@ def _print(manifests: Sequence[Mapping[str, Any]], form: str) -> None:
 
 def guard_on(cluster: Cluster) -> Guard:
     """Refuse to replace what a controller that still runs would put back, or read otherwise."""
-    from kanister_py.controller.neighbours import CROSSPLANE, KANISTER, find_neighbour
+    from kanister_py.controller.machine.neighbours import CROSSPLANE, KANISTER, find_neighbour
     from kanister_py.core.errors import AnotherController
 
     asked: dict[str, str] = {}

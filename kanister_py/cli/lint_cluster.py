@@ -67,7 +67,7 @@ def report_on(
 
 
 def _status_of(actionset: KubeObject) -> dict[str, Any] | None:
-    from kanister_py.controller.status import read_status_data
+    from kanister_py.controller.actionsets.status import read_status_data
 
     return read_status_data(actionset)
 

@@ -23,21 +23,21 @@ from math import inf
 from threading import Condition, Event, Lock, Thread
 from typing import Final, NamedTuple, Protocol
 
-from kanister_py.controller.collection import parents_in_need, surplus
-from kanister_py.controller.events import NORMAL, EventPoster, Subject, subject_of
-from kanister_py.controller.fencing import FencedCluster
-from kanister_py.controller.lease import Leadership, LeaseTerms
-from kanister_py.controller.lines import Lines
-from kanister_py.controller.logs import PhaseLines
-from kanister_py.controller.metrics import ControllerMetrics
-from kanister_py.controller.neighbours import refuse_neighbours
-from kanister_py.controller.planning import Planner
-from kanister_py.controller.projection import Kept, Live, keep
-from kanister_py.controller.queue import WorkQueue
-from kanister_py.controller.reconcile_actionset import ActionSetReconciler, Equipment
-from kanister_py.controller.status import form_of
-from kanister_py.controller.telling import Tellers
-from kanister_py.controller.watch import ObjectKey, Store
+from kanister_py.controller.actionsets.collection import parents_in_need, surplus
+from kanister_py.controller.actionsets.concurrency import Lines
+from kanister_py.controller.actionsets.planner import Planner
+from kanister_py.controller.actionsets.projection import Kept, Live, keep
+from kanister_py.controller.actionsets.reconcile import ActionSetReconciler, Equipment
+from kanister_py.controller.actionsets.reporting import Tellers
+from kanister_py.controller.actionsets.status import form_of
+from kanister_py.controller.machine.events import NORMAL, EventPoster, Subject, subject_of
+from kanister_py.controller.machine.fencing import FencedCluster
+from kanister_py.controller.machine.lease import Leadership, LeaseTerms
+from kanister_py.controller.machine.logs import PhaseLines
+from kanister_py.controller.machine.metrics import ControllerMetrics
+from kanister_py.controller.machine.neighbours import refuse_neighbours
+from kanister_py.controller.machine.queue import WorkQueue
+from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.errors import (
     KanisterError,
     LeadershipLost,

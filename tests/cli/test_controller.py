@@ -21,8 +21,8 @@ from kanister_py.cli.controller import add_arguments, apps_of, ending_of, settin
 from kanister_py.cli.main import main
 from kanister_py.cli.parser import CommandLineError, Parser
 from kanister_py.controller.controller import LEASE_NAME, Controller, ControllerSettings
-from kanister_py.controller.lease import LeaseTerms
-from kanister_py.controller.logs import JsonLines, TextLines, fields_of
+from kanister_py.controller.machine.lease import LeaseTerms
+from kanister_py.controller.machine.logs import JsonLines, TextLines, fields_of
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run_actionset import FunctionSource

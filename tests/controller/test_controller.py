@@ -13,12 +13,12 @@ from typing import Any, cast
 import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.controller.actionsets.projection import CONCURRENCY_KEY
+from kanister_py.controller.actionsets.status import FINALIZER
 from kanister_py.controller.controller import LEASE_NAME, Controller
-from kanister_py.controller.lease import LeaseTerms
-from kanister_py.controller.logs import JsonLines
-from kanister_py.controller.projection import CONCURRENCY_KEY
-from kanister_py.controller.status import FINALIZER
-from kanister_py.controller.watch import ObjectKey
+from kanister_py.controller.machine.lease import LeaseTerms
+from kanister_py.controller.machine.logs import JsonLines
+from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.actionsets.creation import PARENT
 from kanister_py.core.errors import AnotherController, Forbidden, KanisterError, LeadershipLost
 from kanister_py.core.objects.resources import (

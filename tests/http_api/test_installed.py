@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
-from kanister_py.controller.revision_census import RevisionCensus
+from kanister_py.controller.functions.revision_census import RevisionCensus
 from kanister_py.core.errors import ClusterUnavailable
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.http_api.app import build_app

@@ -1,0 +1,1 @@
+"""ActionSets: their runs on a cluster."""

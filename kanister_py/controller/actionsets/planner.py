@@ -1,0 +1,237 @@
+"""What would an ActionSet of the cluster do? Its own words and its Blueprints', or why not."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import Final, NamedTuple
+
+from kanister_py.controller.actionsets.status import read_status
+from kanister_py.controller.machine.events import Subject, subject_of
+from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
+from kanister_py.core.actionsets.course import Course, choose_phase_version, course_of, first_status
+from kanister_py.core.actionsets.model import ActionSet, parse_actionset
+from kanister_py.core.actionsets.status import ActionStatus, State, Status
+from kanister_py.core.actionsets.transitions import status_for_retry
+from kanister_py.core.blueprints.model import Blueprint, Found, parse_blueprint
+from kanister_py.core.errors import (
+    BegunElsewhere,
+    BlueprintChanged,
+    BlueprintNotFound,
+    InvalidDocument,
+    KanisterError,
+    NotFound,
+    NothingToRetry,
+)
+from kanister_py.core.objects.documents import Document
+from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
+from kanister_py.executor.run_actionset import FunctionSource
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.function import OnRestart
+
+_MOST_PARSED: Final = 256
+_FRESH_SECONDS: Final = 1.0
+"""How long what was read of a Blueprint counts for others that were there before it was read."""
+
+
+class Planned(NamedTuple):
+    """An ActionSet with all it needs to begin, or to go on where it stands.
+
+    `blueprints` are the Blueprints of its actions, as events name them.
+    """
+
+    course: Course
+    status: Status
+    blueprints: tuple[Subject, ...]
+    is_taken_up: bool
+
+    @property
+    def has_begun(self) -> bool:
+        return self.status.state is not State.PENDING
+
+
+class _Parsed(NamedTuple):
+    version: tuple[str, str]
+    blueprint: Blueprint
+    subject: Subject
+    asked_at: float
+
+
+class Planner:
+    """Reads ActionSets and their Blueprints. A Blueprint counts as it is when a run begins.
+
+    Runs that begin together share one look at it: one that was taken after each of their
+    ActionSets had been seen, so that nobody gets a Blueprint older than their wish.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        functions: FunctionSource,
+        *,
+        allows_other_namespaces: bool = False,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._functions = functions
+        self._allows_other_namespaces = allows_other_namespaces
+        self._lock = Lock()
+        self._parsed: OrderedDict[ObjectKey, _Parsed] = OrderedDict()
+
+    def plan(
+        self, obj: KubeObject, seen_at: float, retry_of: str = "", retry_from: str = ""
+    ) -> Planned:
+        """Bring an ActionSet together with its Blueprints, or raise what is wrong with either.
+
+        It was seen at `seen_at`; of its Blueprints nothing counts that was read before.
+        """
+        document = Document.of(obj, f"ActionSet {key_of(obj)}")
+        if not isinstance(obj.get("spec"), dict):
+            raise InvalidDocument([document.problem(("spec",), "Is required")])
+        status = read_status(obj)
+        if status is not None and status.state is State.RUNNING and not _is_ours(status):
+            raise BegunElsewhere
+        actionset = parse_actionset(document)
+        found = self._blueprints_of(actionset, seen_at)
+        course = course_of(actionset, {name: each.blueprint for name, each in found.items()})
+        subjects = tuple(found[each.blueprint].subject for each in actionset.spec.actions)
+        if status is None or status.state is State.PENDING:
+            fresh = first_status(course)
+            if retry_of:
+                fresh = self._retried(course, fresh, retry_of, retry_from)
+            if status is not None:
+                fresh = fresh._replace(conditions=status.conditions)
+            return Planned(course, fresh, subjects, is_taken_up=False)
+        _refuse_if_changed(course, status)
+        return Planned(course, status, subjects, is_taken_up=True)
+
+    def _blueprints_of(self, actionset: ActionSet, seen_at: float) -> dict[str, _Parsed]:
+        found: dict[str, _Parsed] = {}
+        for index, action in enumerate(actionset.spec.actions):
+            if action.blueprint not in found:
+                path = f"spec.actions[{index}].blueprint"
+                key = self._key_of(path, action.blueprint, actionset.metadata.namespace)
+                found[action.blueprint] = self._read(path, key, seen_at)
+        return found
+
+    def _key_of(self, path: str, name: str, own: str) -> ObjectKey:
+        if not name:
+            raise BlueprintNotFound(path, name, "", "Is required")
+        namespace, slash, rest = name.partition("/")
+        if not slash:
+            return ObjectKey(own, name)
+        if namespace != own and not self._allows_other_namespaces:
+            raise BlueprintNotFound(
+                path,
+                rest,
+                namespace,
+                "Blueprints of other namespaces are not allowed here; the controller allows them "
+                "with --allow-cross-namespace-blueprints",
+            )
+        return ObjectKey(namespace, rest)
+
+    def _read(self, path: str, key: ObjectKey, seen_at: float) -> _Parsed:
+        asked_at = self._clock.monotonic()
+        with self._lock:
+            known = self._parsed.get(key)
+            if known is not None and known.asked_at > max(seen_at, asked_at - _FRESH_SECONDS):
+                return known
+        try:
+            obj = self._cluster.get(BLUEPRINTS, key.name, namespace=key.namespace)
+        except NotFound as error:
+            raise BlueprintNotFound(path, key.name, key.namespace, "There is none") from error
+        metadata = obj["metadata"]
+        version = (metadata["uid"], metadata["resourceVersion"])
+        with self._lock:
+            known = self._parsed.get(key)
+            if known is not None and known.version == version:
+                known = self._parsed[key] = known._replace(asked_at=asked_at)
+                self._parsed.move_to_end(key)
+                return known
+        document = Document.of(obj, f"Blueprint {key}")
+        blueprint = parse_blueprint(Found(document, (), "Blueprint", obj)).blueprint
+        _check_durations(document, blueprint)
+        parsed = _Parsed(version, blueprint, subject_of(obj), asked_at)
+        with self._lock:
+            self._parsed[key] = parsed
+            if len(self._parsed) > _MOST_PARSED:
+                self._parsed.popitem(last=False)
+        return parsed
+
+    def _retried(self, course: Course, fresh: Status, name: str, from_phase: str) -> Status:
+        namespace = course.actionset.metadata.namespace
+        old = read_status(self._cluster.get(ACTION_SETS, name, namespace=namespace))
+        if old is None or not _have_same_phases(old.actions, fresh.actions):
+            raise NothingToRetry(name, from_phase)
+        began = status_for_retry(course.rules, old, fresh, from_phase)
+        if began is None:
+            raise NothingToRetry(name, from_phase)
+        return began
+
+    def leaves_traces(self, course: Course) -> bool:
+        """Say whether something is to be cleaned up should it be deleted in mid-run."""
+        for action in course.actions:
+            if action.action.defer_phase is not None:
+                return True
+            for phase in action.action.phases:
+                choice = choose_phase_version(
+                    self._functions.registry, action.spec, phase, strict=self._functions.is_strict
+                )
+                if self._functions.load(choice.chosen).on_restart is OnRestart.ADOPT:
+                    return True
+        return False
+
+
+def _check_durations(document: Document, blueprint: Blueprint) -> None:
+    """Refuse a Blueprint whose times cannot be read, before anything of it runs."""
+    problems = []
+    for name, action in blueprint.actions.items():
+        for path, phase in action.every_phase():
+            texts: dict[tuple[str, ...], str] = {("timeout",): phase.timeout}
+            if phase.retry is not None:
+                texts["retry", "backoff"] = phase.retry.backoff
+                texts["retry", "maxBackoff"] = phase.retry.max_backoff
+            for inside, text in texts.items():
+                try:
+                    if text:
+                        parse_seconds(text)
+                except KanisterError as error:
+                    where = ("actions", name, *path, *inside)
+                    problems.append(document.problem(where, error.message))
+    if problems:
+        raise InvalidDocument(problems)
+
+
+def _is_ours(status: Status) -> bool:
+    """Say whether a run that is under way left behind how far it is."""
+    if not status.actions:
+        return False
+    for action in status.actions:
+        for phase in (*action.phases, *([action.deferred] if action.deferred else ())):
+            if phase.state is State.RUNNING and not phase.attempt:
+                return False
+    return any(action.start_time is not None for action in status.actions)
+
+
+def _refuse_if_changed(course: Course, status: Status) -> None:
+    """Refuse to go on with a Blueprint that is not the one a run began with."""
+    if len(status.actions) != len(course.actions):
+        raise BlueprintChanged("(all)", "(several)")
+    for action, known in zip(course.actions, status.actions, strict=True):
+        fresh = action.action
+        names = [phase.name for phase in fresh.phases]
+        deferred = fresh.defer_phase.name if fresh.defer_phase is not None else None
+        was = known.deferred.name if known.deferred is not None else None
+        if names != [phase.name for phase in known.phases] or deferred != was:
+            raise BlueprintChanged(action.spec.name, action.spec.blueprint)
+
+
+def _have_same_phases(old: Sequence[ActionStatus], new: Sequence[ActionStatus]) -> bool:
+    def shape(actions: Sequence[ActionStatus]) -> list[tuple[str, list[str]]]:
+        return [(each.name, [phase.name for phase in each.phases]) for each in actions]
+
+    return shape(old) == shape(new)

@@ -1,0 +1,112 @@
+"""What have the phases of an ActionSet printed, as the logs of the controller's pods tell it?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from kanister_py.controller.controller import LEASE_NAME
+from kanister_py.controller.machine.logs import PHASE_LOGGER
+from kanister_py.core.errors import ApiError, Forbidden, PhaseLinesUnavailable
+from kanister_py.core.objects.resources import LEASES, PODS
+from kanister_py.ports.cluster import Cluster, KubeObject, LogOptions
+from kanister_py.ports.phase_lines import ToldLine
+
+POD_SELECTOR: Final = "app.kubernetes.io/name=kanister-py,app.kubernetes.io/component=controller"
+
+
+class LinesOfPods:
+    """Reads the logs of every replica: another one may have led before."""
+
+    def __init__(self, cluster: Cluster, namespace: str = "") -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._read: dict[tuple[str, bool], int] = {}
+
+    def new_lines(self, actionset: KubeObject) -> Iterator[ToldLine]:
+        lines: list[ToldLine] = []
+        pods = self._pods()
+        for pod in pods:
+            statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+            has_former = any(each.get("restartCount") for each in statuses)
+            if has_former:
+                lines += self._lines_of(pod, actionset, previous=True)
+            lines += self._lines_of(pod, actionset, previous=False)
+        # Replicas lead one after the other: their times tell the order.
+        yield from sorted(lines, key=lambda each: each.time)
+
+    def _pods(self) -> list[KubeObject]:
+        where = self._namespace or self._home()
+        found = self._cluster.list(PODS, namespace=where, label_selector=POD_SELECTOR).items
+        if not found:
+            raise PhaseLinesUnavailable(
+                f"No pods of a controller are in namespace {where}",
+                "give --server with the address where it publishes functions",
+            )
+        return found
+
+    def _home(self) -> str:
+        try:
+            found = self._cluster.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}").items
+        except Forbidden as error:
+            raise PhaseLinesUnavailable(
+                f"You may not look for the controller ({error.message})",
+                "give --controller-namespace or --server",
+            ) from error
+        if not found:
+            raise PhaseLinesUnavailable(
+                "No controller has ever led on this cluster", "start one, or give --server"
+            )
+        newest = max(found, key=lambda each: str(each["spec"].get("renewTime") or ""))
+        self._namespace = str(newest["metadata"]["namespace"])
+        return self._namespace
+
+    def _lines_of(
+        self, pod: KubeObject, actionset: KubeObject, *, previous: bool
+    ) -> Iterator[ToldLine]:
+        metadata = actionset["metadata"]
+        since = "" if previous else str(metadata.get("creationTimestamp") or "")
+        options = LogOptions(previous=previous, since_time=since)
+        name = str(pod["metadata"]["name"])
+        try:
+            with self._cluster.read_log(
+                name, namespace=pod["metadata"]["namespace"], options=options
+            ) as stream:
+                text = b"".join(stream).decode("utf-8", "replace")
+        except ApiError as error:
+            if isinstance(error, Forbidden):
+                raise
+            # It has not started, or is gone: it has nothing to tell.
+            return
+        own = [
+            line
+            for each in text.splitlines()
+            if (line := _line_of(each, metadata["namespace"], metadata["name"])) is not None
+        ]
+        told = self._read.get((name, previous), 0)
+        self._read[name, previous] = len(own)
+        yield from own[told:]
+
+
+def _line_of(text: str, namespace: str, name: str) -> ToldLine | None:
+    """Read a line of a log in JSON, if a phase of this ActionSet printed it."""
+    if not text.startswith("{"):
+        return None
+    try:
+        data = json.loads(text)
+    except ValueError:
+        return None
+    if data.get("logger") != PHASE_LOGGER:
+        return None
+    if (data.get("namespace"), data.get("actionSet")) != (namespace, name):
+        return None
+    return ToldLine(
+        str(data.get("time") or ""),
+        str(data.get("action") or ""),
+        str(data.get("phase") or ""),
+        str(data.get("message") or ""),
+        str(data.get("function") or ""),
+        str(data.get("version") or ""),
+        int(data.get("attempt") or 0),
+    )

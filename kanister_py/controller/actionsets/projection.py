@@ -1,0 +1,139 @@
+"""What has to be kept in memory of an ActionSet? All of one that lives, a line of one that ended.
+
+What a blueprint's users leave in their clusters are thousands of ActionSets that ended
+long ago. Of those only what decides on their deletion is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from sys import intern
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from kanister_py.controller.actionsets.status import FINALIZER, read_status_data
+from kanister_py.core.actionsets.creation import PARENT, RETRY_OF
+from kanister_py.core.actionsets.status import parse_time
+from kanister_py.ports.cluster import KubeObject
+
+CONCURRENCY_KEY: Final = "kanister-py.io/concurrency-key"
+
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_ENDS: Final = ("complete", "failed")
+
+
+class Ended(NamedTuple):
+    """An ActionSet that came to its end, as far as anybody still needs it."""
+
+    uid: str
+    is_complete: bool
+    ended_at: datetime
+    blueprints: tuple[str, ...] = ()
+    ttl_seconds: int | None = None
+    parents: tuple[str, ...] = ()
+    has_finalizer: bool = False
+    is_deleted: bool = False
+
+
+class Live(NamedTuple):
+    """An ActionSet that has not come to its end: the whole of it."""
+
+    uid: str
+    obj: KubeObject
+    created_at: datetime = _LONG_AGO
+    concurrency_key: str = ""
+    is_pending: bool = True
+    is_suspended: bool = False
+    parents: tuple[str, ...] = ()
+    seen_at: float = float("-inf")
+    """When it was seen as it is, on the clock that only goes forward."""
+
+    @property
+    def is_deleted(self) -> bool:
+        return bool(self.obj["metadata"].get("deletionTimestamp"))
+
+
+Kept: TypeAlias = Live | Ended
+
+
+def keep(obj: KubeObject, seen_at: float = float("-inf")) -> Kept:
+    """Keep of an ActionSet what is needed of it."""
+    status = obj.get("status")
+    state = status.get("state") if isinstance(status, dict) else None
+    if state in _ENDS:
+        return _ended(obj, state == "complete")
+    metadata = obj["metadata"]
+    metadata.pop("managedFields", None)
+    spec = obj.get("spec")
+    return Live(
+        uid=metadata["uid"],
+        obj=obj,
+        created_at=_created_at(metadata),
+        concurrency_key=_noted(metadata, CONCURRENCY_KEY),
+        is_pending=state != "running",
+        is_suspended=isinstance(spec, dict) and spec.get("suspend") is True,
+        parents=_parents_of(metadata),
+        seen_at=seen_at,
+    )
+
+
+def _ended(obj: KubeObject, is_complete: bool) -> Ended:
+    metadata, spec = obj["metadata"], obj.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    actions = spec.get("actions")
+    blueprints = [
+        intern(name)
+        for each in (actions if isinstance(actions, list) else ())
+        if isinstance(each, dict) and isinstance(name := each.get("blueprint"), str)
+    ]
+    return Ended(
+        uid=metadata["uid"],
+        is_complete=is_complete,
+        ended_at=_ended_at(obj),
+        blueprints=tuple(dict.fromkeys(blueprints)),
+        ttl_seconds=_ttl_of(spec, is_complete),
+        parents=_parents_of(metadata),
+        has_finalizer=FINALIZER in (metadata.get("finalizers") or ()),
+        is_deleted=bool(metadata.get("deletionTimestamp")),
+    )
+
+
+def _ttl_of(spec: Mapping[str, Any], is_complete: bool) -> int | None:
+    """Say how long it is kept after its end: what is said for failures counts for failures."""
+    seconds = spec.get("ttlSecondsAfterFinished")
+    if not is_complete and spec.get("ttlSecondsAfterFailure") is not None:
+        seconds = spec["ttlSecondsAfterFailure"]
+    is_number = isinstance(seconds, int) and not isinstance(seconds, bool) and seconds >= 0
+    return seconds if is_number else None
+
+
+def _ended_at(obj: KubeObject) -> datetime:
+    """Say when it ended; of one that another controller ended, as well as can be known."""
+    data = read_status_data(obj) or {}
+    conditions = data.get("conditions")
+    for each in conditions if isinstance(conditions, list) else ():
+        if isinstance(each, dict) and each.get("type") in ("Complete", "Failed"):
+            time = parse_time(each.get("lastTransitionTime"))
+            if time is not None:
+                return time
+    progress = data.get("progress")
+    time = parse_time(progress.get("lastTransitionTime")) if isinstance(progress, dict) else None
+    return time or _created_at(obj["metadata"])
+
+
+def _created_at(metadata: Mapping[str, Any]) -> datetime:
+    return parse_time(metadata.get("creationTimestamp")) or _LONG_AGO
+
+
+def _noted(metadata: Mapping[str, Any], key: str) -> str:
+    """Read a note on an object, from its annotations or its labels."""
+    for where in ("annotations", "labels"):
+        value = (metadata.get(where) or {}).get(key)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _parents_of(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    found = (_noted(metadata, PARENT), _noted(metadata, RETRY_OF))
+    return tuple(intern(name) for name in dict.fromkeys(found) if name)

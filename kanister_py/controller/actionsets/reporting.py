@@ -1,0 +1,305 @@
+"""What is told of a run while it runs? Its events, its metrics, and its lines in the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from kanister_py.controller.machine.events import NORMAL, WARNING, EventPoster, Subject
+from kanister_py.controller.machine.logs import PhaseLines, PhasePlace, fields_of
+from kanister_py.controller.machine.metrics import FAILURE, SUCCESS, ControllerMetrics
+from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.core.actionsets.course import Course
+from kanister_py.core.actionsets.outcomes import (
+    ArtifactsFailed,
+    ArtifactsRendered,
+    Begun,
+    CancelAsked,
+    Launched,
+    LaunchFailed,
+    Outcome,
+    PhaseCompleted,
+    PhaseFailed,
+    PhaseSkipped,
+    PhaseStarted,
+)
+from kanister_py.core.actionsets.status import Place, State, Status, Warned
+from kanister_py.core.actionsets.transitions import current_phase
+from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.core.versions.semver import parse_version
+
+_LOG: Final = logging.getLogger("kanister_py.controller")
+
+
+class Tellers:
+    """Whoever wants to hear of runs, together."""
+
+    def __init__(
+        self,
+        events: EventPoster,
+        metrics: ControllerMetrics,
+        lines: PhaseLines,
+        registry: Registry[FunctionEntry],
+    ) -> None:
+        self.events = events
+        self.metrics = metrics
+        self.lines = lines
+        self.registry = registry
+
+    def tell_refused(self, subject: Subject, status: Status) -> None:
+        """Tell of an ActionSet that could not even begin."""
+        error = status.error
+        assert error is not None
+        _LOG.warning(
+            "ActionSet %s/%s failed: %s",
+            subject.namespace,
+            subject.name,
+            error.message,
+            extra=fields_of(
+                namespace=subject.namespace, actionSet=subject.name, reason=error.reason
+            ),
+        )
+        self.events.post(
+            subject,
+            WARNING,
+            f"ActionSetFailed Action: {error.action}".rstrip(": "),
+            f"Could not get initial action: {error.message}",
+        )
+        self.metrics.action_sets.labels(str(status.state), error.reason).inc()
+
+    def removal_of(self, warned: Warned) -> str:
+        """Say in which release a version that was warned of is removed; empty if nobody knows."""
+        if not warned.version or warned.function not in self.registry:
+            return ""
+        version = parse_version(warned.version)
+        for entry in self.registry.family(warned.function).candidates:
+            if entry.version == version and entry.listing.removed_in is not None:
+                return entry.listing.removed_in.bare
+        return ""
+
+
+class RunTeller:
+    """Tells of one run. It is called in order, and must not hold the run up."""
+
+    def __init__(
+        self,
+        tellers: Tellers,
+        key: ObjectKey,
+        subject: Subject,
+        course: Course,
+        blueprints: Sequence[Subject | None],
+        status: Callable[[], Status],
+    ) -> None:
+        self._tellers = tellers
+        self._key = key
+        self._subject = subject
+        self._course = course
+        self._blueprints = blueprints
+        self._status = status
+        self._resolved: set[int] = set()
+
+    # Lines of phases
+
+    def on_log(self, action: str, phase: str, line: str) -> None:
+        self._tellers.lines.write(self._key, self._subject.uid, self._place(action, phase), line)
+
+    def _place(self, action: str, phase: str) -> PhasePlace:
+        status = self._status()
+        places = [
+            place
+            for place in status.totals.running
+            if self._course.actions[place.action].spec.name == action
+            and self._course.phase(place).name == phase
+        ]
+        if not places:
+            return PhasePlace(action, phase)
+        known = status.phase_at(places[0])
+        function = self._course.phase(places[0]).func
+        return PhasePlace(action, phase, function, known.func_version, known.attempt)
+
+    # Outcomes
+
+    def on_outcome(self, outcome: Outcome, status: Status) -> None:
+        match outcome:
+            case Begun(_, _, warnings):
+                self._log("began", status)
+                for warned in warnings:
+                    self._warn(warned)
+            case Launched(_, action):
+                name = self._course.actions[action].spec.name
+                self._post(NORMAL, "Started Action", f"Executing action {name}")
+            case LaunchFailed(_, action, error):
+                told = f"Failed to launch Action {self._key.name}: {error.message}"
+                self._fail(action, told)
+            case ArtifactsFailed(_, action, error):
+                self._fail(action, f"Failed to render output artifacts: {error.message}")
+            case CancelAsked(_, reason, message):
+                self._post(NORMAL, "Cancelling", message or "Phases at work are told to stop")
+                self._log(f"is to be cancelled ({reason})", status)
+            case PhaseStarted() | PhaseCompleted() | PhaseSkipped() | PhaseFailed():
+                self._tell_phase(outcome, status)
+            case _:
+                pass
+        self._resolve(outcome, status)
+        if status.is_final:
+            self._end(status)
+
+    def _tell_phase(
+        self, outcome: PhaseStarted | PhaseCompleted | PhaseSkipped | PhaseFailed, status: Status
+    ) -> None:
+        place = outcome.place
+        name = self._course.phase(place).name
+        what = "deferPhase" if place.is_deferred else "phase"
+        title = "deferPhase" if place.is_deferred else "Phase"
+        match outcome:
+            case PhaseStarted():
+                self._post(NORMAL, f"Started {title}", f"Executing {what} {name}")
+                self._log(f"starts {what} {name}", status, place)
+                return
+            case PhaseCompleted():
+                if status.phase_at(place).state is State.FAILED:
+                    self._fail_phase(place, status)
+                    return
+                self._post(NORMAL, f"Ended {title}", f"Completed {what} {name}")
+                self._log(f"completed {what} {name}", status, place)
+                self._count(place, "complete", outcome, status)
+            case PhaseSkipped():
+                self._post(NORMAL, f"Skipped {title}", f"The condition of {what} {name} says no")
+                self._log(f"skipped {what} {name}", status, place)
+                self._count(place, "skipped", outcome, status)
+            case PhaseFailed(_, _, error):
+                if status.phase_at(place).state is State.PENDING:
+                    told = f"Attempt at {what} {name} failed: {error.message}"
+                    self._post(WARNING, f"Retrying {title}", told)
+                    self._log(f"will try {what} {name} again", status, place, logging.WARNING)
+                else:
+                    self._fail_phase(place, status)
+                self._count(place, error.reason, outcome, status)
+
+    def _fail_phase(self, place: Place, status: Status) -> None:
+        error = status.phase_at(place).error
+        message = error.message if error is not None else ""
+        name = self._course.phase(place).name
+        what = "defer phase" if place.is_deferred else "phase"
+        self._fail(place.action, f"Failed to execute {what}: {name}: {message}")
+        self._log(f"failed in {what} {name}: {message}", status, place, logging.WARNING)
+
+    def _fail(self, action: int, message: str) -> None:
+        reason = f"ActionSetFailed Action: {self._course.actions[action].spec.name}"
+        self._post(WARNING, reason, message)
+        blueprint = self._blueprints[action] if action < len(self._blueprints) else None
+        if blueprint is not None:
+            self._tellers.events.post(blueprint, WARNING, reason, message)
+
+    def _warn(self, warned: Warned) -> None:
+        self._post(WARNING, warned.reason, warned.message)
+        _LOG.warning(
+            "%s",
+            warned.message,
+            extra=fields_of(
+                namespace=self._key.namespace,
+                actionSet=self._key.name,
+                reason=warned.reason,
+                action=warned.action,
+                phase=warned.phase,
+                function=warned.function,
+                version=warned.version,
+            ),
+        )
+        if warned.reason == "FunctionVersionDeprecated":
+            removed_in = self._tellers.removal_of(warned)
+            self._tellers.metrics.deprecated_uses.labels(
+                warned.function, warned.version, removed_in
+            ).inc()
+
+    # Numbers
+
+    def _count(
+        self,
+        place: Place,
+        how: str,
+        outcome: PhaseCompleted | PhaseSkipped | PhaseFailed,
+        status: Status,
+    ) -> None:
+        known = status.phase_at(place)
+        function = self._course.phase(place).func
+        metrics = self._tellers.metrics
+        metrics.phases.labels(function, known.func_version, how).inc()
+        if known.start_time is not None:
+            seconds = max(0.0, (outcome.time - known.start_time).total_seconds())
+            metrics.phase_seconds.labels(function, known.func_version).observe(seconds)
+
+    def _resolve(self, outcome: Outcome, status: Status) -> None:
+        """Count every action once, when it ends."""
+        match outcome:
+            case Launched(_, action) | LaunchFailed(_, action):
+                self._resolve_action(action, outcome, status)
+            case ArtifactsRendered(_, action) | ArtifactsFailed(_, action):
+                self._resolve_action(action, outcome, status)
+            case PhaseCompleted() | PhaseSkipped() | PhaseFailed():
+                self._resolve_action(outcome.place.action, outcome, status)
+            case _:
+                pass
+
+    def _resolve_action(self, index: int, outcome: Outcome, status: Status) -> None:
+        action = status.actions[index]
+        is_over = action.completion_time is not None or isinstance(outcome, LaunchFailed)
+        if not is_over or index in self._resolved:
+            return
+        self._resolved.add(index)
+        is_good = (
+            current_phase(action) is None
+            and (action.deferred is None or action.deferred.state is State.COMPLETE)
+            and not isinstance(outcome, ArtifactsFailed | LaunchFailed)
+        )
+        self._tellers.metrics.resolutions.labels(SUCCESS if is_good else FAILURE).inc()
+
+    def _end(self, status: Status) -> None:
+        reason = status.error.reason if status.error is not None else ""
+        self._tellers.metrics.action_sets.labels(str(status.state), reason).inc()
+        if status.state is State.COMPLETE:
+            told = f"Updated ActionSet '{self._key.name}' Status->complete"
+            self._post(NORMAL, "Update Complete", told)
+        if status.error is None:
+            self._log(f"is {status.state}", status)
+        else:
+            # Not every failure has been told before: an action that cannot start has no phase.
+            self._log(
+                f"is {status.state}: {status.error.message}",
+                status,
+                level=logging.WARNING,
+                reason=reason,
+            )
+
+    # Saying it
+
+    def _post(self, kind: str, reason: str, message: str) -> None:
+        self._tellers.events.post(self._subject, kind, reason, message)
+
+    def _log(
+        self,
+        what: str,
+        status: Status,
+        place: Place | None = None,
+        level: int = logging.INFO,
+        reason: str = "",
+    ) -> None:
+        if not _LOG.isEnabledFor(level):
+            return
+        fields: dict[str, Any] = {
+            "namespace": self._key.namespace,
+            "actionSet": self._key.name,
+            "reason": reason,
+        }
+        if place is not None:
+            known = status.phase_at(place)
+            phase = self._course.phase(place)
+            fields |= {
+                "action": self._course.actions[place.action].spec.name,
+                "phase": phase.name,
+                "function": phase.func,
+                "version": known.func_version,
+                "attempt": known.attempt,
+            }
+        _LOG.log(level, "ActionSet %s %s", self._key, what, extra=fields_of(**fields))

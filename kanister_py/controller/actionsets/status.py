@@ -1,0 +1,440 @@
+"""How does the status of an ActionSet come into the cluster? The only writer of it.
+
+On definitions with a status subresource it goes there. On those that know none, as
+Kanister installed them, it is a part of the object like any other, and fields that
+only we write would be pruned: they go into the annotation `kanister-py.io/status`.
+
+A run writes when something begins or ends; what is known before the first phase is
+written with its start, and the end of one phase with the start of the next, unless there
+is something to clean up in between. So an ActionSet of one phase takes two writes and each
+further phase one or two more, and the finalizer two where one is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from threading import Condition, RLock
+from typing import Any, Final, NamedTuple
+
+from kanister_py.controller.machine.watch_cache import key_of
+from kanister_py.core.actionsets.outcomes import Begun, Launched, Outcome, PhaseProgressed
+from kanister_py.core.actionsets.status import Status, parse_status
+from kanister_py.core.errors import (
+    ApiError,
+    Conflict,
+    JournalUnwritable,
+    KanisterError,
+    LeadershipLost,
+    NotFound,
+    StatusOvertaken,
+    StatusUnreadable,
+    TransientError,
+)
+from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
+
+_LOG: Final = logging.getLogger(__name__)
+
+STATUS_ANNOTATION: Final = "kanister-py.io/status"
+FINALIZER: Final = "kanister-py.io/cleanup"
+PROGRESS_SECONDS: Final = 5.0
+"""How often at most a phase's progress alone is worth a write."""
+
+_MOST_STATUS_BYTES: Final = 1_000_000
+_MOST_ANNOTATION_BYTES: Final = 200_000
+_FIRST_PAUSE_SECONDS: Final = 0.1
+_LONGEST_PAUSE_SECONDS: Final = 10.0
+
+# What the definitions that Kanister installs keep, level by level.
+_KEPT_IN_SET: Final = frozenset({"state", "progress", "actions"})
+_KEPT_IN_ACTION: Final = frozenset({"name", "object", "blueprint", "artifacts"})
+_KEPT_IN_PHASE: Final = frozenset({"name", "state", "output", "progress"})
+
+
+# How it looks in the object
+
+
+def status_as_dict(status: Status, generation: int) -> dict[str, Any]:
+    """Write a status for an object of this generation; what would not fit is left out.
+
+    Only what was seen at launch may be left out: it can be looked at once more.
+    """
+    data = status.as_dict()
+    if generation:
+        data["observedGeneration"] = generation
+        for condition in data.get("conditions", ()):
+            condition["observedGeneration"] = generation
+    if any(action.facts for action in status.actions) and _bytes_of(data) > _MOST_STATUS_BYTES:
+        for action in data["actions"]:
+            action.pop("facts", None)
+    return data
+
+
+def _bytes_of(data: Mapping[str, Any]) -> int:
+    # Whoever writes asks this every time: it is left to the encoder, which is quick.
+    return len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def split_status(data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Part a status in what Kanister's own definition keeps, and the rest."""
+    kept = {key: each for key, each in data.items() if key in _KEPT_IN_SET}
+    rest = {key: each for key, each in data.items() if key not in _KEPT_IN_SET}
+    error = data.get("error") or {}
+    kept["error"] = {"message": error.get("message", "")}
+    if "actions" in data:
+        parts = [_split_action(action) for action in data["actions"]]
+        kept["actions"] = [part[0] for part in parts]
+        rest["actions"] = [part[1] for part in parts]
+    return kept, rest
+
+
+def _split_action(data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    kept, rest = _split(data, _KEPT_IN_ACTION)
+    if "phases" in rest:
+        phases = [_split(phase, _KEPT_IN_PHASE) for phase in rest["phases"]]
+        kept["phases"] = [phase[0] for phase in phases]
+        rest["phases"] = [phase[1] for phase in phases]
+    if "deferPhase" in rest:
+        kept["deferPhase"], rest["deferPhase"] = _split(rest["deferPhase"], _KEPT_IN_PHASE)
+    return kept, rest
+
+
+def _split(data: Mapping[str, Any], keys: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    kept = {key: each for key, each in data.items() if key in keys}
+    return kept, {key: each for key, each in data.items() if key not in keys}
+
+
+def _joined(kept: Any, rest: Any) -> Any:
+    if isinstance(kept, dict) and isinstance(rest, dict):
+        return {**kept, **{key: _joined(kept.get(key), each) for key, each in rest.items()}}
+    if isinstance(kept, list) and isinstance(rest, list) and len(kept) == len(rest):
+        return [_joined(one, other) for one, other in zip(kept, rest, strict=True)]
+    return kept if rest is None else rest
+
+
+def read_status_data(obj: KubeObject) -> dict[str, Any] | None:
+    """Give the status an object holds, from both places; None if nobody has touched it."""
+    data = obj.get("status")
+    if not data:
+        return None
+    text = (obj["metadata"].get("annotations") or {}).get(STATUS_ANNOTATION)
+    if not text:
+        return dict(data)
+    try:
+        rest = json.loads(text)
+    except ValueError:
+        return dict(data)
+    joined: dict[str, Any] = _joined(dict(data), rest)
+    return joined
+
+
+def read_status(obj: KubeObject) -> Status | None:
+    """Read the status of an object, whoever wrote it; None if nobody has touched it."""
+    try:
+        data = read_status_data(obj)
+        return parse_status(data) if data is not None else None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StatusUnreadable(*key_of(obj)) from error
+
+
+def _status_in(obj: KubeObject) -> Status | None:
+    try:
+        return read_status(obj)
+    except StatusUnreadable:
+        return None
+
+
+def _annotation_of(rest: dict[str, Any]) -> str:
+    text = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
+    if len(text) > _MOST_ANNOTATION_BYTES:
+        for action in rest.get("actions", ()):
+            action.pop("facts", None)
+        text = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
+    return text
+
+
+# Writing it
+
+
+class StatusForm(NamedTuple):
+    """Where a cluster keeps the status of ActionSets."""
+
+    has_subresource: bool
+
+
+def form_of(cluster: Cluster) -> StatusForm:
+    """Ask a cluster where it keeps the status of ActionSets."""
+    return StatusForm(cluster.describe(ACTION_SETS).has_status)
+
+
+class StatusWriter:
+    """Writes the status of one ActionSet, in order, as the journal of its run.
+
+    Every write is made over exactly the version that the last one gave. Where
+    somebody has changed something else meanwhile, it is made over that; where
+    somebody has changed the status, two are at work, and this one stops. An object
+    that is gone is not brought back: then there is nobody left to tell.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        form: StatusForm,
+        obj: KubeObject,
+        *,
+        check: Callable[[], None],
+        when_late: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._form = form
+        self._check = check
+        self.needs_finalizer: Callable[[Outcome], bool] = lambda _: False
+        self._when_late = when_late
+        self._lock = RLock()
+        self._pause = Condition(self._lock)
+        self._metadata = _slim(obj["metadata"])
+        self._api_version = obj["apiVersion"]
+        self._left = _slim_status(obj)
+        self._late: Status | None = None
+        self._wrote_at = float("-inf")
+        self._has_written = False
+        self._wants_finalizer = False
+        self.is_gone = False
+        self.writes = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self._metadata['namespace']}/{self._metadata['name']}"
+
+    @property
+    def has_finalizer(self) -> bool:
+        return FINALIZER in (self._metadata.get("finalizers") or ())
+
+    @property
+    def is_late(self) -> bool:
+        """Whether there is something that has not been written yet, and whose time has come."""
+        is_due = self._clock.monotonic() - self._wrote_at >= PROGRESS_SECONDS
+        return self._late is not None and self._has_written and is_due
+
+    def write(self, outcome: Outcome, status: Status, *, must_last: bool) -> None:  # noqa: ARG002 - all that is written lasts
+        """Write how things stand after an outcome, or keep that for the next write."""
+        with self._lock:
+            self._wants_finalizer = self._wants_finalizer or self.needs_finalizer(outcome)
+            self._late = status
+            if not status.is_final:
+                if isinstance(outcome, Begun | Launched):
+                    # Nothing has acted yet: whoever comes after us begins likewise.
+                    return
+                if isinstance(outcome, PhaseProgressed):
+                    left = self._wrote_at + PROGRESS_SECONDS - self._clock.monotonic()
+                    if left > 0:
+                        self._when_late(left)
+                        return
+            self._put_late()
+
+    def pass_over(self, status: Status) -> None:
+        """Keep a status for the next write, which follows at once."""
+        with self._lock:
+            self._late = status
+
+    def catch_up(self) -> None:
+        """Write what was kept for a write that does not come."""
+        with self._lock:
+            if self._late is not None and self._has_written:
+                self._put_late()
+
+    def put(self, status: Status) -> None:
+        """Write a status that no run led to."""
+        with self._lock:
+            self._late = status
+            self._put_late()
+
+    def flush(self) -> None:
+        """Write what was kept for later, if its time has come."""
+        with self._lock:
+            if self.is_late:
+                self._put_late()
+
+    def remove_finalizer(self) -> None:
+        """Let the object go, should somebody want it gone."""
+        with self._lock:
+            self._wants_finalizer = False
+            if self.has_finalizer:
+                self._insist(lambda: self._write_finalizers(has_ours=False), None)
+
+    def _put_late(self) -> None:
+        status = self._late
+        if status is None or self.is_gone:
+            return
+        # Without a subresource every write of ours is a generation of its own.
+        generation = self._metadata.get("generation") if self._form.has_subresource else 0
+        data = status_as_dict(status, int(generation or 0))
+        if self._wants_finalizer and not status.is_final and self._form.has_subresource:
+            self._insist(lambda: self._write_finalizers(has_ours=True), None)
+        self._insist(lambda: self._write_status(data, status), data)
+        self._late = None
+        self._wrote_at = self._clock.monotonic()
+        self._has_written = True
+
+    # One write, until it is done or cannot be
+
+    def _insist(
+        self, attempt: Callable[[], KubeObject | None], data: dict[str, Any] | None
+    ) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while not self.is_gone:
+            try:
+                self._check()
+                written = attempt()
+            except NotFound:
+                self.is_gone = True
+                return
+            except Conflict as error:
+                if self._reread(data, error):
+                    return
+                continue
+            except LeadershipLost as error:
+                raise JournalUnwritable(f"the status of {self.name}", error.message) from error
+            except TransientError as error:
+                self._fail_unless_leader(error)
+                _LOG.warning("Cannot write the status of %s: %s", self.name, error.message)
+                until = self._clock.monotonic() + max(pause, error.delay_seconds)
+                while (left := until - self._clock.monotonic()) > 0:
+                    self._clock.wait(self._pause, left)
+                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+            except ApiError as error:
+                raise JournalUnwritable(f"the status of {self.name}", error.message) from error
+            else:
+                self._keep(written, data)
+                return
+
+    def _fail_unless_leader(self, error: KanisterError) -> None:
+        try:
+            self._check()
+        except KanisterError as lost:
+            raise JournalUnwritable(f"the status of {self.name}", lost.message) from error
+
+    def _keep(self, written: KubeObject | None, data: dict[str, Any] | None) -> None:
+        if written is None:
+            return
+        self.writes += 1
+        self._metadata = _slim(written["metadata"])
+        if data is not None:
+            self._left = _slim_status(written)
+
+    def _reread(self, data: dict[str, Any] | None, error: KanisterError) -> bool:
+        """Look what is there instead, and say whether it is what was to be written."""
+        try:
+            found = self._cluster.get(
+                ACTION_SETS, self._metadata["name"], namespace=self._metadata["namespace"]
+            )
+        except NotFound:
+            self.is_gone = True
+            return True
+        except TransientError as trouble:
+            self._fail_unless_leader(trouble)
+            return False
+        if found["metadata"]["uid"] != self._metadata["uid"]:
+            self.is_gone = True
+            return True
+        stands = _status_in(found)
+        if data is not None and stands == parse_status(data):
+            # It had been taken, only the answer was lost.
+            self._keep(found, data)
+            return True
+        if stands != _status_in(self._left):
+            taken = StatusOvertaken(self._metadata["namespace"], self._metadata["name"])
+            raise JournalUnwritable(f"the status of {self.name}", taken.message) from error
+        self._metadata = _slim(found["metadata"])
+        return False
+
+    # The requests
+
+    def _write_status(self, data: dict[str, Any], status: Status) -> KubeObject:
+        if self._form.has_subresource:
+            return self._cluster.replace_status(
+                {
+                    "apiVersion": self._api_version,
+                    "kind": "ActionSet",
+                    "metadata": _identity(self._metadata),
+                    "status": data,
+                }
+            )
+        kept, rest = split_status(data)
+        operations = [
+            *self._over_this_version(),
+            {"op": "add", "path": "/status", "value": kept},
+            *self._annotate(_annotation_of(rest)),
+        ]
+        if self._wants_finalizer and not status.is_final and not self.has_finalizer:
+            operations.append(self._finalizers(has_ours=True))
+        return self._patch(operations)
+
+    def _annotate(self, text: str) -> list[dict[str, Any]]:
+        annotations = self._metadata.get("annotations")
+        path = "/metadata/annotations"
+        if annotations is None:
+            return [{"op": "add", "path": path, "value": {STATUS_ANNOTATION: text}}]
+        key = STATUS_ANNOTATION.replace("~", "~0").replace("/", "~1")
+        return [{"op": "add", "path": f"{path}/{key}", "value": text}]
+
+    def _write_finalizers(self, *, has_ours: bool) -> KubeObject | None:
+        if self.has_finalizer is has_ours:
+            return None
+        if has_ours and self._metadata.get("deletionTimestamp"):
+            # Nothing may be added to what is on its way out.
+            self._wants_finalizer = False
+            return None
+        return self._patch([*self._over_this_version(), self._finalizers(has_ours=has_ours)])
+
+    def _finalizers(self, *, has_ours: bool) -> dict[str, Any]:
+        others = [each for each in self._metadata.get("finalizers") or () if each != FINALIZER]
+        wanted = [*others, FINALIZER] if has_ours else others
+        return {"op": "add", "path": "/metadata/finalizers", "value": wanted}
+
+    def _over_this_version(self) -> list[dict[str, Any]]:
+        version = self._metadata["resourceVersion"]
+        return [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+            {"op": "replace", "path": "/metadata/uid", "value": self._metadata["uid"]},
+        ]
+
+    def _patch(self, operations: list[dict[str, Any]]) -> KubeObject:
+        return self._cluster.patch(
+            ACTION_SETS,
+            self._metadata["name"],
+            operations,
+            namespace=self._metadata["namespace"],
+            patch_type=PatchType.JSON,
+        )
+
+
+_SLIM: Final = (
+    "name", "namespace", "uid", "resourceVersion", "generation", "finalizers", "deletionTimestamp",
+)  # fmt: skip
+
+
+def _slim(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep what later writes need; of annotations only that there are some."""
+    slim = {key: metadata[key] for key in _SLIM if key in metadata}
+    if metadata.get("annotations") is not None:
+        slim["annotations"] = {}
+    return slim
+
+
+def _slim_status(obj: KubeObject) -> KubeObject:
+    """Keep how a status was left, as it lies there: it is read only if somebody gets in between."""
+    metadata = {key: obj["metadata"][key] for key in ("name", "namespace")}
+    text = (obj["metadata"].get("annotations") or {}).get(STATUS_ANNOTATION)
+    if text:
+        metadata["annotations"] = {STATUS_ANNOTATION: text}
+    return {"metadata": metadata, "status": obj.get("status")}
+
+
+def _identity(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion")}

@@ -1,0 +1,1 @@
+"""Composite resources, their claims, definitions and revisions."""

@@ -1,0 +1,71 @@
+"""Finds what pipelines ask for in the cluster that the controller watches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kanister_py.controller.machine.known_objects import Seen
+from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.errors import ExtraResourcesDisabled, NoMatch, NotFound
+from kanister_py.core.objects.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    SECRETS,
+    group_version_of,
+)
+from kanister_py.ports.cluster import Cluster
+
+
+class ClusterSource:
+    """Objects and schemas of custom kinds from watch caches, and Secrets as they are now.
+
+    Schemas of all other kinds are those that the cluster publishes. Those of custom
+    kinds are what their definitions say: the same, as soon as somebody says it.
+    """
+
+    def __init__(self, cluster: Cluster, seen: Seen, *, gives_resources: bool = True) -> None:
+        self._cluster = cluster
+        self._seen = seen
+        self._gives_resources = gives_resources
+
+    def fetch_resources(self, selector: Mapping[str, Any]) -> Sequence[Data]:
+        api_version, kind = str(selector.get("apiVersion")), str(selector.get("kind"))
+        if not self._gives_resources:
+            raise ExtraResourcesDisabled(f"{kind} of {api_version}")
+        try:
+            resource = self._seen.resource_of(api_version, kind)
+        except NoMatch:
+            return ()
+        is_namespaced = self._cluster.describe(resource).is_namespaced
+        # What has no namespace is found all the same: some functions always name one.
+        namespace = str(selector.get("namespace") or "") if is_namespaced else ""
+        if "matchName" in selector:
+            found = self._seen.get(resource, ObjectKey(namespace, str(selector["matchName"])))
+            return () if found is None else (found,)
+        labels = (selector.get("matchLabels") or {}).get("labels") or {}
+        return self._seen.list(resource, namespace, labels)
+
+    def fetch_schema(self, api_version: str, kind: str) -> Data | None:
+        try:
+            known = self._cluster.resource_for(api_version, kind)
+        except NoMatch:
+            return None
+        if not known.is_builtin:
+            group, version = group_version_of(api_version)
+            name = f"{known.gvr.resource}.{group}"
+            definition = self._seen.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
+            for each in ((definition or {}).get("spec") or {}).get("versions") or ():
+                if each.get("name") == version:
+                    schema: Data | None = (each.get("schema") or {}).get("openAPIV3Schema")
+                    return schema
+        published = self._cluster.schema_of(api_version, kind)
+        return None if published is None else dict(published)
+
+    def fetch_secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        try:
+            found = self._cluster.get(SECRETS, name, namespace=namespace)
+        except NotFound:
+            return None
+        data: Mapping[str, str] = found.get("data") or {}
+        return data

@@ -1,0 +1,688 @@
+"""Is there everything that a composite resource asks for, and nothing that it no longer does?
+
+One pass looks at the resource and at what it composed before, runs the pipeline of the
+revision that it holds, and writes what differs: first which resources there are, then
+those, then its status. A pass that is cut short anywhere ends the next time in the same
+place, since every name follows from the resource and nothing is made that is not first
+written down.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, Final, NamedTuple, Protocol
+
+from kanister_py.controller.machine.applying import says
+from kanister_py.controller.machine.events import NORMAL, WARNING, Subject, Tell, subject_of
+from kanister_py.core.actionsets.status import text_of_time
+from kanister_py.core.compositions.composed import (
+    Composed,
+    connection_secret_of,
+    observed_resources,
+)
+from kanister_py.core.compositions.conditions import (
+    RECONCILE_ERROR,
+    Conditions,
+    events_of_outcome,
+)
+from kanister_py.core.compositions.definitions import MACHINERY_KEY, machinery_of
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.model import Composition
+from kanister_py.core.compositions.naming import (
+    COMPOSITE,
+    COMPOSITE_MANAGER,
+    OWNED_LABELS,
+    composed_manager,
+)
+from kanister_py.core.compositions.pipeline import Observed, StepOutcome
+from kanister_py.core.compositions.results import COMPOSE, CustomCondition
+from kanister_py.core.errors import (
+    CompositionFailed,
+    Conflict,
+    DesiredStateEmpty,
+    FunctionRevisionNotFound,
+    Invalid,
+    KanisterError,
+    NotFound,
+    PipelineStepFailed,
+    PipelineStepUnavailable,
+)
+from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.revisions.owners import controller_of, controller_reference
+from kanister_py.core.revisions.policy import (
+    CompositionFacts,
+    RevisionFacts,
+    Rules,
+    UpdatePolicy,
+    choose_composition,
+    choose_composition_revision,
+    wishes_of,
+)
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, Propagation
+
+FINALIZER: Final = "composite.apiextensions.crossplane.io"
+_ORPHAN: Final = "orphan"
+"""The finalizer of what is deleted without what it owns."""
+ALLOW_EMPTY: Final = "kanister-py.io/allow-empty-desired"
+PAUSED: Final = "crossplane.io/paused"
+POLL_INTERVAL: Final = "crossplane.io/poll-interval"
+RECONCILE_REQUESTED: Final = "crossplane.io/reconcile-requested-at"
+_LEAST_POLL_SECONDS: Final = 1.0
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Kind(NamedTuple):
+    """A kind of composite resource: how it is laid out, and what its definition says."""
+
+    api_version: str
+    kind: str
+    is_legacy: bool
+    rules: Rules
+    connection_secret_keys: tuple[str, ...] = ()
+
+
+class Chosen(NamedTuple):
+    """What a composite resource is composed with, and by which name it is remembered."""
+
+    composition: Composition
+    name: str
+    revision: str = ""
+
+
+class World(Protocol):
+    """What a pass sees of the cluster, from caches where that is good enough."""
+
+    def find(self, reference: Mapping[str, Any]) -> KubeObject | None:
+        """Give the object of a reference, as it was seen last; None if there is none."""
+
+    def remember(self, obj: KubeObject) -> None:
+        """Take an object that was just written for what is there, until a newer one is seen."""
+
+    def compositions(self, api_version: str, kind: str) -> Sequence[CompositionFacts]:
+        """Give all Compositions for a kind, and any others if they are cheap to give."""
+
+    def composition(self, name: str) -> CompositionFacts | None: ...
+
+    def revisions(self, composition: str) -> Sequence[RevisionFacts]:
+        """Give the revisions of one Composition."""
+
+    def revision(self, name: str) -> RevisionFacts | None: ...
+
+    def read(self, composition: str, revision: str) -> Composition:
+        """Read what a Composition says, or one of its revisions if one is named."""
+
+    def compose(
+        self,
+        composition: Composition,
+        observed: Observed,
+        kind: Kind,
+        remembered: Mapping[str, Data] | None,
+    ) -> Composed:
+        """Run a pipeline. Nothing is applied."""
+
+    def connection_details(self, namespace: str, secret: str) -> Mapping[str, str]:
+        """Give the data of a Secret in base64; nothing if there is none."""
+
+    def is_coming_up(self, function: str) -> bool:
+        """Say whether a revision of a function is meant to serve, though it may not yet."""
+
+    def note_composed(self, revision: str, outcomes: Sequence[StepOutcome]) -> None:
+        """Write down which revisions of functions a revision was composed with."""
+
+    @property
+    def uses_revisions(self) -> bool: ...
+
+
+class Outcome(NamedTuple):
+    """What a pass leaves to be done: when to look again, and what to watch meanwhile.
+
+    `is_failed` asks for another look soon, later and later the more often it fails.
+    `needs` selects what the composition itself wants functions to be given.
+    """
+
+    again_seconds: float | None = None
+    is_failed: bool = False
+    refs: tuple[Data, ...] = ()
+    requirements: Mapping[str, Data] = {}
+    needs: tuple[Data, ...] = ()
+    is_gone: bool = False
+    is_postponed: bool = False
+    """Whether the failure is nobody's news yet."""
+
+
+class CompositeReconciler:
+    """Composes the resources of one kind of composite resource."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        world: World,
+        clock: Clock,
+        tell: Tell,
+        kind: Kind,
+        *,
+        poll_seconds: float = 0.0,
+    ) -> None:
+        self._cluster = cluster
+        self._world = world
+        self._clock = clock
+        self._tell = tell
+        self._kind = kind
+        self._poll_seconds = poll_seconds
+        known = cluster.resource_for(kind.api_version, kind.kind)
+        self._resource = known.gvr
+
+    def reconcile(
+        self,
+        xr: KubeObject,
+        remembered: Mapping[str, Data] | None = None,
+        *,
+        flooded_by: str = "",
+        is_patient: bool = False,
+        is_kind_ending: bool = False,
+    ) -> Outcome:
+        """Bring one composite resource to rest.
+
+        `flooded_by` says whose changes are so many that not each of them is followed at once.
+        One whose kind ends takes along what it composed: nobody collects what is owned by
+        a kind that is gone. Who `is_patient` is not told of a function that is away for a
+        moment, if all was well.
+        """
+        run = _Pass(xr, self._clock, flooded_by)
+        annotations = xr["metadata"].get("annotations") or {}
+        if annotations.get(PAUSED) == "true":
+            self._tell(run.subject, NORMAL, "ReconciliationPaused", "Reconciliation is paused")
+            run.conditions.set("Synced", "False", "ReconcilePaused")
+            self._write_status(run)
+            return Outcome()
+        if xr["metadata"].get("deletionTimestamp"):
+            if is_kind_ending:
+                self._take_along(run)
+            return self._let_go(run)
+        self._note_request(run, annotations)
+        try:
+            chosen = self._choose(run)
+            observed = self._observe(run)
+            composed = self._world.compose(chosen.composition, observed, self._kind, remembered)
+            if composed.error is None:
+                self._refuse_emptiness(chosen.composition, composed, observed)
+            elif is_patient and self._is_passing(composed.error) and _was_synced(xr):
+                return Outcome(is_failed=True, is_postponed=True)
+            return self._carry_out(run, chosen, observed, composed)
+        except Conflict:
+            # Somebody was faster: nobody's news, look again.
+            raise
+        except KanisterError as error:
+            return self._say_failure(run, error, ())
+
+    def _is_passing(self, error: KanisterError) -> bool:
+        """Say whether a function will most likely answer in a moment."""
+        if isinstance(error, PipelineStepUnavailable):
+            return True
+        if not isinstance(error, PipelineStepFailed):
+            return False
+        is_away = isinstance(error.cause, FunctionRevisionNotFound)
+        return is_away and self._world.is_coming_up(error.function)
+
+    # Beginning and end
+
+    def _note_request(self, run: _Pass, annotations: Mapping[str, str]) -> None:
+        token = annotations.get(RECONCILE_REQUESTED)
+        if token and run.status.get("lastHandledReconcileAt") != token:
+            self._tell(
+                run.subject, NORMAL, "ReconcileRequestHandled", f"Handled the request {token}"
+            )
+            run.status["lastHandledReconcileAt"] = token
+
+    def _take_along(self, run: _Pass) -> None:
+        """Delete what a composite resource composed, unless whoever deleted it wants it left."""
+        if _ORPHAN in (run.metadata.get("finalizers") or ()):
+            return
+        for obj in self._observe(run).resources.values():
+            owner = controller_of(obj) or {}
+            metadata = obj["metadata"]
+            if owner.get("uid") != run.metadata["uid"] or metadata.get("deletionTimestamp"):
+                continue
+            known = self._cluster.resource_for(obj["apiVersion"], obj["kind"])
+            with suppress(NotFound):
+                self._cluster.delete(
+                    known.gvr,
+                    metadata["name"],
+                    namespace=metadata.get("namespace", ""),
+                    uid=metadata["uid"],
+                    propagation=Propagation.BACKGROUND,
+                )
+
+    def _let_go(self, run: _Pass) -> Outcome:
+        """Let a composite resource end: what it composed is its own, and ends after it."""
+        finalizers = run.metadata.get("finalizers") or []
+        if FINALIZER not in finalizers:
+            return Outcome(is_gone=True)
+        left = [each for each in finalizers if each != FINALIZER]
+        patch = {
+            "metadata": {"finalizers": left, "resourceVersion": run.metadata["resourceVersion"]}
+        }
+        with suppress(NotFound):
+            self._world.remember(self._patch(run.xr, patch))
+        return Outcome(is_gone=True)
+
+    # What it is composed with, and what is there
+
+    def _choose(self, run: _Pass) -> Chosen:
+        kind, world = self._kind, self._world
+        wishes = wishes_of(machinery_of(run.xr, legacy=kind.is_legacy))
+        named = kind.rules.enforced_composition or wishes.composition
+        if not named and wishes.selector is None:
+            named = kind.rules.default_composition
+        found = world.composition(named) if named else None
+        known = [found] if found is not None else world.compositions(kind.api_version, kind.kind)
+        name = choose_composition(wishes, kind.rules, kind.api_version, kind.kind, known)
+        if name != wishes.composition:
+            self._tell(run.subject, NORMAL, "SelectComposition", f"Selected Composition {name}")
+            run.machinery["compositionRef"] = {"name": name}
+        if not world.uses_revisions:
+            return self._chosen(run, name, "")
+        is_kept = kind.rules.enforced_policy or wishes.policy or kind.rules.default_policy
+        pinned = world.revision(wishes.revision) if wishes.revision else None
+        if is_kept == UpdatePolicy.MANUAL and pinned is not None:
+            revisions: Sequence[RevisionFacts] = [pinned]
+        else:
+            revisions = world.revisions(name)
+        held = choose_composition_revision(wishes, kind.rules, name, revisions)
+        if held.selector is not None:
+            run.machinery["compositionRevisionSelector"] = {"matchLabels": dict(held.selector)}
+        if held.revision != wishes.revision:
+            self._tell(
+                run.subject,
+                NORMAL,
+                "SelectComposition",
+                f"Selected composition revision: {held.revision}",
+            )
+            run.machinery["compositionRevisionRef"] = {"name": held.revision}
+        return self._chosen(run, name, held.revision)
+
+    def _chosen(self, run: _Pass, name: str, revision: str) -> Chosen:
+        composition = self._world.read(name, revision)
+        namespace = composition.connection_secrets_namespace
+        has_secret = (run.xr.get("spec") or {}).get("writeConnectionSecretToRef")
+        if self._kind.is_legacy and namespace and not has_secret:
+            secret = {"namespace": namespace, "name": run.metadata["uid"]}
+            run.machinery["writeConnectionSecretToRef"] = secret
+        return Chosen(composition, name, revision)
+
+    def _observe(self, run: _Pass) -> Observed:
+        machinery = machinery_of(run.xr, legacy=self._kind.is_legacy)
+        objects = []
+        for each in machinery.get("resourceRefs") or ():
+            if not each.get("name"):
+                continue
+            reference = dict(each)
+            if run.metadata.get("namespace"):
+                reference["namespace"] = run.metadata["namespace"]
+            live = self._world.find(reference)
+            if live is not None:
+                objects.append(live)
+        resources = observed_resources(run.xr, objects)
+        details = {
+            name: found for name, obj in resources.items() if (found := self._details_of(obj))
+        }
+        own = self._details_of(run.xr) if self._kind.is_legacy else {}
+        return Observed(self._as_functions_see_it(run), resources, own, details)
+
+    def _as_functions_see_it(self, run: _Pass) -> KubeObject:
+        """Give the resource with what will be written to it before anything is composed."""
+        xr = copy_json(run.xr)
+        xr["metadata"].setdefault("labels", {}).setdefault(COMPOSITE, xr["metadata"]["name"])
+        spec = xr.setdefault("spec", {})
+        target = spec if self._kind.is_legacy else spec.setdefault(MACHINERY_KEY, {})
+        target.update(run.machinery)
+        seen: KubeObject = xr
+        return seen
+
+    def _details_of(self, obj: Mapping[str, Any]) -> Mapping[str, str]:
+        place = connection_secret_of(obj)
+        return self._world.connection_details(*place) if place else {}
+
+    def _refuse_emptiness(
+        self, composition: Composition, composed: Composed, observed: Observed
+    ) -> None:
+        if composed.resources or not composed.deleted:
+            return
+        if composition.annotations.get(ALLOW_EMPTY) != "true":
+            raise DesiredStateEmpty(len(observed.resources), ALLOW_EMPTY)
+
+    # Carrying it out
+
+    def _carry_out(
+        self, run: _Pass, chosen: Chosen, observed: Observed, composed: Composed
+    ) -> Outcome:
+        for event in composed.events:
+            self._tell(run.subject, event.type, event.reason, event.message)
+        for notice in composed.notices:
+            self._tell(run.subject, WARNING, notice.reason, notice.message)
+        if composed.error is not None:
+            self._write_choice(run)
+            run.steps = [each.as_dict() for each in composed.outcomes]
+            run.conditions.set_custom(composed.conditions)
+            failure = CompositionFailed(composed.error)
+            failed = self._say_failure(run, failure, composed.conditions)
+            kept = machinery_of(run.xr, legacy=self._kind.is_legacy).get("resourceRefs") or ()
+            return failed._replace(
+                refs=tuple(each for each in kept if each.get("name")),
+                requirements=composed.requirements,
+                needs=_needs_of(chosen.composition),
+            )
+        self._collect(composed)
+        self._write_refs(run, composed)
+        unsynced = self._apply_all(run, composed, observed)
+        self._publish(run, composed)
+        run.steps = [each.as_dict() for each in composed.outcomes]
+        run.conditions.set_custom(composed.conditions)
+        if self._kind.is_legacy:
+            shown = sorted(each.type for each in composed.conditions if each.is_for_claim)
+            if shown:
+                run.status["claimConditionTypes"] = shown
+        unready = [each for each in composed.unready if each not in unsynced]
+        for event in events_of_outcome(unsynced, unready):
+            self._tell(run.subject, event.type, event.reason, event.message)
+        run.conditions.set_outcome(unsynced, composed.unready, composed.composite_ready)
+        self._write_status(run, composed.status)
+        self._world.note_composed(chosen.revision, composed.outcomes)
+        return Outcome(
+            self._again(run, composed),
+            bool(unsynced),
+            composed.refs,
+            composed.requirements,
+            _needs_of(chosen.composition),
+        )
+
+    def _collect(self, composed: Composed) -> None:
+        """Give up what is no longer desired, before anything new is made."""
+        for each in composed.deleted:
+            metadata = each.object["metadata"]
+            known = self._cluster.resource_for(each.object["apiVersion"], each.object["kind"])
+            namespace = metadata.get("namespace", "")
+            try:
+                labels = metadata.get("labels") or {}
+                if any(label in labels for label in OWNED_LABELS):
+                    self._cluster.patch(
+                        known.gvr,
+                        metadata["name"],
+                        {"metadata": {"labels": dict.fromkeys(OWNED_LABELS)}},
+                        namespace=namespace,
+                    )
+                left = self._cluster.delete(
+                    known.gvr,
+                    metadata["name"],
+                    namespace=namespace,
+                    uid=metadata["uid"],
+                    propagation=Propagation.FOREGROUND,
+                )
+            except NotFound:
+                continue
+            self._world.remember(left)
+
+    def _write_choice(self, run: _Pass) -> None:
+        """Have a resource keep what was chosen for it, though nothing came of it.
+
+        Its owner must see what failed, another Composition that comes must not take its
+        place, and a resource that follows nobody is held to its first revision.
+        """
+        if not run.machinery:
+            return
+        spec = dict(run.machinery)
+        patch = {
+            "metadata": {"resourceVersion": run.metadata["resourceVersion"]},
+            "spec": spec if self._kind.is_legacy else {MACHINERY_KEY: spec},
+        }
+        run.take(self._patch(run.xr, patch))
+        self._world.remember(run.xr)
+
+    def _write_refs(self, run: _Pass, composed: Composed) -> None:
+        """Write down, in one write, what will be there and what the resource holds."""
+        patch: dict[str, Any] = {}
+        finalizers = run.metadata.get("finalizers") or []
+        labels = run.metadata.get("labels") or {}
+        if FINALIZER not in finalizers:
+            patch.setdefault("metadata", {})["finalizers"] = [*finalizers, FINALIZER]
+        if COMPOSITE not in labels:
+            wanted = {COMPOSITE: run.metadata["name"]}
+            patch.setdefault("metadata", {})["labels"] = wanted
+        machinery = machinery_of(run.xr, legacy=self._kind.is_legacy)
+        changed = dict(run.machinery)
+        if list(composed.refs) != list(machinery.get("resourceRefs") or ()):
+            changed["resourceRefs"] = list(composed.refs)
+        if changed:
+            patch["spec"] = changed if self._kind.is_legacy else {MACHINERY_KEY: changed}
+        if not patch:
+            return
+        patch.setdefault("metadata", {})["resourceVersion"] = run.metadata["resourceVersion"]
+        run.take(self._patch(run.xr, patch))
+        self._world.remember(run.xr)
+
+    def _apply_all(self, run: _Pass, composed: Composed, observed: Observed) -> list[str]:
+        """Make every resource what it shall be; give the names of those the cluster refuses."""
+        manager = composed_manager(run.xr)
+        before = (run.status.get(MACHINERY_KEY) or {}).get("applied") or {}
+        unsynced: list[str] = []
+        for each in composed.resources:
+            intent = _digest(each.object)
+            live = observed.resources.get(each.name)
+            if live is not None and before.get(each.name) == intent and says(live, each.object):
+                run.applied[each.name] = intent
+                continue
+            try:
+                made = self._cluster.apply(each.object, field_manager=manager, force=True)
+            except Invalid as error:
+                said = f'Cannot apply composed resource "{each.name}": {error.message}'
+                self._tell(run.subject, WARNING, COMPOSE, said)
+                unsynced.append(each.name)
+            else:
+                run.applied[each.name] = intent
+                self._world.remember(made)
+        return unsynced
+
+    def _publish(self, run: _Pass, composed: Composed) -> None:
+        """Write the connection details of a legacy resource to its Secret, if they changed."""
+        reference = (run.xr.get("spec") or {}).get("writeConnectionSecretToRef")
+        if not self._kind.is_legacy or not isinstance(reference, Mapping):
+            return
+        keys = self._kind.connection_secret_keys
+        wanted = {
+            key: value
+            for key, value in composed.connection_details.items()
+            if not keys or key in keys
+        }
+        namespace, name = str(reference.get("namespace") or ""), str(reference.get("name") or "")
+        there = self._world.connection_details(namespace, name)
+        if not wanted or all(there.get(key) == value for key, value in wanted.items()):
+            return
+        owner = controller_reference(run.xr)
+        self._cluster.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"namespace": namespace, "name": name, "ownerReferences": [owner]},
+                "type": "connection.crossplane.io/v1alpha1",
+                "data": {**there, **wanted},
+            },
+            field_manager=COMPOSITE_MANAGER,
+            force=True,
+        )
+        self._tell(run.subject, NORMAL, "PublishConnectionSecret", "Published connection details")
+        run.status["connectionDetails"] = {"lastPublishedTime": text_of_time(self._clock.now())}
+
+    # Telling how it went
+
+    def _say_failure(
+        self, run: _Pass, error: KanisterError, told: Iterable[CustomCondition]
+    ) -> Outcome:
+        message = error.message
+        self._tell(run.subject, WARNING, COMPOSE, message)
+        run.conditions.set_after_failure(message, told)
+        self._write_status(run)
+        return Outcome(is_failed=True)
+
+    def _write_status(self, run: _Pass, desired: Mapping[str, Any] | None = None) -> None:
+        """Say how it went; what functions desire no longer is taken back with that.
+
+        Without `desired`, as after a failure, what they desired before stays.
+        """
+        status = run.status
+        before = status.get(MACHINERY_KEY) or {}
+        told = dict(before.get("applied") or {})
+        if desired is not None:
+            told = {**run.applied, _STATUS: _digest(desired)}
+        elif run.applied:
+            told.update(run.applied)
+        machinery: dict[str, Any] = {"applied": dict(sorted(told.items()))} if told else {}
+        if run.steps or before.get("pipeline"):
+            machinery["pipeline"] = run.steps or before["pipeline"]
+        wanted = dict(copy_json(desired if desired is not None else run.kept_status()))
+        for key in _OF_OURS:
+            if key in status:
+                wanted[key] = status[key]
+        wanted["conditions"] = run.conditions.as_list()
+        if machinery:
+            wanted[MACHINERY_KEY] = machinery
+        if says(_without_times(run.xr.get("status") or {}), _without_times(wanted)):
+            return
+        metadata = {"name": run.metadata["name"], "uid": run.metadata["uid"]}
+        if run.metadata.get("namespace"):
+            metadata["namespace"] = run.metadata["namespace"]
+        written = self._cluster.apply(
+            {
+                "apiVersion": run.xr["apiVersion"],
+                "kind": run.xr["kind"],
+                "metadata": metadata,
+                "status": wanted,
+            },
+            field_manager=COMPOSITE_MANAGER,
+            force=True,
+            subresource="status",
+        )
+        _log_turn(run.subject, _synced(run.xr), _synced(written))
+        run.take(written)
+        self._world.remember(written)
+
+    def _again(self, run: _Pass, composed: Composed) -> float | None:
+        said = (run.metadata.get("annotations") or {}).get(POLL_INTERVAL)
+        seconds = self._poll_seconds
+        if said:
+            try:
+                seconds = max(parse_seconds(said), _LEAST_POLL_SECONDS)
+            except KanisterError as error:
+                what = f"metadata.annotations[{POLL_INTERVAL}]"
+                told = f"{what} counts for nothing: {error.message}"
+                self._tell(run.subject, WARNING, "PollInterval", told)
+        if self._poll_seconds and composed.unready:
+            seconds = min(seconds, _LEAST_POLL_SECONDS)
+        return seconds or None
+
+    def _patch(self, xr: KubeObject, patch: Mapping[str, Any]) -> KubeObject:
+        metadata = xr["metadata"]
+        return self._cluster.patch(
+            self._resource,
+            metadata["name"],
+            patch,
+            namespace=metadata.get("namespace", ""),
+            patch_type=PatchType.MERGE,
+            field_manager=COMPOSITE_MANAGER,
+        )
+
+
+class _Pass:
+    """What one pass knows and gathers."""
+
+    def __init__(self, xr: KubeObject, clock: Clock, flooded_by: str) -> None:
+        self.xr = xr
+        self._flooded_by = flooded_by
+        self.subject = subject_of(xr)
+        self.status: dict[str, Any] = copy_json(xr.get("status") or {})
+        self.machinery: dict[str, Any] = {}
+        """What is to be written about its composition."""
+        self.applied: dict[str, str] = {}
+        self.steps: list[dict[str, Any]] = []
+        self._clock = clock
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """Hold what is said in the end: of the generation that is there after all writes."""
+        made = Conditions(
+            self.status.get("conditions") or (),
+            text_of_time(self._clock.now()),
+            int(self.metadata.get("generation") or 0),
+        )
+        if self._flooded_by:
+            said = f"Too many watch events from {self._flooded_by}. They are followed with a delay."
+            made.set("Responsive", "False", "WatchCircuitOpen", said)
+        else:
+            made.set("Responsive", "True", "WatchCircuitClosed")
+        return made
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.xr["metadata"]
+        return found
+
+    def take(self, written: KubeObject) -> None:
+        """Go on from what the cluster now has."""
+        self.xr = written
+
+    def kept_status(self) -> dict[str, Any]:
+        """Give what functions desired before, so far as it is not ours to say."""
+        ours = (*_OF_OURS, "conditions", MACHINERY_KEY)
+        return {key: value for key, value in self.status.items() if key not in ours}
+
+
+def _needs_of(composition: Composition) -> tuple[Data, ...]:
+    return tuple(
+        selector for step in composition.steps for selector in step.required_resources.values()
+    )
+
+
+def _synced(xr: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = (xr.get("status") or {}).get("conditions") or ()
+    return next((each for each in found if each.get("type") == "Synced"), {})
+
+
+def _was_synced(xr: Mapping[str, Any]) -> bool:
+    return bool(_synced(xr).get("status") == "True")
+
+
+def _log_turn(subject: Subject, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Write down what keeps a resource from being in order, once, and when that is over."""
+    where = f"{subject.namespace}/{subject.name}" if subject.namespace else subject.name
+    if now.get("reason") == RECONCILE_ERROR:
+        if now.get("message") != before.get("message"):
+            _LOG.warning("%s %s is not in order: %s", subject.kind, where, now.get("message"))
+    elif before.get("reason") == RECONCILE_ERROR:
+        _LOG.info("%s %s is in order again", subject.kind, where)
+
+
+def _digest(obj: Mapping[str, Any]) -> str:
+    text = json.dumps(obj, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+_STATUS: Final = ""
+"""Where the digest of the desired status stands among those of the resources."""
+_OF_OURS: Final = ("lastHandledReconcileAt", "connectionDetails", "claimConditionTypes")
+_FLEETING: Final = ("seconds", "calls", "cached")
+
+
+def _without_times(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what differs from pass to pass though nothing has changed."""
+    machinery = dict(status.get(MACHINERY_KEY) or {})
+    machinery["pipeline"] = [
+        {key: value for key, value in each.items() if key not in _FLEETING}
+        for each in machinery.get("pipeline") or ()
+    ]
+    return {**status, MACHINERY_KEY: machinery}

@@ -1,0 +1,84 @@
+"""Does a revision of a Composition say whether the functions that it calls can compose?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kanister_py.controller.machine.conditions import condition, with_conditions
+from kanister_py.controller.machine.events import WARNING, Tell, subject_of
+from kanister_py.core.compositions.capabilities import missing_capabilities
+from kanister_py.core.compositions.conditions import RECONCILE_ERROR
+from kanister_py.core.compositions.model import parse_composition
+from kanister_py.core.errors import FunctionCapabilityMissing, InvalidDocument, NotFound
+from kanister_py.core.objects.documents import Document
+from kanister_py.core.registry.entries import FunctionRevision, Registry
+from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+VALID_PIPELINE: Final = "ValidPipeline"
+_CHECKED: Final = "CheckCapabilities"
+
+
+def reconcile_composition_revision(
+    cluster: Cluster,
+    clock: Clock,
+    revision: KubeObject,
+    functions: Registry[FunctionRevision],
+    tell: Tell,
+) -> KubeObject | None:
+    """Have a revision say whether its pipeline is valid; give it if that had to be written.
+
+    It is for people to read. Whoever composes looks at the functions itself, so that it
+    neither waits for this condition nor goes by one that is out of date.
+    """
+    metadata = revision["metadata"]
+    if metadata.get("deletionTimestamp"):
+        return None
+    status = revision.get("status") or {}
+    said = _judge(revision, functions)
+    wanted = with_conditions(
+        status, said, now=clock.now(), generation=metadata.get("generation", 0)
+    )["conditions"]
+    if wanted == (status.get("conditions") or []):
+        return None
+    try:
+        written = cluster.patch(
+            COMPOSITION_REVISIONS,
+            metadata["name"],
+            {"status": {"conditions": wanted}},
+            subresource="status",
+        )
+    except NotFound:
+        return None
+    for each in said:
+        if each["status"] == "False" and not _is_known(each, status):
+            tell(subject_of(revision), WARNING, _CHECKED, each["message"])
+    return written
+
+
+def _judge(
+    revision: KubeObject, functions: Registry[FunctionRevision]
+) -> Sequence[Mapping[str, Any]]:
+    name = revision["metadata"]["name"]
+    try:
+        composition = parse_composition(Document.of(revision, f"compositionrevisions {name}"))
+    except InvalidDocument as error:
+        # Nobody knows what it would call.
+        return [condition("Synced", "False", RECONCILE_ERROR, error.message)]
+    synced = condition("Synced", "True", "ReconcileSuccess")
+    missing = missing_capabilities(composition.steps, functions)
+    if not missing:
+        return [synced, condition(VALID_PIPELINE, "True", "ValidPipeline")]
+    message = "; ".join(
+        f'Pipeline step "{step}": {error.message}' for step, error in missing.items()
+    )
+    reason = FunctionCapabilityMissing.reason
+    return [synced, condition(VALID_PIPELINE, "False", reason, message)]
+
+
+def _is_known(said: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Say whether a condition stood there before, in the same words."""
+    found = status.get("conditions") or ()
+    return any(said.items() <= each.items() for each in found)

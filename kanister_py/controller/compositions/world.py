@@ -1,0 +1,363 @@
+"""What the composing of resources sees of a cluster: compositions, functions, and the rest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from threading import RLock
+from typing import Any, Final, NamedTuple
+
+from kanister_py.controller.compositions.requirements import ClusterSource
+from kanister_py.controller.compositions.resources import Kind
+from kanister_py.controller.compositions.revisions import reconcile_composition
+from kanister_py.controller.machine.events import Tell
+from kanister_py.controller.machine.known_objects import Seen
+from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
+from kanister_py.core.compositions.composed import Composed
+from kanister_py.core.compositions.composed import Rules as ComposedRules
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.model import Composition, parse_composition
+from kanister_py.core.compositions.pipeline import Observed, StepOutcome
+from kanister_py.core.errors import NoMatch, NotFound
+from kanister_py.core.objects.documents import Document
+from kanister_py.core.registry.entries import (
+    DesiredState,
+    FunctionRevision,
+    Registry,
+    RegistryBuilder,
+)
+from kanister_py.core.revisions.collection import words_for_uses
+from kanister_py.core.revisions.functions import Runtime, revision_of, runtime_of
+from kanister_py.core.revisions.identity import COMPOSITION_NAME_LABEL
+from kanister_py.core.revisions.kinds import (
+    COMPOSITION_REVISIONS,
+    COMPOSITIONS,
+    ENDPOINT_SLICES,
+    FUNCTION_REVISIONS,
+)
+from kanister_py.core.revisions.policy import CompositionFacts, RevisionFacts
+from kanister_py.core.revisions.runtime import GRPC_PORT, server_name
+from kanister_py.core.revisions.users import pipeline_of, users_of_function
+from kanister_py.executor.caching import ResponseCache
+from kanister_py.executor.compose import Engine, compose
+from kanister_py.ports.certificates import Certificates
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.function_metrics import FunctionMetrics
+from kanister_py.ports.function_runner import FunctionRunner
+from kanister_py.ports.packages import Packages
+
+_SERVICE_NAME: Final = "kubernetes.io/service-name"
+
+
+class CompositionSettings(NamedTuple):
+    """What of compositions is switched on, and how.
+
+    `uses_revisions` makes revisions of Compositions; without it a composite resource uses
+    the Composition itself. `runs_functions` installs and runs packages of functions.
+    `keeps_revisions` bounds how many revisions of a Composition that nobody uses are kept;
+    0 keeps all.
+    """
+
+    namespace: str
+    uses_revisions: bool = False
+    runs_functions: bool = False
+    gives_resources: bool = True
+    keeps_revisions: int = 0
+    poll_seconds: float = 0.0
+    workers: int = 8
+    default_runtime: Runtime = Runtime.DEPLOYMENT
+    authority: str = "crossplane-root-ca"
+    drains_for: timedelta = timedelta(seconds=30)
+    certificate_life: timedelta = timedelta(days=90)
+
+
+class FunctionTools(NamedTuple):
+    """What functions are called with, and what runs their packages."""
+
+    runner: FunctionRunner
+    built_in: Registry[FunctionRevision]
+    built_in_endpoint: Callable[[str], str]
+    packages: Packages
+    certificates: Certificates
+    keep_only: Callable[[Collection[str]], None] = lambda _names: None
+    """Called with the revisions that are still called, so that others are let go of."""
+    metrics: FunctionMetrics | None = None
+    client_files: Path | None = None
+    """Where the certificate is kept that functions are called with, if it is made here."""
+
+
+class ComposingWorld:
+    """The cluster as a pass sees it, and whoever may call functions."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        seen: Seen,
+        tools: FunctionTools,
+        settings: CompositionSettings,
+        tell: Tell,
+    ) -> None:
+        self.seen = seen
+        self._cluster = cluster
+        self._clock = clock
+        self._tools = tools
+        self._settings = settings
+        self._tell = tell
+        self._lock = RLock()
+        self._revisions: dict[str, dict[str, RevisionFacts]] = defaultdict(dict)
+        self._read: dict[tuple[str, str, str], Composition] = {}
+        self._composed_with: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._addresses: dict[str, tuple[str, ...]] = {}
+        self._functions: Registry[FunctionRevision] | None = None
+        self._source = ClusterSource(cluster, seen, gives_resources=settings.gives_resources)
+        self._cache = ResponseCache(clock, metrics=tools.metrics)
+
+    # What changed
+
+    def note_revision(self, old: KubeObject | None, new: KubeObject | None) -> RevisionFacts:
+        """Take in that a revision of a Composition came, changed or went."""
+        facts = revision_facts(new or old or {})
+        with self._lock:
+            if new is None:
+                self._revisions[facts.composition].pop(facts.name, None)
+            else:
+                self._revisions[facts.composition][facts.name] = facts
+        return facts
+
+    def note_functions(self) -> None:
+        """Take in that revisions of functions changed."""
+        with self._lock:
+            self._functions = None
+        self._tools.keep_only(
+            [each.name for family in self.functions() for each in family if each.is_routable]
+        )
+
+    def note_endpoints(self, slices: KubeObject) -> str:
+        """Take in that the addresses behind a Service changed; say whose, if it is one of ours."""
+        namespace = self._settings.namespace
+        name = str((slices["metadata"].get("labels") or {}).get(_SERVICE_NAME) or "")
+        if key_of(slices).namespace != namespace or not name:
+            return ""
+        found: list[str] = []
+        for each in self.seen.all_of(ENDPOINT_SLICES):
+            labels = each["metadata"].get("labels") or {}
+            if labels.get(_SERVICE_NAME) == name and key_of(each).namespace == namespace:
+                found += _ready_addresses(each)
+        with self._lock:
+            self._addresses[name] = tuple(sorted(set(found)))
+            self._functions = None
+        return name
+
+    def addresses_of(self, service: str) -> Sequence[str]:
+        """Give the addresses at which pods behind a Service answer now."""
+        return self._addresses.get(service, ())
+
+    @property
+    def known_compositions(self) -> Sequence[str]:
+        """Name the Compositions that have revisions."""
+        with self._lock:
+            return list(self._revisions)
+
+    # What a pass sees of the cluster
+
+    def find(self, reference: Mapping[str, Any]) -> KubeObject | None:
+        return self.seen.find(reference)
+
+    def remember(self, obj: KubeObject) -> None:
+        self.seen.remember(obj)
+
+    def compositions(self, api_version: str, kind: str) -> Sequence[CompositionFacts]:
+        found = [composition_facts(each) for each in self.seen.all_of(COMPOSITIONS)]
+        return [each for each in found if (each.api_version, each.kind) == (api_version, kind)]
+
+    def composition(self, name: str) -> CompositionFacts | None:
+        found = self.seen.get(COMPOSITIONS, ObjectKey("", name))
+        return composition_facts(found) if found is not None else None
+
+    def revisions(self, composition: str) -> Sequence[RevisionFacts]:
+        with self._lock:
+            found = list(self._revisions.get(composition, {}).values())
+        if found or not self.seen.has_synced(COMPOSITION_REVISIONS):
+            return found
+        # A resource may be faster than the revision of its new composition.
+        made = reconcile_composition(self._cluster, composition, self._tell)
+        if not made:
+            return ()
+        return [revision_facts(self._cluster.get(COMPOSITION_REVISIONS, made))]
+
+    def revision(self, name: str) -> RevisionFacts | None:
+        found = self.seen.get(COMPOSITION_REVISIONS, ObjectKey("", name))
+        return revision_facts(found) if found is not None else None
+
+    def read(self, composition: str, revision: str) -> Composition:
+        resource = COMPOSITION_REVISIONS if revision else COMPOSITIONS
+        name = revision or composition
+        found = self.seen.get(resource, ObjectKey("", name))
+        if found is None:
+            kind = "CompositionRevision" if revision else "Composition"
+            raise NotFound(f"cannot fetch {kind} {name}: there is none")
+        key = (resource.resource, name, found["metadata"].get("resourceVersion", ""))
+        with self._lock:
+            kept = self._read.get(key)
+        if kept is not None:
+            return kept
+        parsed = parse_composition(Document.of(found, f"{resource.resource} {name}"))
+        with self._lock:
+            for old in [each for each in self._read if each[:2] == key[:2]]:
+                del self._read[old]
+            self._read[key] = parsed
+        return parsed
+
+    def compose(
+        self,
+        composition: Composition,
+        observed: Observed,
+        kind: Kind,
+        remembered: Mapping[str, Data] | None,
+    ) -> Composed:
+        engine = Engine(
+            self._tools.runner,
+            self.functions(),
+            self._source,
+            self._clock,
+            self._cache,
+            self._tools.metrics,
+            rules=ComposedRules(kind.is_legacy, self._is_namespaced),
+        )
+        return compose(composition, observed, engine, remembered=remembered)
+
+    def _is_namespaced(self, api_version: str, kind: str) -> bool:
+        try:
+            return self._cluster.resource_for(api_version, kind).is_namespaced
+        except NoMatch:
+            # Applying it says what is wrong.
+            return True
+
+    def connection_details(self, namespace: str, secret: str) -> Mapping[str, str]:
+        return self._source.fetch_secret(namespace, secret) or {}
+
+    @property
+    def uses_revisions(self) -> bool:
+        return self._settings.uses_revisions
+
+    def is_coming_up(self, function: str) -> bool:
+        return any(
+            each.function == function and each.desired_state is DesiredState.ACTIVE
+            for each in map(revision_of, self.seen.all_of(FUNCTION_REVISIONS))
+        )
+
+    def note_composed(self, revision: str, outcomes: Sequence[StepOutcome]) -> None:
+        if not revision:
+            return
+        used = tuple((each.step, each.revision) for each in outcomes if each.revision)
+        with self._lock:
+            if self._composed_with.get(revision) == used:
+                return
+            self._composed_with[revision] = used
+            digests = {each.name: each.digest for family in self.functions() for each in family}
+        told = [
+            {"step": step, "functionRevision": name, **_digest_of(digests.get(name, ""))}
+            for step, name in used
+        ]
+        found = self.seen.get(COMPOSITION_REVISIONS, ObjectKey("", revision))
+        if found is None or (found.get("status") or {}).get("composedWith") == told:
+            return
+        self._cluster.patch(
+            COMPOSITION_REVISIONS,
+            revision,
+            {"status": {"composedWith": told}},
+            subresource="status",
+        )
+
+    # Functions
+
+    def functions(self) -> Registry[FunctionRevision]:
+        """Give all revisions: those of the cluster, and what comes with us under other names."""
+        with self._lock:
+            if self._functions is not None:
+                return self._functions
+            by_function: dict[str, list[FunctionRevision]] = defaultdict(list)
+            for obj in self.seen.all_of(FUNCTION_REVISIONS):
+                revision = self._reached(obj)
+                if revision.function:
+                    by_function[revision.function].append(revision)
+            builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
+            for revisions in by_function.values():
+                builder.add(revisions)
+            for family in self._tools.built_in:
+                if family.function not in by_function:
+                    builder.add(family.candidates)
+            self._functions = builder.build()
+            return self._functions
+
+    def _reached(self, obj: KubeObject) -> FunctionRevision:
+        """Give a revision with the addresses at which its pods answer now."""
+        revision = revision_of(obj)
+        if not self._settings.runs_functions:
+            return revision
+        if runtime_of(obj, self._settings.default_runtime) is not Runtime.DEPLOYMENT:
+            return revision
+        addresses = self._addresses.get(revision.name, ())
+        if not addresses:
+            return revision._replace(endpoint="")
+        host = server_name(revision.name, self._settings.namespace)
+        return revision._replace(endpoint=f"ipv4:{','.join(addresses)}#{host}")
+
+    def users_of_functions(
+        self, function: str, revisions: Sequence[FunctionRevision]
+    ) -> Mapping[str, Sequence[str]]:
+        """Say which compositions name a revision, or would pick it by its labels."""
+        pipelines = [
+            pipeline_of(obj)
+            for resource in (COMPOSITIONS, COMPOSITION_REVISIONS)
+            if self.seen.has_synced(resource)
+            for obj in self.seen.all_of(resource)
+        ]
+        users = users_of_function(function, revisions, pipelines)
+        return {name: words_for_uses(found) for name, found in users.items()}
+
+
+def composition_facts(obj: KubeObject) -> CompositionFacts:
+    target = (obj.get("spec") or {}).get("compositeTypeRef") or {}
+    metadata = obj["metadata"]
+    return CompositionFacts(
+        metadata["name"],
+        str(target.get("apiVersion") or ""),
+        str(target.get("kind") or ""),
+        metadata.get("labels") or {},
+    )
+
+
+def revision_facts(obj: KubeObject) -> RevisionFacts:
+    metadata = obj["metadata"]
+    labels = metadata.get("labels") or {}
+    number = int((obj.get("spec") or {}).get("revision") or 0)
+    return RevisionFacts(
+        metadata["name"], str(labels.get(COMPOSITION_NAME_LABEL) or ""), number, labels
+    )
+
+
+def _ready_addresses(slices: KubeObject) -> list[str]:
+    """Give the addresses in an EndpointSlice that may be called, with the port of gRPC."""
+    port = next(
+        (
+            each.get("port")
+            for each in slices.get("ports") or ()
+            if each.get("name") in ("grpc", "", None)
+        ),
+        GRPC_PORT,
+    )
+    return [
+        f"{address}:{port}"
+        for endpoint in slices.get("endpoints") or ()
+        if (endpoint.get("conditions") or {}).get("ready") is not False
+        for address in endpoint.get("addresses") or ()
+    ]
+
+
+def _digest_of(digest: str) -> dict[str, str]:
+    return {"digest": digest} if digest else {}

@@ -1,0 +1,1 @@
+"""Composition functions: their packages and what runs them."""

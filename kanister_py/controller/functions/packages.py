@@ -1,0 +1,444 @@
+"""Which revisions does a Function have, and which of them serve?
+
+One pass reads the Function and its revisions, asks the registry which package is meant
+now, and writes what differs: the revision of that package, who is active, who goes, and
+the conditions of the Function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from kanister_py.controller.functions.pull_secrets import logins_of
+from kanister_py.controller.machine.conditions import condition, with_conditions
+from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
+from kanister_py.core.errors import (
+    AlreadyExists,
+    Conflict,
+    KanisterError,
+    NotFound,
+    RegistryUnavailable,
+)
+from kanister_py.core.registry.entries import DesiredState, FunctionRevision
+from kanister_py.core.revisions.activation import (
+    DEFAULT_ACTIVE_LIMIT,
+    DEFAULT_HISTORY_LIMIT,
+    Activation,
+    ActivationPolicy,
+    plan_activation,
+    problems_of_limits,
+)
+from kanister_py.core.revisions.collection import Revision, plan_collection
+from kanister_py.core.revisions.functions import (
+    PACKAGE_TAG,
+    RUNTIME,
+    Runtime,
+    digest_of_revision,
+    revision_of,
+    runtime_of,
+)
+from kanister_py.core.revisions.identity import (
+    PACKAGE_LABEL,
+    function_identity,
+    function_revision_name,
+    labels_that_count,
+)
+from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS
+from kanister_py.core.revisions.numbering import Change, Numbered, Numbering, number_revision
+from kanister_py.core.revisions.owners import (
+    controller_reference,
+    is_controlled_by,
+    with_controller,
+)
+from kanister_py.core.revisions.package import (
+    FunctionPackage,
+    PackageReference,
+    parse_function_package,
+    parse_package_reference,
+)
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.packages import Packages, RegistryLogin
+
+Users = Callable[[str, Sequence[FunctionRevision]], Mapping[str, Sequence[str]]]
+"""Say of each revision of a function who needs it kept, in words."""
+
+_PULL_ALWAYS_SECONDS: Final = 60.0
+_PAUSED: Final = "crossplane.io/paused"
+# What a revision has from its Function besides its package: it is no content, so it makes
+# no revision, and reaches the one in force.
+_HANDED_ON: Final = (
+    "packagePullPolicy",
+    "packagePullSecrets",
+    "ignoreCrossplaneConstraints",
+    "skipDependencyResolution",
+    "commonLabels",
+    "commonAnnotations",
+    "runtimeConfigRef",
+)
+
+
+class _Found(NamedTuple):
+    """The package that a Function means now."""
+
+    reference: PackageReference
+    digest: str
+    package: FunctionPackage
+
+
+class FunctionReconciler:
+    """Keeps the revisions of Functions."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        packages: Packages,
+        clock: Clock,
+        tell: Tell,
+        users: Users,
+        *,
+        namespace: str,
+        default_runtime: Runtime = Runtime.DEPLOYMENT,
+    ) -> None:
+        self._cluster = cluster
+        self._packages = packages
+        self._clock = clock
+        self._tell = tell
+        self._users = users
+        self._namespace = namespace
+        self._default_runtime = default_runtime
+
+    def reconcile(self, name: str) -> float | None:
+        """Bring one Function to rest; say after how many seconds to look again, if at all."""
+        try:
+            function = self._cluster.get(FUNCTIONS, name)
+        except NotFound:
+            return None
+        metadata = function["metadata"]
+        if metadata.get("deletionTimestamp"):
+            return None
+        if (metadata.get("annotations") or {}).get(_PAUSED) == "true":
+            paused = condition("Synced", "False", "ReconcilePaused", "Paused by an annotation")
+            self._write_status(function, {}, [paused])
+            return None
+        spec = function.get("spec") or {}
+        wrong = list(
+            problems_of_limits(spec.get("activeRevisionLimit"), spec.get("revisionHistoryLimit"))
+        )
+        if wrong:
+            said = "; ".join(f"spec.{field}: {why}" for field, why in wrong)
+            self._refuse(function, "InvalidLimits", said)
+            return None
+        said = _runtime_annotations(function).get(RUNTIME, "")
+        if said and said not in tuple(Runtime):
+            known = ", ".join(Runtime)
+            self._refuse(
+                function,
+                "InvalidRuntime",
+                f"metadata.annotations[{RUNTIME}]: expected one of {known}, found {said!r}",
+            )
+            return None
+        revisions = self._revisions_of(function)
+        try:
+            found = self._resolve(function, revisions)
+        except RegistryUnavailable as error:
+            # What runs keeps running; only what is new has to wait.
+            self._settle(function, revisions, None)
+            self._say_trouble(function, revisions, error)
+            raise
+        except KanisterError as error:
+            self._settle(function, revisions, None)
+            self._say_trouble(function, revisions, error)
+            return _PULL_ALWAYS_SECONDS
+        revisions = self._number(function, revisions, found)
+        self._settle(function, revisions, found)
+        return _PULL_ALWAYS_SECONDS if spec.get("packagePullPolicy") == "Always" else None
+
+    def _revisions_of(self, function: KubeObject) -> list[KubeObject]:
+        name = function["metadata"]["name"]
+        listed = self._cluster.list(
+            FUNCTION_REVISIONS, label_selector=f"{PACKAGE_LABEL}={name}"
+        ).items
+        return [each for each in listed if not each["metadata"].get("deletionTimestamp")]
+
+    # The package
+
+    def _resolve(self, function: KubeObject, revisions: Sequence[KubeObject]) -> _Found:
+        spec = function.get("spec") or {}
+        reference = parse_package_reference(str(spec.get("package") or ""))
+        if runtime_of(function, self._default_runtime) is Runtime.IN_PROCESS:
+            return _built_in(reference)
+        logins = self._logins(spec)
+        digest = reference.digest or self._known_digest(function, revisions, reference)
+        if not digest:
+            digest = self._packages.resolve(reference, logins)
+        text = self._packages.read(reference, digest, logins)
+        return _Found(reference, digest, parse_function_package(text, str(reference)))
+
+    def _known_digest(
+        self, function: KubeObject, revisions: Sequence[KubeObject], reference: PackageReference
+    ) -> str:
+        """Give the digest that was resolved before: only `Always` looks where a tag has moved."""
+        if (function.get("spec") or {}).get("packagePullPolicy") == "Always":
+            return ""
+        status = function.get("status") or {}
+        if status.get("currentIdentifier") != str(reference):
+            return ""
+        current = status.get("currentRevision")
+        for each in revisions:
+            if each["metadata"]["name"] == current:
+                return digest_of_revision(each)
+        return ""
+
+    def _logins(self, spec: Mapping[str, Any]) -> list[RegistryLogin]:
+        names = [str(each.get("name")) for each in spec.get("packagePullSecrets") or ()]
+        return logins_of(self._cluster, self._namespace, names)
+
+    # The revision of it
+
+    def _number(
+        self, function: KubeObject, revisions: list[KubeObject], found: _Found
+    ) -> list[KubeObject]:
+        labels = _labels_of_revision(function, found.package)
+        identity = function_identity(found.digest, labels)
+        existing = {each["metadata"]["name"]: _numbered(each, function) for each in revisions}
+        plan = number_revision(identity, list(existing.values()))
+        by_name = {each["metadata"]["name"]: each for each in revisions}
+        for orphan in plan.adopted:
+            by_name[orphan] = self._cluster.replace(with_controller(by_name[orphan], function))
+        if plan.change is Change.CREATE:
+            taken = {each for each, told in existing.items() if told.identity != identity}
+            made = self._create(function, found, identity, labels, plan, taken)
+            by_name[made["metadata"]["name"]] = made
+        else:
+            updated = self._update(function, by_name[plan.name], plan)
+            by_name[plan.name] = self._say_capabilities(updated, found.package)
+        return list(by_name.values())
+
+    def _create(
+        self,
+        function: KubeObject,
+        found: _Found,
+        identity: str,
+        labels: Mapping[str, str],
+        plan: Numbering,
+        taken: set[str],
+    ) -> KubeObject:
+        owner = function["metadata"]["name"]
+        name = function_revision_name(owner, identity, taken)
+        spec = function.get("spec") or {}
+        is_manual = spec.get("revisionActivationPolicy") == ActivationPolicy.MANUAL
+        annotations = {**found.package.annotations, **_runtime_annotations(function)}
+        if found.reference.tag:
+            annotations[PACKAGE_TAG] = found.reference.tag
+        made = {
+            "apiVersion": FUNCTION_REVISIONS.api_version,
+            "kind": "FunctionRevision",
+            "metadata": {
+                "name": name,
+                "labels": {**labels, PACKAGE_LABEL: owner},
+                "annotations": annotations,
+                "ownerReferences": [controller_reference(function)],
+            },
+            "spec": {
+                "desiredState": str(DesiredState.INACTIVE if is_manual else DesiredState.ACTIVE),
+                "image": found.reference.pinned(found.digest),
+                "revision": plan.number,
+                "tlsServerSecretName": f"{name}-tls-server",
+                **{key: spec[key] for key in _HANDED_ON if key in spec},
+            },
+        }
+        try:
+            created = self._cluster.create(made)
+        except AlreadyExists:
+            raise Conflict(f"FunctionRevision {name} has just been made") from None
+        subject = subject_of(function)
+        self._tell(
+            subject, NORMAL, "CreateRevision", f"Created new revision {name} as {plan.number}"
+        )
+        for dependency in found.package.dependencies:
+            self._tell(
+                subject,
+                WARNING,
+                "ResolveDependencies",
+                f"The package says that it needs {dependency}; see that it is installed",
+            )
+        return self._say_capabilities(created, found.package)
+
+    def _say_capabilities(self, revision: KubeObject, package: FunctionPackage) -> KubeObject:
+        """Say what a package is made for; whoever made its revision may have died before that."""
+        status = revision.get("status") or {}
+        if status.get("capabilities"):
+            return revision
+        told = {**status, "capabilities": list(package.capabilities)}
+        return self._cluster.replace_status({**revision, "status": told})
+
+    def _update(self, function: KubeObject, revision: KubeObject, plan: Numbering) -> KubeObject:
+        spec = function.get("spec") or {}
+        theirs = revision.get("spec") or {}
+        wanted = {key: value for key, value in theirs.items() if key not in _HANDED_ON}
+        wanted.update({key: spec[key] for key in _HANDED_ON if key in spec})
+        wanted["revision"] = plan.number
+        annotations = dict(revision["metadata"].get("annotations") or {})
+        annotations.pop(RUNTIME, None)
+        annotations.update(_runtime_annotations(function))
+        if (wanted, annotations) == (theirs, revision["metadata"].get("annotations") or {}):
+            return revision
+        metadata = {**revision["metadata"], "annotations": annotations}
+        updated = self._cluster.replace({**revision, "metadata": metadata, "spec": wanted})
+        if plan.change is Change.RAISE:
+            name = revision["metadata"]["name"]
+            said = f"Revision {name} is in force again as {plan.number}"
+            self._tell(subject_of(function), NORMAL, "UpdateRevision", said)
+        return updated
+
+    # Who serves, who goes, and what is said of it
+
+    def _settle(
+        self, function: KubeObject, revisions: Sequence[KubeObject], found: _Found | None
+    ) -> None:
+        spec = function.get("spec") or {}
+        policy = ActivationPolicy(
+            spec.get("revisionActivationPolicy") or ActivationPolicy.AUTOMATIC
+        )
+        limit = int(spec.get("activeRevisionLimit") or DEFAULT_ACTIVE_LIMIT)
+        facts = [revision_of(each) for each in revisions]
+        plan = plan_activation(facts, limit, policy)
+        changed = dict.fromkeys(plan.activate, DesiredState.ACTIVE)
+        changed.update(dict.fromkeys(plan.deactivate, DesiredState.INACTIVE))
+        by_name = {each["metadata"]["name"]: each for each in revisions}
+        for name, state in changed.items():
+            revision = by_name[name]
+            wanted = {**(revision.get("spec") or {}), "desiredState": str(state)}
+            by_name[name] = self._cluster.replace({**revision, "spec": wanted})
+            said = f"Revision {name} is now {state}"
+            self._tell(subject_of(function), NORMAL, "TransitionRevision", said)
+        facts = [revision_of(each) for each in by_name.values()]
+        gone = self._collect(function, facts)
+        if found is not None:
+            kept = [each for each in facts if each.name not in gone]
+            self._say_health(function, kept, by_name, plan, found)
+
+    def _collect(self, function: KubeObject, facts: Sequence[FunctionRevision]) -> set[str]:
+        limit = (function.get("spec") or {}).get("revisionHistoryLimit")
+        history = DEFAULT_HISTORY_LIMIT if limit is None else int(limit)
+        users = self._users(function["metadata"]["name"], facts)
+        revisions = [
+            Revision(
+                each.name,
+                each.number,
+                (
+                    *(("is active",) if each.desired_state is DesiredState.ACTIVE else ()),
+                    *users.get(each.name, ()),
+                ),
+            )
+            for each in facts
+        ]
+        removed = plan_collection(revisions, history).removed
+        for name in removed:
+            try:
+                self._cluster.delete(FUNCTION_REVISIONS, name)
+            except NotFound:
+                continue
+            said = f"Removed revision {name}: {history} are kept, and nothing uses it"
+            self._tell(subject_of(function), NORMAL, "GarbageCollect", said)
+        return set(removed)
+
+    def _say_health(
+        self,
+        function: KubeObject,
+        facts: Sequence[FunctionRevision],
+        by_name: Mapping[str, KubeObject],
+        plan: Activation,
+        found: _Found,
+    ) -> None:
+        newest = max(facts, key=lambda each: each.rank)
+        is_active = newest.desired_state is DesiredState.ACTIVE
+        installed = condition(
+            "Installed",
+            "True" if is_active else "False",
+            "ActivePackageRevision" if is_active else "InactivePackageRevision",
+            "" if is_active else "Package is inactive",
+        )
+        is_healthy = newest.is_healthy
+        told = _health_message(by_name[newest.name])
+        if plan.held:
+            told = f"{told}; {', '.join(plan.held)} serves until then".lstrip("; ")
+        healthy = condition(
+            "Healthy",
+            "True" if is_healthy else "False",
+            "HealthyPackageRevision" if is_healthy else "UnhealthyPackageRevision",
+            "" if is_healthy else told,
+        )
+        fields = {
+            "currentRevision": newest.name,
+            "currentIdentifier": str(found.reference),
+            "resolvedPackage": found.reference.pinned(found.digest),
+        }
+        self._write_status(function, fields, [installed, healthy])
+
+    def _say_trouble(
+        self, function: KubeObject, revisions: Sequence[KubeObject], error: KanisterError
+    ) -> None:
+        self._tell(subject_of(function), WARNING, "UnpackPackage", error.message)
+        has_any = any(revision_of(each).is_routable for each in revisions)
+        if isinstance(error, RegistryUnavailable) and has_any:
+            return
+        self._refuse(function, "UnpackingPackage", error.message)
+
+    def _refuse(self, function: KubeObject, reason: str, message: str) -> None:
+        self._write_status(function, {}, [condition("Installed", "False", reason, message)])
+
+    def _write_status(
+        self,
+        function: KubeObject,
+        fields: Mapping[str, Any],
+        conditions: Sequence[Mapping[str, Any]],
+    ) -> None:
+        status = function.get("status") or {}
+        wanted = with_conditions(
+            {**status, **fields},
+            conditions,
+            now=self._clock.now(),
+            generation=function["metadata"].get("generation", 0),
+        )
+        if wanted != status:
+            self._cluster.replace_status({**function, "status": wanted})
+
+
+def _built_in(reference: PackageReference) -> _Found:
+    """Take a function that comes with us for the package that a Function names."""
+    name = reference.repository.rpartition("/")[2]
+    package = FunctionPackage(name, {}, {}, ("composition",))
+    # There are no bytes to name: the reference itself is what it is.
+    return _Found(reference, f"sha256:{function_identity(str(reference), None)}", package)
+
+
+def _runtime_annotations(function: KubeObject) -> dict[str, str]:
+    said = (function["metadata"].get("annotations") or {}).get(RUNTIME)
+    return {RUNTIME: said} if said else {}
+
+
+def _labels_of_revision(function: KubeObject, package: FunctionPackage) -> dict[str, str]:
+    """Say how a revision is labelled: by its package, and over that by whoever installed it."""
+    return labels_that_count({**package.labels, **(function["metadata"].get("labels") or {})})
+
+
+def _numbered(revision: KubeObject, function: KubeObject) -> Numbered:
+    metadata = revision["metadata"]
+    return Numbered(
+        metadata["name"],
+        int((revision.get("spec") or {}).get("revision") or 0),
+        function_identity(digest_of_revision(revision), metadata.get("labels")),
+        not is_controlled_by(revision, function),
+    )
+
+
+def _health_message(revision: KubeObject) -> str:
+    for each in (revision.get("status") or {}).get("conditions") or ():
+        if each.get("type") == "RuntimeHealthy" and each.get("status") != "True":
+            said = str(each.get("message") or "")
+            health = f'Package runtime health is "{each.get("status")}"'
+            return f"{health} with message: {said}" if said else health
+    return 'Package runtime health is "Unknown"'

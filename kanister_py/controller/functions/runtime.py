@@ -1,0 +1,219 @@
+"""Is there something that answers for each active revision of a function, and is it well?
+
+A revision is run by a Deployment of ours, in this process, or by somebody else. What is
+no longer active goes on for a while: calls under way end before its pods do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final, NamedTuple
+
+from kanister_py.controller.machine.applying import says
+from kanister_py.controller.machine.certificates import CertificateKeeper
+from kanister_py.controller.machine.conditions import condition, with_conditions
+from kanister_py.core.actionsets.status import parse_time
+from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.resources import (
+    DEPLOYMENTS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    GroupVersionResource,
+)
+from kanister_py.core.registry.entries import DesiredState
+from kanister_py.core.revisions.functions import Runtime, runtime_of
+from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, RUNTIME_CONFIGS
+from kanister_py.core.revisions.owners import is_controlled_by
+from kanister_py.core.revisions.runtime import (
+    deployment_of,
+    server_secret_of,
+    service_account_of,
+    service_endpoint,
+    service_names,
+    service_of,
+    why_not_well,
+)
+from kanister_py.ports.certificates import Certificates
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
+
+ENDPOINT: Final = "kanister-py.io/endpoint"
+"""Where a revision answers that somebody else runs."""
+
+_FIELD_MANAGER: Final = "kanister-py"
+_DEFAULT_CONFIG: Final = "default"
+_LOOKS_AGAIN_SECONDS: Final = 10.0
+
+
+class RuntimeSettings(NamedTuple):
+    """How revisions are run.
+
+    `drains_for` is how long one that is no longer active still answers; `looks_every` how
+    often certificates are looked at.
+    """
+
+    namespace: str
+    authority: str = "crossplane-root-ca"
+    default: Runtime = Runtime.DEPLOYMENT
+    drains_for: timedelta = timedelta(seconds=30)
+    looks_every: timedelta = timedelta(hours=1)
+
+
+class FunctionRuntime:
+    """Runs revisions of functions."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        certificates: Certificates,
+        keeper: CertificateKeeper,
+        clock: Clock,
+        settings: RuntimeSettings,
+        *,
+        built_in: Callable[[str], str],
+        ready_addresses: Callable[[str], Sequence[str]],
+    ) -> None:
+        self._cluster = cluster
+        self._certificates = certificates
+        self._keeper = keeper
+        self._clock = clock
+        self._settings = settings
+        self._built_in = built_in
+        self._ready_addresses = ready_addresses
+
+    def reconcile(self, name: str) -> float | None:
+        """Bring what runs one revision to rest; say after how many seconds to look again."""
+        try:
+            revision = self._cluster.get(FUNCTION_REVISIONS, name)
+        except NotFound:
+            return None
+        if revision["metadata"].get("deletionTimestamp"):
+            return None
+        if (revision.get("spec") or {}).get("desiredState") != DesiredState.ACTIVE:
+            return self._stop(revision)
+        runtime = runtime_of(revision, self._settings.default)
+        if runtime is Runtime.IN_PROCESS:
+            function = _package_name(revision)
+            endpoint = self._built_in(function)
+            why = "" if endpoint else f"no function called {function} comes with us"
+            self._say(revision, endpoint, why)
+            return None
+        if runtime is Runtime.EXTERNAL:
+            annotations = revision["metadata"].get("annotations") or {}
+            status = revision.get("status") or {}
+            endpoint = str(annotations.get(ENDPOINT) or status.get("endpoint") or "")
+            why = "" if endpoint else f"nobody has said where it answers, as {ENDPOINT}"
+            self._say(revision, endpoint, why)
+            return None
+        return self._run(revision)
+
+    def _run(self, revision: KubeObject) -> float:
+        name, namespace = revision["metadata"]["name"], self._settings.namespace
+        config = self._config_of(revision)
+        self._apply(SERVICES, service_of(revision, namespace, config))
+        self._apply(SERVICE_ACCOUNTS, service_account_of(revision, namespace, config))
+        authority = self._keeper.keep_authority(namespace, self._settings.authority)
+        owners = service_account_of(revision, namespace, config)["metadata"]["ownerReferences"]
+        pair = self._keeper.keep_certificate(
+            namespace,
+            server_secret_of(revision),
+            service_names(name, namespace),
+            authority,
+            metadata={"ownerReferences": owners},
+        )
+        facts = self._certificates.read(pair.certificate)
+        fingerprint = facts.fingerprint if facts is not None else ""
+        wanted = deployment_of(revision, namespace, config, certificate=fingerprint)
+        deployment = self._apply(DEPLOYMENTS, wanted)
+        why = why_not_well(deployment, len(self._ready_addresses(name)))
+        self._say(revision, service_endpoint(name, namespace), why)
+        # The watches tell when it is up; should one be cut, nobody waits for long.
+        return _LOOKS_AGAIN_SECONDS if why else self._settings.looks_every.total_seconds()
+
+    def _stop(self, revision: KubeObject) -> float | None:
+        """Take a revision out of service: nobody calls it any more, then its pods go."""
+        name, namespace = revision["metadata"]["name"], self._settings.namespace
+        stopped = condition("RuntimeActive", "False", "InactiveRuntime")
+        revision = self._write(revision, {}, [stopped])
+        try:
+            deployment = self._cluster.get(DEPLOYMENTS, name, namespace=namespace)
+        except NotFound:
+            return None
+        if not is_controlled_by(deployment, revision):
+            return None
+        left = self._drained_at(revision) - self._clock.now().timestamp()
+        if left > 0:
+            return left
+        self._cluster.delete(
+            DEPLOYMENTS,
+            name,
+            namespace=namespace,
+            uid=deployment["metadata"]["uid"],
+            propagation=Propagation.BACKGROUND,
+        )
+        return None
+
+    def _drained_at(self, revision: KubeObject) -> float:
+        found = (revision.get("status") or {}).get("conditions") or ()
+        since = next(
+            each["lastTransitionTime"] for each in found if each["type"] == "RuntimeActive"
+        )
+        time = parse_time(since) or self._clock.now()
+        return (time + self._settings.drains_for).timestamp()
+
+    def _config_of(self, revision: KubeObject) -> Mapping[str, Any]:
+        reference = (revision.get("spec") or {}).get("runtimeConfigRef") or {}
+        name = str(reference.get("name") or _DEFAULT_CONFIG)
+        try:
+            found = self._cluster.get(RUNTIME_CONFIGS, name)
+        except NotFound:
+            if name == _DEFAULT_CONFIG:
+                return {}
+            raise
+        spec: Mapping[str, Any] = found.get("spec") or {}
+        return spec
+
+    def _apply(self, resource: GroupVersionResource, wanted: dict[str, Any]) -> KubeObject:
+        """Make an object say what it shall; one that already does is not written."""
+        metadata = wanted["metadata"]
+        try:
+            live = self._cluster.get(resource, metadata["name"], namespace=metadata["namespace"])
+        except NotFound:
+            live = None
+        if live is not None and says(live, wanted):
+            return live
+        return self._cluster.apply(wanted, field_manager=_FIELD_MANAGER, force=True)
+
+    def _say(self, revision: KubeObject, endpoint: str, why_not: str) -> None:
+        if why_not:
+            healthy = condition("RuntimeHealthy", "False", "UnhealthyPackageRevision", why_not)
+        else:
+            healthy = condition("RuntimeHealthy", "True", "HealthyPackageRevision")
+        active = condition("RuntimeActive", "True", "ActiveRuntime")
+        image = (revision.get("spec") or {}).get("image")
+        fields = {"endpoint": endpoint, "resolvedImage": image}
+        self._write(revision, fields, [healthy, active])
+
+    def _write(
+        self,
+        revision: KubeObject,
+        fields: Mapping[str, Any],
+        conditions: Sequence[Mapping[str, Any]],
+    ) -> KubeObject:
+        status = revision.get("status") or {}
+        wanted = with_conditions(
+            {**status, **fields},
+            conditions,
+            now=self._clock.now(),
+            generation=revision["metadata"].get("generation", 0),
+        )
+        if wanted == status:
+            return revision
+        return self._cluster.replace_status({**revision, "status": wanted})
+
+
+def _package_name(revision: Mapping[str, Any]) -> str:
+    """Give the last part of the repository of a revision's package."""
+    image = str((revision.get("spec") or {}).get("image") or "")
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]

@@ -1,0 +1,1 @@
+"""What every controller kind runs on."""

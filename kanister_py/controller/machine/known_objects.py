@@ -1,0 +1,275 @@
+"""What was seen last of any object that somebody here cares about?
+
+A kind is watched from the first time that somebody asks for one of its objects. What we
+write ourselves is known at once, before the watch tells of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from threading import RLock
+from typing import Any, Final
+
+from kanister_py.controller.machine.watch_cache import ObjectKey, Store, key_of
+from kanister_py.core.errors import KanisterError, NoMatch, NotFound
+from kanister_py.core.objects.resources import SECRETS, GroupVersionResource
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+OnChange = Callable[[GroupVersionResource, ObjectKey, KubeObject | None, KubeObject | None], None]
+
+# Read when needed, never watched: nobody should have to grant us all Secrets.
+_NEVER_WATCHED: Final = frozenset({SECRETS})
+_MOST_REMEMBERED: Final = 20_000
+_MOST_GONE: Final = 20_000
+
+
+class Seen:
+    """Objects of any kind, by name, as they were seen last."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        on_change: OnChange,
+        on_error: Callable[[KanisterError], None] | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._on_change = on_change
+        self._on_error = on_error
+        self._lock = RLock()
+        self._stores: dict[GroupVersionResource, Store[KubeObject]] = {}
+        self._written: dict[tuple[GroupVersionResource, ObjectKey], KubeObject] = {}
+        self._listed: dict[GroupVersionResource, int] = {}
+        """As of which version a kind was listed last."""
+        self._gone: dict[str, None] = {}
+        """Which objects were seen to end, by their UID: the latest of them."""
+        self._is_closed = False
+
+    def resource_of(self, api_version: str, kind: str) -> GroupVersionResource:
+        return self._cluster.resource_for(api_version, kind).gvr
+
+    def watch(self, resource: GroupVersionResource, namespace: str = "") -> Store[KubeObject]:
+        """Watch a kind from now on, everywhere or in one namespace, if it may be watched."""
+        with self._lock:
+            store = self._stores.get(resource)
+            if store is not None:
+                return store
+            store = self._made(resource, namespace)
+            if self._is_closed or resource in _NEVER_WATCHED:
+                return store
+            self._stores[resource] = store
+        store.start()
+        return store
+
+    def _made(self, resource: GroupVersionResource, namespace: str) -> Store[KubeObject]:
+        def change(key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+            if new is None and old is not None and _uid(old):
+                self._note_end(_uid(old))
+            self._forget_older(resource, key, new)
+            self._on_change(resource, key, old, new)
+            self._forget_same(resource, key, new)
+
+        def listed(version: str) -> None:
+            for key, written in self._missing_from_list(resource, version):
+                self._on_change(resource, key, written, None)
+
+        return Store(
+            self._cluster,
+            self._clock,
+            resource,
+            lambda obj: obj,
+            change,
+            namespaces=(namespace,),
+            on_error=self._on_error,
+            on_listed=listed,
+        )
+
+    def _note_end(self, uid: str) -> None:
+        with self._lock:
+            self._gone[uid] = None
+            while len(self._gone) > _MOST_GONE:
+                del self._gone[next(iter(self._gone))]
+
+    def _missing_from_list(
+        self, resource: GroupVersionResource, version: str
+    ) -> list[tuple[ObjectKey, KubeObject]]:
+        """Forget what we wrote before a list was made that does not hold it: it is gone."""
+        if not version.isdigit():
+            return []
+        with self._lock:
+            self._listed[resource] = int(version)
+            missing = [
+                (each[1], obj)
+                for each, obj in self._written.items()
+                if each[0] == resource and self._has_ended(resource, each[1], obj)
+            ]
+            for key, _obj in missing:
+                del self._written[resource, key]
+        return missing
+
+    def _has_ended(self, resource: GroupVersionResource, key: ObjectKey, obj: KubeObject) -> bool:
+        """Say whether an object that is not seen was there before, and is no more."""
+        if _uid(obj) in self._gone:
+            return True
+        store = self._stores.get(resource)
+        if store is None or store.get(key) is not None or not _version(obj).isdigit():
+            return False
+        return int(_version(obj)) <= self._listed.get(resource, -1)
+
+    def stop(self, resource: GroupVersionResource) -> None:
+        """Watch a kind no longer, because it is gone or nobody cares."""
+        with self._lock:
+            store = self._stores.pop(resource, None)
+            self._listed.pop(resource, None)
+            for each in [each for each in self._written if each[0] == resource]:
+                del self._written[each]
+        if store is not None:
+            store.close()
+
+    @property
+    def watched(self) -> tuple[GroupVersionResource, ...]:
+        with self._lock:
+            return tuple(self._stores)
+
+    @property
+    def open_watches(self) -> int:
+        with self._lock:
+            return sum(each.open_watches for each in self._stores.values())
+
+    @property
+    def trouble(self) -> str:
+        with self._lock:
+            return next((each.trouble for each in self._stores.values() if each.trouble), "")
+
+    def has_synced(self, resource: GroupVersionResource) -> bool:
+        with self._lock:
+            store = self._stores.get(resource)
+        return store is not None and store.has_synced
+
+    def get(self, resource: GroupVersionResource, key: ObjectKey) -> KubeObject | None:
+        """Give an object; one that was never seen is asked for."""
+        with self._lock:
+            written = self._written.get((resource, key))
+        if written is not None:
+            return written
+        if resource not in _NEVER_WATCHED:
+            found = self.watch(resource).get(key)
+            if found is not None:
+                return found
+        try:
+            return self._cluster.get(resource, key.name, namespace=key.namespace)
+        except NotFound:
+            return None
+
+    def known(self, resource: GroupVersionResource, key: ObjectKey) -> KubeObject | None:
+        """Give an object of a kind that is watched; nobody is asked."""
+        with self._lock:
+            written = self._written.get((resource, key))
+            store = self._stores.get(resource)
+        return written or (store.get(key) if store is not None else None)
+
+    def find(self, reference: Mapping[str, Any]) -> KubeObject | None:
+        """Give the object of a reference; a kind that is not there has no objects."""
+        try:
+            resource = self.resource_of(str(reference["apiVersion"]), str(reference["kind"]))
+        except NoMatch:
+            return None
+        key = ObjectKey(str(reference.get("namespace") or ""), str(reference["name"]))
+        return self.get(resource, key)
+
+    def list(
+        self, resource: GroupVersionResource, namespace: str, labels: Mapping[str, str]
+    ) -> Sequence[KubeObject]:
+        """Give the objects that have all labels, in the order of namespace and name."""
+        store = self.watch(resource) if resource not in _NEVER_WATCHED else None
+        if store is None or not store.has_synced:
+            selector = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
+            return self._cluster.list(resource, namespace=namespace, label_selector=selector).items
+        found = [
+            (key, self.known(resource, key) or obj)
+            for key, obj in store.items()
+            if not namespace or key.namespace == namespace
+        ]
+        wanted = labels.items()
+        return [
+            obj
+            for _key, obj in sorted(found, key=lambda each: each[0])
+            if wanted <= (obj["metadata"].get("labels") or {}).items()
+        ]
+
+    def all_of(self, resource: GroupVersionResource) -> Sequence[KubeObject]:
+        """Give every object of a kind that was seen; nobody is asked."""
+        return [obj for _key, obj in self.watch(resource).items()]
+
+    def remember(self, obj: KubeObject) -> None:
+        """Take an object that was just written for what is there."""
+        resource = self.resource_of(obj["apiVersion"], obj["kind"])
+        if resource in _NEVER_WATCHED:
+            return
+        key = key_of(obj)
+        with self._lock:
+            store = self._stores.get(resource)
+            seen = store.get(key) if store is not None else None
+            if seen is not None and _is_at_least(seen, obj):
+                return
+            if self._has_ended(resource, key, obj):
+                return
+            self._written[resource, key] = obj
+            while len(self._written) > _MOST_REMEMBERED:
+                del self._written[next(iter(self._written))]
+
+    def is_own_write(self, resource: GroupVersionResource, obj: KubeObject) -> bool:
+        """Say whether an object is as we wrote it last, so that nothing is new about it."""
+        with self._lock:
+            written = self._written.get((resource, key_of(obj)))
+        return written is not None and _version(written) == _version(obj)
+
+    def _forget_older(
+        self, resource: GroupVersionResource, key: ObjectKey, new: KubeObject | None
+    ) -> None:
+        """Forget what we wrote before anybody hears of something newer."""
+        with self._lock:
+            written = self._written.get((resource, key))
+            if written is None or (new is not None and _version(new) == _version(written)):
+                return
+            if new is None or _is_at_least(new, written):
+                del self._written[resource, key]
+
+    def _forget_same(
+        self, resource: GroupVersionResource, key: ObjectKey, new: KubeObject | None
+    ) -> None:
+        """Forget what we wrote once it is what was seen."""
+        with self._lock:
+            written = self._written.get((resource, key))
+            if written is not None and new is not None and _version(new) == _version(written):
+                del self._written[resource, key]
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            stores = list(self._stores.values())
+            self._stores.clear()
+        for each in stores:
+            each.close()
+
+
+def _uid(obj: KubeObject) -> str:
+    uid: str = obj["metadata"].get("uid", "")
+    return uid
+
+
+def _version(obj: KubeObject) -> str:
+    version: str = obj["metadata"].get("resourceVersion", "")
+    return version
+
+
+def _is_at_least(seen: KubeObject, written: KubeObject) -> bool:
+    """Say whether one state of an object is as new as another."""
+    if seen["metadata"].get("uid") != written["metadata"].get("uid"):
+        return True
+    try:
+        return int(_version(seen)) >= int(_version(written))
+    except ValueError:
+        return False

@@ -1,0 +1,184 @@
+"""Where does what happens to a run get written, and where are its phases' own lines?
+
+Every line that a phase prints is written twice: to the log of the controller, under the
+logger `kanister_py.phase`, with the ActionSet, action, phase, function, version and
+attempt as fields of their own, so that `kubectl logs` of the controller in JSON holds
+everything for as long as the cluster keeps logs; and into a bounded memory of the last
+lines of the last runs, which `PhaseLines.lines` gives out for an endpoint. Known secrets
+are masked before either.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from threading import Lock
+from typing import Any, Final, NamedTuple, TextIO
+
+from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.core.actionsets.status import text_of_moment
+from kanister_py.ports.clock import Clock
+
+PHASE_LOGGER: Final = "kanister_py.phase"
+_FIELDS: Final = "kanister_py_fields"
+
+
+def fields_of(**fields: Any) -> dict[str, Any]:
+    """Give what a call to a logger takes as `extra`, to have fields in its line."""
+    return {_FIELDS: {key: value for key, value in fields.items() if value not in ("", None)}}
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object for each line of the log."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": text_of_moment(datetime.fromtimestamp(record.created, UTC)),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, _FIELDS, {}),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class TextLines(logging.Formatter):
+    """A line for people, with its fields behind it."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: Mapping[str, Any] = getattr(record, _FIELDS, {})
+        told = " ".join(f"{key}={value}" for key, value in fields.items())
+        line = super().format(record)
+        return f"{line} ({told})" if told else line
+
+
+def set_up_logging(form: str, stream: TextIO, level: str = "info") -> None:
+    """Send the log of this process to a stream, as text or as JSON."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("kanister_py").setLevel(level.upper())
+
+
+# The lines of phases
+
+
+class PhasePlace(NamedTuple):
+    """Whose line it is."""
+
+    action: str
+    phase: str
+    function: str = ""
+    version: str = ""
+    attempt: int = 0
+
+
+class PhaseLine(NamedTuple):
+    """One line that a phase printed; numbers count from one within an ActionSet's run."""
+
+    number: int
+    time: str
+    place: PhasePlace
+    text: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "number": self.number,
+            "time": self.time,
+            "action": self.place.action,
+            "phase": self.place.phase,
+            "function": self.place.function,
+            "version": self.place.version,
+            "attempt": self.place.attempt,
+            "line": self.text,
+        }
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class _Book:
+    uid: str
+    lines: deque[PhaseLine]
+    written: int = 0
+    size: int = field(default=0)
+
+
+class PhaseLines:
+    """The last lines of the phases of the last runs, within a bound on all of them together."""
+
+    def __init__(
+        self, clock: Clock, *, most_bytes: int = 16 * 1024 * 1024, most_lines: int = 2000
+    ) -> None:
+        self._clock = clock
+        self._most_bytes = most_bytes
+        self._most_lines = most_lines
+        self._lock = Lock()
+        self._books: OrderedDict[ObjectKey, _Book] = OrderedDict()
+        self._size = 0
+        self._log = logging.getLogger(PHASE_LOGGER)
+
+    def write(self, key: ObjectKey, uid: str, place: PhasePlace, text: str) -> None:
+        """Keep a line, and log it."""
+        self._log.info(
+            "%s",
+            text,
+            extra=fields_of(
+                namespace=key.namespace,
+                actionSet=key.name,
+                action=place.action,
+                phase=place.phase,
+                function=place.function,
+                version=place.version,
+                attempt=place.attempt or None,
+            ),
+        )
+        time = text_of_moment(self._clock.now())
+        with self._lock:
+            book = self._book(key, uid)
+            book.written += 1
+            book.lines.append(PhaseLine(book.written, time, place, text))
+            self._grow(book, _weight(text))
+            while len(book.lines) > self._most_lines:
+                self._grow(book, -_weight(book.lines.popleft().text))
+            while self._size > self._most_bytes and (oldest := next(iter(self._books))) != key:
+                self._size -= self._books.pop(oldest).size
+            while self._size > self._most_bytes and len(book.lines) > 1:
+                self._grow(book, -_weight(book.lines.popleft().text))
+
+    def _book(self, key: ObjectKey, uid: str) -> _Book:
+        book = self._books.get(key)
+        if book is None or book.uid != uid:
+            if book is not None:
+                self._size -= book.size
+            book = self._books[key] = _Book(uid, deque())
+        self._books.move_to_end(key)
+        return book
+
+    def _grow(self, book: _Book, weight: int) -> None:
+        book.size += weight
+        self._size += weight
+
+    def lines(self, key: ObjectKey, *, after: int = 0) -> list[PhaseLine]:
+        """Give the lines of an ActionSet that are still kept, from behind a number on."""
+        with self._lock:
+            book = self._books.get(key)
+            return [each for each in book.lines if each.number > after] if book else []
+
+    def forget(self, key: ObjectKey) -> None:
+        """Let go of the lines of an ActionSet that is gone."""
+        with self._lock:
+            book = self._books.pop(key, None)
+            if book is not None:
+                self._size -= book.size
+
+
+def _weight(text: str) -> int:
+    return 400 + 2 * len(text)

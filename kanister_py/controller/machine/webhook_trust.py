@@ -1,0 +1,141 @@
+"""Does the API server trust the webhook of this replica, today and after a renewal?
+
+An authority of our own signs the webhook's certificate; both live in Secrets that all
+replicas share. Whatever the API server must trust is written into the configuration of
+the webhook before a certificate that needs it is used: nobody meets a stranger.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Callable, Sequence
+from threading import Condition, Thread
+from typing import Final, NamedTuple
+
+from kanister_py.controller.machine.certificates import CertificateKeeper
+from kanister_py.core.errors import KanisterError, NotFound
+from kanister_py.core.objects.certificates import KeyPair
+from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, PatchType
+
+_LOG: Final = logging.getLogger(__name__)
+
+CONFIGURATIONS: Final = GroupVersionResource(
+    "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"
+)
+_AUTHORITY: Final = "kanister-py-webhook-authority"
+_CERTIFICATE: Final = "kanister-py-webhook"
+_LOOK_SECONDS: Final = 600.0
+_AGAIN_SECONDS: Final = 5.0
+
+
+class WebhookSettings(NamedTuple):
+    """Where the Secrets are, by which names the API server calls, and who names us to it."""
+
+    namespace: str
+    names: tuple[str, ...]
+    configuration: str = "kanister-py"
+    look_seconds: float = _LOOK_SECONDS
+
+
+class WebhookTrust:
+    """Keeps the certificate of the webhook good, and the API server trusting it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        keeper: CertificateKeeper,
+        clock: Clock,
+        settings: WebhookSettings,
+        use: Callable[[KeyPair], None],
+    ) -> None:
+        self._cluster = cluster
+        self._keeper = keeper
+        self._clock = clock
+        self._settings = settings
+        self._use = use
+        self._used: KeyPair | None = None
+        self._changed = Condition()
+        self._is_closed = False
+        self._trouble = "has no certificate yet"
+
+    def start(self) -> None:
+        Thread(target=self._keep, name="webhook certificates", daemon=True).start()
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    @property
+    def trouble(self) -> str:
+        """Say why nobody is served, or nothing."""
+        return self._trouble if self._used is None else ""
+
+    def look(self) -> None:
+        """Renew what must be renewed, have it trusted, then use it."""
+        settings = self._settings
+        authority = self._keeper.keep_authority(settings.namespace, _AUTHORITY)
+        self._have_trusted(authority.bundle)
+        pair = self._keeper.keep_certificate(
+            settings.namespace, _CERTIFICATE, settings.names, authority
+        )
+        if pair != self._used:
+            self._use(pair)
+            self._used = pair
+
+    def _have_trusted(self, bundle: str) -> None:
+        name = self._settings.configuration
+        try:
+            found = self._cluster.get(CONFIGURATIONS, name)
+        except NotFound:
+            # It may come later, with the chart that is being installed.
+            _LOG.info("ValidatingWebhookConfiguration %s is not there: nobody asks us", name)
+            return
+        wanted = base64.b64encode(bundle.encode()).decode()
+        webhooks = found.get("webhooks") or ()
+        stale = _stale(webhooks, wanted)
+        if not stale:
+            return
+        patch = [
+            # Should somebody have changed the list meanwhile, the next look does it.
+            {
+                "op": "test",
+                "path": "/metadata/resourceVersion",
+                "value": found["metadata"]["resourceVersion"],
+            },
+            *(
+                {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": wanted}
+                for index in stale
+            ),
+        ]
+        self._cluster.patch(CONFIGURATIONS, name, patch, patch_type=PatchType.JSON)
+        _LOG.info("The API server trusts the webhook's authority now")
+
+    def _keep(self) -> None:
+        while not self._is_closed:
+            seconds = self._settings.look_seconds
+            try:
+                self.look()
+            except KanisterError as error:
+                self._trouble = error.message
+                seconds = _AGAIN_SECONDS
+                _LOG.warning("The webhook's certificate cannot be kept: %s", error.message)
+            except Exception:  # noqa: BLE001 # see below
+                # A replica that has a certificate goes on with it; the next look may do better.
+                seconds = _AGAIN_SECONDS
+                _LOG.exception("Keeping the webhook's certificate fell over")
+            with self._changed:
+                if not self._is_closed:
+                    self._clock.wait(self._changed, seconds)
+
+
+def _stale(webhooks: Sequence[dict[str, object]], wanted: str) -> list[int]:
+    found = []
+    for index, each in enumerate(webhooks):
+        client = each.get("clientConfig")
+        if isinstance(client, dict) and client.get("caBundle") != wanted:
+            found.append(index)
+    return found

@@ -1,0 +1,145 @@
+"""Does everybody hear of what concerns them, however much changes at once?"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.controller.compositions.dependents import Gate, Tracker, Wanted
+from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.core.objects.resources import CONFIG_MAPS, PODS
+
+SETTINGS = (CONFIG_MAPS, ObjectKey("shop", "settings"))
+
+
+def wanted(namespace: str = "", **labels: str) -> Wanted:
+    return Wanted(CONFIG_MAPS, namespace, frozenset(labels.items()))
+
+
+@pytest.fixture
+def tracker() -> Tracker[str]:
+    return Tracker()
+
+
+def test_whoever_names_an_object_hears_of_it_and_nobody_else(tracker: Tracker[str]) -> None:
+    tracker.track("ann", [SETTINGS])
+    tracker.track("bob", [(CONFIG_MAPS, ObjectKey("shop", "other"))])
+    assert tracker.who_depends_on(*SETTINGS) == {"ann"}
+    assert tracker.who_depends_on(PODS, SETTINGS[1]) == set()
+
+
+@pytest.mark.parametrize(
+    ("asked", "labels", "hears"),
+    [
+        pytest.param(wanted(tier="db"), [{"tier": "db", "more": "x"}], True, id="all labels"),
+        pytest.param(wanted(tier="db", more="x"), [{"tier": "db"}], False, id="one is missing"),
+        pytest.param(wanted(tier="db"), [{"tier": "db"}, {"tier": "web"}], True, id="had them"),
+        pytest.param(wanted(tier="db"), [None, {"tier": "db"}], True, id="gets them"),
+        pytest.param(wanted(tier="db"), [None, None], False, id="never had any"),
+        pytest.param(wanted(), [None], True, id="asked for all"),
+        pytest.param(wanted("shop"), [None], True, id="in its namespace"),
+        pytest.param(wanted("other"), [None], False, id="in another namespace"),
+    ],
+)
+def test_whoever_asks_by_labels_hears_of_what_has_or_had_them(
+    tracker: Tracker[str], asked: Wanted, labels: list[dict[str, str] | None], hears: bool
+) -> None:
+    tracker.track("ann", [], [asked])
+    assert tracker.who_depends_on(*SETTINGS, *labels) == ({"ann"} if hears else set())
+
+
+def test_what_is_said_anew_replaces_what_was_said(tracker: Tracker[str]) -> None:
+    tracker.track("ann", [SETTINGS], [wanted("shop")])
+    tracker.track("ann", [(PODS, ObjectKey("shop", "db"))])
+    assert tracker.who_depends_on(*SETTINGS, {}) == set()
+    assert tracker.resources == {PODS}
+
+
+def test_only_what_is_new_may_have_changed_unheard(tracker: Tracker[str]) -> None:
+    one, two = ((CONFIG_MAPS, ObjectKey("ns", name)) for name in ("one", "two"))
+    assert tracker.track("ann", [one])
+    assert not tracker.track("ann", [one])
+    assert tracker.track("ann", [one, two])
+    assert not tracker.track("ann", [two])
+
+
+def test_nothing_is_left_of_who_was_forgotten(tracker: Tracker[str]) -> None:
+    tracker.track("ann", [SETTINGS], [wanted("shop")])
+    tracker.track("bob", [SETTINGS])
+    tracker.forget("ann")
+    tracker.forget("never was there")
+    assert tracker.who_depends_on(*SETTINGS, {}) == {"bob"}
+    tracker.forget("bob")
+    assert tracker.resources == set()
+
+
+BURST = 10
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def gate(clock: FakeClock) -> Gate[str]:
+    return Gate(clock, burst=BURST, refill_per_second=1.0)
+
+
+def flood(gate: Gate[str], source: str = "Pod/noisy", count: int = BURST + 5) -> list[float]:
+    return [gate.delay_for("ann", source) for _ in range(count)]
+
+
+def test_a_few_changes_are_followed_at_once(gate: Gate[str]) -> None:
+    assert flood(gate, count=BURST) == [0.0] * BURST
+    assert gate.flooded_by("ann") == ""
+    assert gate.calm_after("ann") is None
+
+
+def test_too_many_changes_are_followed_later_but_all_of_them(gate: Gate[str]) -> None:
+    delays = flood(gate)[BURST:]
+    assert len(delays) == 5
+    # One look sees all that came before it, so nobody waits for one look each.
+    assert all(0.0 < each <= 1.0 for each in delays)
+
+
+@given(st.lists(st.floats(0.0, 5.0), min_size=1, max_size=200))
+def test_no_change_waits_longer_than_it_takes_to_let_one_through(pauses: list[float]) -> None:
+    clock = FakeClock()
+    gate: Gate[str] = Gate(clock, burst=3, refill_per_second=0.5)
+    for pause in pauses:
+        clock.advance(pause)
+        assert 0.0 <= gate.delay_for("ann", "Pod/noisy") <= 1 / 0.5
+
+
+def test_one_who_is_flooded_delays_nobody_else(gate: Gate[str]) -> None:
+    flood(gate)
+    assert gate.delay_for("bob", "Pod/noisy") == 0.0
+    assert gate.flooded_by("bob") == ""
+
+
+def test_the_noisiest_is_named(gate: Gate[str]) -> None:
+    gate.delay_for("ann", "Pod/quiet")
+    flood(gate, "Pod/noisy")
+    gate.delay_for("ann", "Pod/quiet")
+    assert gate.flooded_by("ann") == "Pod/noisy"
+
+
+def test_a_flood_that_ends_is_told_of_no_longer(gate: Gate[str], clock: FakeClock) -> None:
+    flood(gate)
+    seconds = gate.calm_after("ann")
+    assert seconds is not None
+    clock.advance(seconds - 0.1)
+    assert gate.flooded_by("ann") == "Pod/noisy"
+    clock.advance(0.2)
+    assert gate.flooded_by("ann") == ""
+    assert gate.calm_after("ann") is None
+
+
+def test_who_is_forgotten_begins_anew(gate: Gate[str]) -> None:
+    flood(gate)
+    gate.forget("ann")
+    assert gate.flooded_by("ann") == ""
+    assert gate.delay_for("ann", "Pod/noisy") == 0.0

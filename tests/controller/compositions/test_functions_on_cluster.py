@@ -1,0 +1,212 @@
+"""Which revision of a function that the cluster installs does a step get?
+
+The functions here come with us and run in this process, under the names and labels that
+the cluster gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS, FUNCTIONS
+from kanister_py.ports.cluster import KubeObject
+from tests.controller.compositions.test_kinds import World, bucket, composition, definition
+
+SETTINGS = CompositionSettings("kanister-py", uses_revisions=True, runs_functions=True)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    made = World(SETTINGS)
+    made.start()
+    made.define(definition())
+    yield made
+    made.close()
+
+
+def function(tag: str, *, labels: Mapping[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "pkg.crossplane.io/v1",
+        "kind": "Function",
+        "metadata": {
+            "name": "templates",
+            "labels": dict(labels or {}),
+            "annotations": {"kanister-py.io/runtime": "InProcess"},
+        },
+        "spec": {
+            "package": f"xpkg.crossplane.io/kanister-py/function-go-templating:{tag}",
+            "revisionHistoryLimit": 0,
+            **spec,
+        },
+    }
+
+
+def using(**step: Any) -> dict[str, Any]:
+    made = composition()
+    made["spec"]["pipeline"][0]["functionRef"] = {"name": "templates", **step.pop("ref", {})}
+    made["spec"]["pipeline"][0].update(step)
+    return made
+
+
+def install(world: World, *tags: str, limit: int = 3) -> dict[str, str]:
+    """Install several versions, one after the other; name the revision of each."""
+    names: dict[str, str] = {}
+    for tag in tags:
+        labels = {"channel": "stable" if tag == tags[0] else "alpha"}
+        world.say(function(tag, labels=labels, activeRevisionLimit=limit))
+        world.until(lambda: bool(set(routable(world)) - set(names.values())))
+        names[tag] = next(each for each in routable(world) if each not in names.values())
+    world.until_rest()
+    return names
+
+
+def revisions(world: World) -> list[KubeObject]:
+    return list(world.cluster.list(FUNCTION_REVISIONS).items)
+
+
+def routable(world: World) -> list[str]:
+    return [
+        each["metadata"]["name"]
+        for each in revisions(world)
+        if (each.get("status") or {}).get("endpoint") and each["spec"]["desiredState"] == "Active"
+    ]
+
+
+def used(world: World) -> str:
+    (step,) = world.bucket()["status"]["crossplane"]["pipeline"]
+    return str(step["revision"])
+
+
+def test_a_function_that_comes_with_us_serves_as_the_cluster_names_it(world: World) -> None:
+    names = install(world, "v0.1.0")
+    world.say(using())
+    world.say(bucket())
+    world.until(world.is_ready)
+    assert used(world) == names["v0.1.0"]
+    found = world.cluster.get(FUNCTIONS, "templates")
+    told = {each["type"]: each["status"] for each in found["status"]["conditions"]}
+    assert told == {"Installed": "True", "Healthy": "True"}
+    world.until_rest()
+    (revision,) = world.cluster.list(COMPOSITION_REVISIONS).items
+    (step,) = revision["status"]["composedWith"]
+    assert step["digest"] == found["status"]["resolvedPackage"].partition("@")[2]
+
+
+@pytest.mark.parametrize(
+    ("step", "tag"),
+    [
+        pytest.param({}, "v0.3.0", id="nothing, so the highest"),
+        pytest.param(
+            {"functionRevisionSelector": {"matchLabels": {"channel": "stable"}}},
+            "v0.1.0",
+            id="labels",
+        ),
+        pytest.param(
+            {"functionRevisionSelector": {"matchLabels": {"channel": "alpha"}}},
+            "v0.3.0",
+            id="labels that several have",
+        ),
+        pytest.param({"ref": {"version": "v0.2.0"}}, "v0.2.0", id="a version"),
+        pytest.param({"ref": {"version": "<0.3"}}, "v0.2.0", id="a range"),
+    ],
+)
+def test_a_step_gets_the_revision_it_asks_for(world: World, step: dict[str, Any], tag: str) -> None:
+    names = install(world, "v0.1.0", "v0.2.0", "v0.3.0")
+    world.say(using(**step))
+    world.say(bucket())
+    world.until(world.is_ready)
+    assert used(world) == names[tag]
+
+
+def test_a_step_gets_the_revision_it_names(world: World) -> None:
+    names = install(world, "v0.1.0", "v0.2.0")
+    world.say(using(functionRevisionRef={"name": names["v0.1.0"]}))
+    world.say(bucket())
+    world.until(world.is_ready)
+    assert used(world) == names["v0.1.0"]
+
+
+def test_resources_move_when_a_new_revision_serves(world: World) -> None:
+    names = install(world, "v0.1.0", limit=1)
+    world.say(using())
+    world.say(bucket())
+    world.until(world.is_ready)
+    assert used(world) == names["v0.1.0"]
+    world.say(function("v0.2.0", activeRevisionLimit=1))
+    world.until(lambda: used(world) != names["v0.1.0"])
+    world.until(lambda: len(routable(world)) == 1)
+    assert used(world) == routable(world)[0]
+    assert world.condition("Synced")["status"] == "True"
+
+
+def test_going_back_serves_the_revision_that_was_there(world: World) -> None:
+    install(world, "v0.1.0", limit=1)
+    world.say(using())
+    world.say(bucket())
+    world.until(world.is_ready)
+    first = used(world)
+    labels = {"channel": "stable"}
+    world.say(function("v0.2.0", labels=labels, activeRevisionLimit=1))
+    world.until(lambda: used(world) != first)
+    world.say(function("v0.1.0", labels=labels, activeRevisionLimit=1))
+    world.until(lambda: used(world) == first)
+    assert len(revisions(world)) == 2
+    found = world.cluster.get(FUNCTION_REVISIONS, first)
+    assert found["spec"]["revision"] == 3
+
+
+def test_where_none_can_be_called_the_resource_says_what_there_is(world: World) -> None:
+    names = install(world, "v0.1.0", limit=1)
+    world.say(using(functionRevisionSelector={"matchLabels": {"channel": "beta"}}))
+    world.say(bucket())
+    # Before its composition was seen, it had failed for another reason.
+    world.until(lambda: names["v0.1.0"] in world.condition("Synced").get("message", ""))
+    assert world.condition("Synced")["status"] == "False"
+    assert "beta" in world.condition("Synced")["message"]
+    world.until(
+        lambda: any(
+            each.startswith("Warning") and names["v0.1.0"] in each for each in [*world.told]
+        )
+    )
+    world.say(function("v0.1.0", labels={"channel": "beta"}, activeRevisionLimit=1))
+    world.until(world.is_ready)
+
+
+def test_a_revision_that_is_switched_off_is_not_called(world: World) -> None:
+    names = install(world, "v0.1.0", limit=1)
+    world.say(using())
+    world.say(bucket())
+    world.until(world.is_ready)
+    world.say(
+        function(
+            "v0.1.0",
+            labels={"channel": "stable"},
+            activeRevisionLimit=1,
+            revisionActivationPolicy="Manual",
+        )
+    )
+    world.until_rest()
+    found = world.cluster.get(FUNCTION_REVISIONS, names["v0.1.0"])
+    world.cluster.replace({**found, "spec": {**found["spec"], "desiredState": "Inactive"}})
+    world.until(lambda: "nactive" in world.condition("Synced").get("message", ""))
+    assert world.condition("Synced")["status"] == "False"
+    found = world.cluster.get(FUNCTION_REVISIONS, names["v0.1.0"])
+    world.cluster.replace({**found, "spec": {**found["spec"], "desiredState": "Active"}})
+    world.until(lambda: world.condition("Synced").get("status") == "True")
+
+
+def test_a_revision_that_a_step_names_outlives_the_history_limit(world: World) -> None:
+    names = install(world, "v0.1.0", limit=1)
+    world.say(using(functionRevisionRef={"name": names["v0.1.0"]}))
+    world.until_rest()
+    for number in range(2, 5):
+        world.say(function(f"v0.{number}.0", revisionHistoryLimit=1, activeRevisionLimit=1))
+        world.until(lambda: any(each not in names.values() for each in routable(world)))
+        world.until_rest()
+    left = {each["metadata"]["name"] for each in revisions(world)}
+    assert names["v0.1.0"] in left
+    assert len(left) == 2

@@ -1,0 +1,64 @@
+"""Do revisions go that nobody uses, and only those?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
+from tests.controller.compositions.test_kinds import World, bucket, composition, definition
+
+SETTINGS = CompositionSettings("kanister-py", uses_revisions=True, keeps_revisions=1)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    made = World(SETTINGS)
+    made.start()
+    yield made
+    made.close()
+
+
+def revise(world: World, *colours: str) -> None:
+    for colour in colours:
+        before = len(world.cluster.list(COMPOSITION_REVISIONS).items)
+        world.say(composition(colour, channel="stable" if colour == "red" else "alpha"))
+        world.until(lambda: len(world.cluster.list(COMPOSITION_REVISIONS).items) > before)  # noqa: B023 # it is asked for at once
+        world.until_rest()
+
+
+def numbers(world: World) -> list[int]:
+    found = world.cluster.list(COMPOSITION_REVISIONS).items
+    return sorted(each["spec"]["revision"] for each in found)
+
+
+def test_all_but_the_newest_go_if_nobody_uses_them(world: World) -> None:
+    world.define(definition())
+    revise(world, "red", "green", "blue")
+    assert len(world.compositions.collect_revisions()) == 2
+    assert numbers(world) == [3]
+    assert world.compositions.collect_revisions() == []
+
+
+def test_what_a_resource_holds_or_selects_stays(world: World) -> None:
+    world.define(definition())
+    revise(world, "red")
+    stable = {"matchLabels": {"channel": "stable"}}
+    world.say(bucket("selects", compositionRevisionSelector=stable))
+    world.until(lambda: world.is_ready("selects"))
+    revise(world, "green")
+    world.say(bucket("holds", compositionUpdatePolicy="Manual"))
+    world.until(lambda: world.is_ready("holds"))
+    revise(world, "blue", "black")
+    world.compositions.collect_revisions()
+    assert numbers(world) == [1, 2, 4]
+
+
+def test_nothing_goes_while_the_resources_cannot_be_seen(world: World) -> None:
+    revise(world, "red", "green")
+    assert world.compositions.collect_revisions() == []
+    world.define(definition())
+    world.until_rest()
+    assert len(world.compositions.collect_revisions()) == 1

@@ -1,0 +1,142 @@
+"""Who could not be composed: does it look again when what it lacks is there, and not before?
+
+The clock stands still in these tests, so nobody looks again because of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
+from tests.controller.compositions.test_kinds import World, bucket, composition, definition
+from tests.controller.compositions.test_requirements import (
+    BY_NAME,
+    config_map,
+    environment,
+    in_surroundings,
+)
+
+REVISIONS = CompositionSettings("kanister-py", uses_revisions=True)
+
+
+@pytest.fixture(params=[True, False], ids=["with revisions", "without revisions"])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    made = begun(CompositionSettings("kanister-py", uses_revisions=request.param))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def revised() -> Iterator[World]:
+    made = begun(REVISIONS)
+    yield made
+    made.close()
+
+
+def begun(settings: CompositionSettings) -> World:
+    made = World(settings, clock=FakeClock())
+    made.start()
+    made.define(definition())
+    return made
+
+
+def until_it_failed(world: World) -> None:
+    world.until(lambda: world.condition("Synced").get("status") == "False")
+    world.until_rest()
+
+
+def test_a_resource_without_any_composition_is_composed_when_one_comes(world: World) -> None:
+    world.say(bucket())
+    until_it_failed(world)
+    world.say(composition())
+    world.until(world.is_ready)
+
+
+def test_a_resource_is_composed_when_the_composition_it_names_comes(world: World) -> None:
+    world.say(bucket(compositionRef={"name": "later"}))
+    until_it_failed(world)
+    world.say(composition(name="other"))
+    world.until_rest()
+    assert not world.is_ready()
+    world.say(composition(name="later"))
+    world.until(world.is_ready)
+
+
+@pytest.mark.parametrize("policy", ["Automatic", "Manual"])
+def test_a_resource_is_composed_when_a_revision_that_it_selects_comes(
+    revised: World, policy: str
+) -> None:
+    stable = {"matchLabels": {"channel": "stable"}}
+    revised.say(composition("red", channel="alpha"))
+    revised.until(lambda: len(revised.cluster.list(COMPOSITION_REVISIONS).items) == 1)
+    revised.until_rest()
+    revised.say(bucket(compositionRevisionSelector=stable, compositionUpdatePolicy=policy))
+    until_it_failed(revised)
+    revised.say(composition("green", channel="stable"))
+    revised.until(revised.is_ready)
+    assert revised.colours() == {"green"}
+
+
+def test_a_resource_is_composed_when_what_a_function_misses_comes(world: World) -> None:
+    world.say(in_surroundings(BY_NAME))
+    world.say(bucket(names=()))
+    until_it_failed(world)
+    world.say(environment("red"))
+    world.until(world.is_ready)
+
+
+def test_a_step_that_is_given_something_follows_it(world: World) -> None:
+    given = composition()
+    step = given["spec"]["pipeline"][0]
+    step["requirements"] = {
+        "requiredResources": [
+            {
+                "requirementName": "settings",
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "name": "settings",
+                "namespace": "default",
+            }
+        ]
+    }
+    step["input"]["inline"]["template"] = """
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  annotations:
+    gotemplating.fn.crossplane.io/composition-resource-name: a
+    gotemplating.fn.crossplane.io/ready: "True"
+data:
+  colour: {{ (index .requiredResources.settings.items 0).resource.data.colour }}
+"""
+    world.say({**config_map("settings"), "data": {"colour": "red"}})
+    world.say(given)
+    world.say(bucket(names=()))
+    world.until(world.is_ready)
+    world.until_rest()
+    world.say({**config_map("settings"), "data": {"colour": "green"}})
+    world.until(lambda: world.colours() == {"green"})
+
+
+def test_one_that_cannot_be_composed_is_tried_later_and_later(world: World) -> None:
+    clock = world.clock
+    assert isinstance(clock, FakeClock)
+    world.say(bucket())
+    until_it_failed(world)
+
+    def failures() -> int:
+        return sum("ComposeResources" in each for each in world.told)
+
+    (tried,) = {failures()}
+    for pause in (0.5, 1.0, 2.0, 4.0):
+        clock.advance(pause - 0.1)
+        world.until_rest()
+        assert failures() == tried
+        clock.advance(0.2)
+        world.until(lambda: failures() > tried)  # noqa: B023 # it is asked for at once
+        world.until_rest()
+        tried = failures()

@@ -1,0 +1,364 @@
+"""Does a Function have the revisions that it should, and do the right ones serve?"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.packages_oci.images import build_image, package_layer
+from kanister_py.adapters.packages_oci.registry import OciPackages
+from kanister_py.controller.functions.packages import FunctionReconciler
+from kanister_py.controller.machine.events import Subject
+from kanister_py.core.errors import RegistryUnavailable
+from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.objects.resources import SECRETS
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.core.revisions.functions import Runtime, revision_of
+from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS
+from kanister_py.ports.cluster import KubeObject
+from tests.oci_registry import RunningRegistry, running_registry
+
+CRDS = Path(__file__).parents[3] / "kanister_py" / "crds"
+SYSTEM = "kanister-py"
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRegistry]:
+    with running_registry(tmp_path_factory.mktemp("registry")) as running:
+        yield running
+
+
+class World(NamedTuple):
+    """A cluster, a registry, and the one reconciler between them."""
+
+    cluster: MemoryCluster
+    registry: RunningRegistry
+    reconciler: FunctionReconciler
+    told: list[str]
+    used: dict[str, tuple[str, ...]]
+
+    def push(self, tag: str, channel: str = "", text: str = "", repository: str = "x") -> str:
+        labels = f"  labels: {{release-channel: {channel}}}\n" if channel else ""
+        package = (
+            "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\n"
+            f"metadata:\n  name: function-x\n{labels}# {tag} {text}\n"
+        )
+        image = build_image([package_layer(package.encode())])
+        reference = self.registry.reference(repository, tag)
+        return OciPackages().push(reference, image, [self.registry.login])
+
+    def function(
+        self, tag: str, labels: dict[str, str] | None = None, repository: str = "x", **spec: Any
+    ) -> None:
+        package = f"{self.registry.address}/{repository}:{tag}"
+        self.cluster.apply(
+            {
+                "apiVersion": "pkg.crossplane.io/v1",
+                "kind": "Function",
+                "metadata": {"name": "function-x", "labels": labels or {}},
+                "spec": {"package": package, "packagePullSecrets": [{"name": "pull"}], **spec},
+            },
+            field_manager="people",
+            force=True,
+        )
+
+    def reconcile(self) -> float | None:
+        return self.reconciler.reconcile("function-x")
+
+    def revisions(self) -> list[FunctionRevision]:
+        listed = self.cluster.list(FUNCTION_REVISIONS).items
+        return sorted((revision_of(each) for each in listed), key=lambda each: each.number)
+
+    def states(self) -> dict[str, str]:
+        """Say of each revision, by its package's version, whether it is active."""
+        return {str(each.version): str(each.desired_state) for each in self.revisions()}
+
+    def come_up(self, number: int, *, is_well: bool = True) -> None:
+        """Let what runs a revision be well, as its runtime would say."""
+        name = next(each.name for each in self.revisions() if each.number == number)
+        found = self.cluster.get(FUNCTION_REVISIONS, name)
+        health = {"type": "RuntimeHealthy", "status": "True" if is_well else "False"}
+        status = {**(found.get("status") or {}), "conditions": [health], "endpoint": "dns:///x"}
+        self.cluster.replace_status({**found, "status": status})
+
+    def condition(self, kind: str) -> Any:
+        found = self.cluster.get(FUNCTIONS, "function-x")["status"]["conditions"]
+        return next(each for each in found if each["type"] == kind)
+
+
+@pytest.fixture
+def world(registry: RunningRegistry, tmp_path: Path) -> World:
+    clock = FakeClock()
+    cluster = MemoryCluster(clock=clock)
+    for name in ("functions", "functionrevisions"):
+        path = CRDS / f"{name}.yaml"
+        cluster.create(parse_documents(path.read_bytes(), path.name)[0].value)
+    login = {"auths": {registry.address: {"username": "ann", "password": "s3cret-word"}}}
+    encoded = base64.b64encode(json.dumps(login).encode()).decode()
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"namespace": SYSTEM, "name": "pull"},
+            "type": "kubernetes.io/dockerconfigjson",
+            "data": {".dockerconfigjson": encoded},
+        }
+    )
+    told: list[str] = []
+    used: dict[str, tuple[str, ...]] = {}
+
+    def tell(_subject: Subject, _kind: str, reason: str, message: str) -> None:
+        told.append(f"{reason}: {message}")
+
+    def users(_name: str, facts: Sequence[FunctionRevision]) -> dict[str, tuple[str, ...]]:
+        return {each.name: used[str(each.version)] for each in facts if str(each.version) in used}
+
+    reconciler = FunctionReconciler(
+        cluster, OciPackages(tmp_path / "cache"), clock, tell, users, namespace=SYSTEM
+    )
+    return World(cluster, registry, reconciler, told, used)
+
+
+def test_a_function_gets_a_revision_that_is_its_package_for_ever(world: World) -> None:
+    digest = world.push("v1.0.0", channel="stable")
+    world.function("v1.0.0", {"team": "data", "helm.sh/chart": "x"})
+    world.reconcile()
+    (revision,) = world.revisions()
+    assert revision.digest == digest
+    assert revision.name.startswith("function-x-")
+    assert {"team": "data", "release-channel": "stable"}.items() <= dict(revision.labels).items()
+    assert "helm.sh/chart" not in revision.labels
+    assert str(revision.version) == "v1.0.0"
+    assert world.states() == {"v1.0.0": "Active"}
+
+
+def test_a_revision_whose_maker_died_too_early_still_says_what_it_is_made_for(
+    world: World,
+) -> None:
+    world.push("v1.0.0")
+    world.function("v1.0.0")
+    world.reconcile()
+    (made,) = world.revisions()
+    assert made.capabilities == ("composition",)
+    # As it is between the two writes that make it.
+    world.cluster.replace_status({**world.cluster.get(FUNCTION_REVISIONS, made.name), "status": {}})
+    world.reconcile()
+    assert world.revisions()[0].capabilities == ("composition",)
+    before = world.cluster.get(FUNCTION_REVISIONS, made.name)
+    world.reconcile()
+    assert world.cluster.get(FUNCTION_REVISIONS, made.name) == before
+
+
+def test_an_upgrade_makes_before_it_breaks(world: World) -> None:
+    world.push("v1.0.0")
+    world.push("v2.0.0")
+    world.function("v1.0.0", revisionHistoryLimit=3)
+    world.reconcile()
+    world.come_up(1)
+    world.function("v2.0.0", revisionHistoryLimit=3)
+    world.reconcile()
+    assert world.states() == {"v1.0.0": "Active", "v2.0.0": "Active"}
+    assert "serves until then" in world.condition("Healthy")["message"]
+    world.reconcile()
+    assert world.states() == {"v1.0.0": "Active", "v2.0.0": "Active"}
+    world.come_up(2)
+    world.reconcile()
+    assert world.states() == {"v1.0.0": "Inactive", "v2.0.0": "Active"}
+    assert world.condition("Healthy")["status"] == "True"
+
+
+def test_going_back_raises_the_old_revision(world: World) -> None:
+    world.push("v1.0.0")
+    world.push("v2.0.0")
+    for tag in ("v1.0.0", "v2.0.0", "v1.0.0"):
+        world.function(tag, revisionHistoryLimit=3)
+        world.reconcile()
+    assert {str(each.version): each.number for each in world.revisions()} == {
+        "v2.0.0": 2,
+        "v1.0.0": 3,
+    }
+
+
+def test_as_many_serve_as_the_limit_says_and_labels_tell_them_apart(world: World) -> None:
+    world.push("v1.0.0")
+    world.push("v2.0.0")
+    limits: dict[str, Any] = {"revisionHistoryLimit": 4, "activeRevisionLimit": 2}
+    world.function("v1.0.0", {"release-channel": "stable"}, **limits)
+    world.reconcile()
+    world.come_up(1)
+    world.function("v2.0.0", {"release-channel": "alpha"}, **limits)
+    world.reconcile()
+    world.come_up(2)
+    world.reconcile()
+    assert world.states() == {"v1.0.0": "Active", "v2.0.0": "Active"}
+    channels = [each.labels["release-channel"] for each in world.revisions()]
+    assert channels == ["stable", "alpha"]
+
+
+def test_under_manual_people_decide(world: World) -> None:
+    world.push("v1.0.0")
+    world.function("v1.0.0", revisionActivationPolicy="Manual")
+    world.reconcile()
+    assert world.states() == {"v1.0.0": "Inactive"}
+    assert world.condition("Installed")["reason"] == "InactivePackageRevision"
+    (revision,) = world.revisions()
+    found = world.cluster.get(FUNCTION_REVISIONS, revision.name)
+    found["spec"]["desiredState"] = "Active"
+    world.cluster.replace(found)
+    world.reconcile()
+    assert world.states() == {"v1.0.0": "Active"}
+
+
+def test_what_is_used_is_kept_beyond_the_history(world: World) -> None:
+    for number in range(1, 5):
+        tag = f"v{number}.0.0"
+        world.push(tag)
+        world.function(tag, revisionHistoryLimit=2)
+        world.used["v1.0.0"] = ("is referenced by Composition/a",)
+        world.reconcile()
+        world.come_up(number)
+        world.reconcile()
+    assert list(world.states()) == ["v1.0.0", "v3.0.0", "v4.0.0"]
+    assert any("GarbageCollect" in each for each in world.told)
+
+
+def test_settings_that_are_no_content_reach_the_revision_in_force(world: World) -> None:
+    world.push("v1.0.0")
+    world.function("v1.0.0")
+    world.reconcile()
+    world.function("v1.0.0", runtimeConfigRef={"name": "big"})
+    world.reconcile()
+    (revision,) = world.cluster.list(FUNCTION_REVISIONS).items
+    assert revision["spec"]["runtimeConfigRef"] == {"name": "big"}
+    assert revision["spec"]["revision"] == 1
+
+
+def test_nothing_is_written_where_nothing_changed(world: World) -> None:
+    world.push("v1.0.0")
+    world.function("v1.0.0")
+    for _pass in range(2):
+        world.reconcile()
+
+    def everything() -> list[KubeObject]:
+        return [
+            *world.cluster.list(FUNCTIONS).items,
+            *world.cluster.list(FUNCTION_REVISIONS).items,
+        ]
+
+    before = everything()
+    world.reconcile()
+    assert everything() == before
+
+
+def test_a_tag_that_moves_is_followed_only_if_asked_for(world: World) -> None:
+    first = world.push("v1.0.0", text="first", repository="moves")
+    world.function("v1.0.0", repository="moves", revisionHistoryLimit=3)
+    world.reconcile()
+    second = world.push("v1.0.0", text="second", repository="moves")
+    world.reconcile()
+    assert [each.digest for each in world.revisions()] == [first]
+    world.function("v1.0.0", repository="moves", revisionHistoryLimit=3, packagePullPolicy="Always")
+    assert world.reconcile() is not None
+    assert [each.digest for each in world.revisions()] == [first, second]
+
+
+def test_what_runs_keeps_running_while_the_registry_is_down(world: World, tmp_path: Path) -> None:
+    with running_registry(tmp_path / "other") as running:
+        other = world._replace(registry=running)
+        secret = {"auths": {running.address: {"username": "ann", "password": "s3cret-word"}}}
+        world.cluster.patch(
+            SECRETS,
+            "pull",
+            {"data": {".dockerconfigjson": base64.b64encode(json.dumps(secret).encode()).decode()}},
+            namespace=SYSTEM,
+        )
+        other.push("v1.0.0")
+        other.function("v1.0.0", packagePullPolicy="Always")
+        other.reconcile()
+        other.come_up(1)
+        other.reconcile()
+    with pytest.raises(RegistryUnavailable):
+        other.reconcile()
+    assert other.states() == {"v1.0.0": "Active"}
+    assert other.condition("Installed")["status"] == "True"
+    other.function("v1.0.0")
+    other.reconcile()
+    assert other.condition("Healthy")["status"] == "True"
+
+
+@pytest.mark.parametrize(
+    ("package", "reason", "said"),
+    [
+        pytest.param("nothing", "UnpackingPackage", "no reference to a package", id="no place"),
+        pytest.param("{registry}/none:v1", "UnpackingPackage", "does not have it", id="not there"),
+    ],
+)
+def test_a_package_that_cannot_be_had_says_so(
+    world: World, package: str, reason: str, said: str
+) -> None:
+    world.function("v1.0.0")
+    found = world.cluster.get(FUNCTIONS, "function-x")
+    found["spec"]["package"] = package.format(registry=world.registry.address)
+    world.cluster.replace(found)
+    world.reconcile()
+    installed = world.condition("Installed")
+    assert installed["status"] == "False"
+    assert installed["reason"] == reason
+    assert said in installed["message"]
+
+
+def test_a_paused_function_is_left_alone(world: World) -> None:
+    world.function("v1.0.0")
+    found = world.cluster.get(FUNCTIONS, "function-x")
+    found["metadata"]["annotations"] = {"crossplane.io/paused": "true"}
+    world.cluster.replace(found)
+    world.reconcile()
+    assert world.revisions() == []
+    assert world.condition("Synced")["reason"] == "ReconcilePaused"
+
+
+def test_a_function_that_comes_with_us_needs_no_registry(world: World) -> None:
+    world.function("v1.0.0", repository="crossplane-contrib/function-auto-ready")
+    found = world.cluster.get(FUNCTIONS, "function-x")
+    found["metadata"]["annotations"] = {"kanister-py.io/runtime": "InProcess"}
+    found["spec"]["package"] = "nowhere.example.org/crossplane-contrib/function-auto-ready:v0.7.0"
+    world.cluster.replace(found)
+    world.reconcile()
+    (revision,) = world.revisions()
+    assert str(revision.version) == "v0.7.0"
+    stored = world.cluster.get(FUNCTION_REVISIONS, revision.name)
+    assert stored["metadata"]["annotations"]["kanister-py.io/runtime"] == "InProcess"
+
+
+def test_who_runs_functions_unless_they_say_counts_for_their_packages_too(world: World) -> None:
+    reconciler = FunctionReconciler(
+        *(world.cluster, OciPackages(), FakeClock(), lambda *_told: None, lambda *_asked: {}),
+        namespace=SYSTEM,
+        default_runtime=Runtime.IN_PROCESS,
+    )
+    world.function("v1.0.0")
+    found = world.cluster.get(FUNCTIONS, "function-x")
+    found["spec"]["package"] = "nowhere.example.org/crossplane-contrib/function-auto-ready:v0.7.0"
+    world.cluster.replace(found)
+    reconciler.reconcile("function-x")
+    assert [str(each.version) for each in world.revisions()] == ["v0.7.0"]
+
+
+def test_a_runtime_that_nobody_knows_is_refused_before_anything_is_installed(world: World) -> None:
+    world.push("v1.0.0")
+    world.function("v1.0.0")
+    found = world.cluster.get(FUNCTIONS, "function-x")
+    found["metadata"]["annotations"] = {"kanister-py.io/runtime": "Inprocess"}
+    world.cluster.replace(found)
+    world.reconcile()
+    installed = world.condition("Installed")
+    assert (installed["status"], installed["reason"]) == ("False", "InvalidRuntime")
+    assert "one of Deployment, InProcess, External, found 'Inprocess'" in installed["message"]
+    assert world.revisions() == []

@@ -1,0 +1,75 @@
+"""Who are we to registries, as pull secrets say it?"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.controller.functions.pull_secrets import logins_of
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def logins(said: Any, key: str = ".dockerconfigjson") -> list[tuple[str, str, str]]:
+    cluster = MemoryCluster()
+    text = said if isinstance(said, str) else json.dumps(said)
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "pull", "namespace": "system"},
+        "data": {key: encoded(text)},
+    }
+    cluster.load(
+        [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "system"}}, secret]
+    )
+    found = logins_of(cluster, "system", ["none", "pull"])
+    return [(each.registry, each.username, each.password) for each in found]
+
+
+ANN = {"auth": encoded("ann:s3:cret")}
+
+
+@pytest.mark.parametrize(
+    ("said", "key"),
+    [
+        pytest.param({"auths": {"example.org": ANN}}, ".dockerconfigjson", id="a pair"),
+        pytest.param({"auths": {"https://example.org/v2/": ANN}}, ".dockerconfigjson", id="an URL"),
+        pytest.param(
+            {"auths": {"example.org": {"username": "ann", "password": "s3:cret"}}},
+            ".dockerconfigjson",
+            id="two words",
+        ),
+        pytest.param({"example.org": ANN}, ".dockercfg", id="the old form"),
+        pytest.param(
+            {"auths": {"broken.org": {"auth": "€"}, "odd.org": 7, "example.org": ANN}},
+            ".dockerconfigjson",
+            id="beside some that nobody can read",
+        ),
+    ],
+)
+def test_logins_are_read_in_every_form(said: Any, key: str) -> None:
+    assert logins(said, key) == [("example.org", "ann", "s3:cret")]
+
+
+@pytest.mark.parametrize("said", ["no JSON", "[]", '{"auths": [1]}', "7"])
+def test_a_secret_that_says_nothing_logs_in_nowhere(said: str) -> None:
+    assert logins(said) == []
+
+
+def test_a_login_shows_no_password() -> None:
+    cluster = MemoryCluster()
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "pull", "namespace": "default"},
+        "data": {".dockerconfigjson": encoded(json.dumps({"auths": {"example.org": ANN}}))},
+    }
+    cluster.load([secret])
+    (login,) = logins_of(cluster, "default", ["pull"])
+    assert "s3:cret" not in repr(login)

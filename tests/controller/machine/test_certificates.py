@@ -1,0 +1,149 @@
+"""Does trust never break, however certificates come and go?"""
+
+from __future__ import annotations
+
+import base64
+from datetime import timedelta
+
+import pytest
+
+from kanister_py.adapters.certificates_x509 import X509Certificates
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.controller.machine.certificates import Authority, CertificateKeeper
+from kanister_py.core.errors import AuthorityUnusable
+from kanister_py.core.objects.certificates import KeyPair
+from kanister_py.core.objects.resources import SECRETS
+
+DAY_SECONDS = 86_400.0
+NAMES = ["fn.ns.svc"]
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def certificates(clock: FakeClock) -> X509Certificates:
+    return X509Certificates(clock)
+
+
+@pytest.fixture
+def cluster(clock: FakeClock) -> MemoryCluster:
+    return MemoryCluster(clock=clock)
+
+
+@pytest.fixture
+def keeper(
+    cluster: MemoryCluster, certificates: X509Certificates, clock: FakeClock
+) -> CertificateKeeper:
+    return CertificateKeeper(
+        cluster,
+        certificates,
+        clock,
+        life=timedelta(days=30),
+        authority_life=timedelta(days=120),
+        staging=timedelta(days=2),
+    )
+
+
+def _version(cluster: MemoryCluster, name: str) -> str:
+    version: str = cluster.get(SECRETS, name, namespace="ns")["metadata"]["resourceVersion"]
+    return version
+
+
+def _trusts(certificates: X509Certificates, bundle: str, pair: KeyPair) -> bool:
+    end = "-----END CERTIFICATE-----\n"
+    trusted = [each + end for each in bundle.split(end) if each.strip()]
+    return any(certificates.is_signed_by(pair.certificate, each) for each in trusted)
+
+
+def test_over_a_year_both_sides_trust_each_other_every_day(
+    keeper: CertificateKeeper, certificates: X509Certificates, clock: FakeClock
+) -> None:
+    authorities = set()
+    last: tuple[Authority, KeyPair] | None = None
+    for _day in range(365):
+        authority = keeper.keep_authority("ns", "root-ca")
+        pair = keeper.keep_certificate("ns", "fn-tls", NAMES, authority)
+        facts = certificates.read(pair.certificate)
+        assert facts is not None
+        assert not facts.is_over(clock.now())
+        assert _trusts(certificates, authority.bundle, pair)
+        if last is not None:
+            # Whoever has not read the new Secrets yet, and whoever has already.
+            assert _trusts(certificates, last[0].bundle, pair)
+            assert _trusts(certificates, authority.bundle, last[1])
+        authorities.add(authority.signing.certificate)
+        last = (authority, pair)
+        clock.advance(DAY_SECONDS)
+    assert len(authorities) > 2
+
+
+def test_what_is_still_good_is_not_written_again(
+    keeper: CertificateKeeper, cluster: MemoryCluster
+) -> None:
+    keeper.keep_certificate("ns", "fn-tls", NAMES, keeper.keep_authority("ns", "root-ca"))
+    before = (_version(cluster, "root-ca"), _version(cluster, "fn-tls"))
+    keeper.keep_certificate("ns", "fn-tls", NAMES, keeper.keep_authority("ns", "root-ca"))
+    assert (_version(cluster, "root-ca"), _version(cluster, "fn-tls")) == before
+
+
+def test_an_authority_that_somebody_else_made_is_taken_and_never_regenerated(
+    keeper: CertificateKeeper, cluster: MemoryCluster, certificates: X509Certificates
+) -> None:
+    theirs = certificates.new_authority("theirs", timedelta(days=3650))
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"namespace": "ns", "name": "root-ca"},
+            "data": {
+                "tls.crt": base64.b64encode(theirs.certificate.encode()).decode(),
+                "tls.key": base64.b64encode(theirs.key.encode()).decode(),
+            },
+        }
+    )
+    before = _version(cluster, "root-ca")
+    assert keeper.keep_authority("ns", "root-ca").signing == theirs
+    assert _version(cluster, "root-ca") == before
+
+
+def test_an_authority_whose_key_is_missing_is_a_clear_error_and_is_left_alone(
+    keeper: CertificateKeeper, cluster: MemoryCluster, certificates: X509Certificates
+) -> None:
+    theirs = certificates.new_authority("theirs", timedelta(days=3650))
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"namespace": "ns", "name": "root-ca"},
+            "data": {"tls.crt": base64.b64encode(theirs.certificate.encode()).decode()},
+        }
+    )
+    with pytest.raises(AuthorityUnusable):
+        keeper.keep_authority("ns", "root-ca")
+    assert set(cluster.get(SECRETS, "root-ca", namespace="ns")["data"]) == {"tls.crt"}
+
+
+def test_a_service_that_gets_another_name_gets_another_certificate(
+    keeper: CertificateKeeper, certificates: X509Certificates
+) -> None:
+    authority = keeper.keep_authority("ns", "root-ca")
+    first = keeper.keep_certificate("ns", "fn-tls", NAMES, authority)
+    second = keeper.keep_certificate("ns", "fn-tls", [*NAMES, "fn.other.svc"], authority)
+    assert first != second
+    facts = certificates.read(second.certificate)
+    assert facts is not None
+    assert facts.names == {"fn.ns.svc", "fn.other.svc"}
+
+
+def test_two_replicas_agree_on_one_authority(
+    keeper: CertificateKeeper,
+    cluster: MemoryCluster,
+    certificates: X509Certificates,
+    clock: FakeClock,
+) -> None:
+    other = CertificateKeeper(cluster, certificates, clock)
+    assert keeper.keep_authority("ns", "root-ca") == other.keep_authority("ns", "root-ca")

@@ -1,0 +1,270 @@
+"""Who acts of several replicas, and when does the next one begin?"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.controller.machine.fencing import FencedCluster
+from kanister_py.controller.machine.lease import Leadership, LeaseTerms
+from kanister_py.core.errors import AnotherController, ClusterUnavailable, LeadershipLost
+from kanister_py.core.objects.resources import CONFIG_MAPS, LEASES
+
+TERMS = LeaseTerms()
+STEP_SECONDS = 0.5
+
+
+class Flaky:
+    """A cluster that one replica may lose sight of."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        self.is_reachable = True
+
+    def __getattr__(self, name: str) -> Any:
+        if not self.is_reachable:
+            raise ClusterUnavailable("connection refused")
+        return getattr(self._cluster, name)
+
+
+class Replica:
+    """One that wants to lead, with its own way to the cluster and its own clock."""
+
+    def __init__(self, cluster: MemoryCluster, name: str) -> None:
+        self.clock = FakeClock()
+        self.cluster = Flaky(cluster)
+        self.lost = Event()
+        self.leads = Event()
+        self.refused: list[str] = []
+        self.leadership = Leadership(
+            self.cluster,
+            self.clock,
+            name,
+            namespace="default",
+            name="lease",
+            terms=TERMS,
+        )
+
+    def start(self, *, is_patient: bool = True) -> None:
+        Thread(target=self._run, args=(is_patient,), daemon=True).start()
+        self.rest()
+
+    def _run(self, is_patient: bool) -> None:
+        try:
+            if self.leadership.acquire(is_patient=is_patient):
+                self.leadership.keep(self.lost.set)
+                self.leads.set()
+        except AnotherController as error:
+            self.refused.append(error.message)
+            self.lost.set()
+
+    def rest(self) -> None:
+        """Wait, in real time, until this replica sleeps or is done."""
+        if not self.lost.is_set():
+            assert self.clock.wait_for_sleepers(1)
+
+
+def pass_time(seconds: float, *replicas: Replica) -> None:
+    """Let time pass for all, step by step, each looking at the cluster in between."""
+    for _ in range(int(seconds / STEP_SECONDS)):
+        for each in replicas:
+            if each.lost.is_set():
+                continue
+            due = each.clock._waiting[0][0] if each.clock._waiting else float("inf")
+            wakes = each.clock.monotonic() + STEP_SECONDS >= due
+            each.clock.advance(STEP_SECONDS)
+            if wakes:
+                wait_for_new_sleep(each, due)
+
+
+def wait_for_new_sleep(replica: Replica, due: float) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if replica.lost.is_set():
+            return
+        waiting = [*replica.clock._waiting]
+        if waiting and waiting[0][0] > due:
+            return
+        replica.lost.wait(0.002)
+    raise AssertionError("a replica neither sleeps nor has ended")
+
+
+@pytest.fixture
+def replicas() -> Iterator[tuple[Replica, Replica]]:
+    cluster = MemoryCluster(clock=FakeClock())
+    first, second = Replica(cluster, "first"), Replica(cluster, "second")
+    yield first, second
+    for each in (first, second):
+        each.leadership.abandon()
+
+
+def test_one_leads_and_the_other_waits_for_as_long_as_it_renews(
+    replicas: tuple[Replica, Replica],
+) -> None:
+    first, second = replicas
+    first.start()
+    second.start()
+    pass_time(60, first, second)
+    assert first.leadership.is_leader
+    assert not second.leads.is_set()
+
+
+def test_after_a_kill_another_one_leads_within_fifteen_seconds(
+    replicas: tuple[Replica, Replica],
+) -> None:
+    first, second = replicas
+    first.start()
+    second.start()
+    pass_time(7.5, first, second)
+    first.leadership.abandon()
+    first.lost.set()
+    pass_time(15, second)
+    assert second.leadership.is_leader
+
+
+def test_a_leader_that_cannot_renew_stops_before_the_next_one_begins(
+    replicas: tuple[Replica, Replica],
+) -> None:
+    first, second = replicas
+    first.start()
+    second.start()
+    pass_time(5, first, second)
+    first.cluster.is_reachable = False
+    for _ in range(40):
+        pass_time(STEP_SECONDS, first, second)
+        assert not (first.leadership.is_leader and second.leadership.is_leader)
+    assert first.lost.is_set()
+    assert second.leadership.is_leader
+
+
+def test_who_has_once_been_told_that_it_is_over_is_never_told_otherwise(
+    replicas: tuple[Replica, Replica],
+) -> None:
+    first, _ = replicas
+    assert first.leadership.acquire()
+    first.clock.advance(TERMS.acts_for_seconds)
+    with pytest.raises(LeadershipLost):
+        first.leadership.check()
+    assert not first.leadership._try()
+    assert not first.leadership.is_leader
+
+
+def test_a_short_outage_costs_nobody_the_lead(replicas: tuple[Replica, Replica]) -> None:
+    first, second = replicas
+    first.start()
+    second.start()
+    pass_time(5, first, second)
+    first.cluster.is_reachable = False
+    pass_time(3, first, second)
+    first.cluster.is_reachable = True
+    pass_time(30, first, second)
+    assert first.leadership.is_leader
+    assert not second.leads.is_set()
+
+
+def test_who_stops_in_good_order_is_followed_at_the_next_look(
+    replicas: tuple[Replica, Replica],
+) -> None:
+    first, second = replicas
+    first.start()
+    second.start()
+    pass_time(5, first, second)
+    first.leadership.close()
+    first.lost.set()
+    pass_time(2 * TERMS.renews_every_seconds, second)
+    assert second.leadership.is_leader
+
+
+def test_who_does_not_stand_by_is_refused_by_one_that_renews(
+    replicas: tuple[Replica, Replica],
+) -> None:
+    first, second = replicas
+    first.start()
+    second.start(is_patient=False)
+    pass_time(10, first, second)
+    (said,) = second.refused
+    assert said.startswith("Another kanister-py controller (first) acts on the same objects; ")
+    assert "--leader-elect" in said
+    assert "one for other namespaces needs a --home of its own" in said
+
+
+def test_who_does_not_stand_by_still_follows_one_that_is_dead(
+    replicas: tuple[Replica, Replica],
+) -> None:
+    first, second = replicas
+    first.start()
+    first.leadership.abandon()
+    first.lost.set()
+    second.start(is_patient=False)
+    pass_time(15, second)
+    assert second.leadership.is_leader
+
+
+def test_who_cannot_take_the_lease_says_so_once_for_as_long_as_the_reason_is_the_same(
+    replicas: tuple[Replica, Replica], caplog: pytest.LogCaptureFixture
+) -> None:
+    first, _ = replicas
+    first.cluster.is_reachable = False
+    with caplog.at_level(logging.WARNING, "kanister_py"):
+        first.start()
+        pass_time(20, first)
+    assert [each.getMessage() for each in caplog.records] == [
+        "Cannot take the lease lease: connection refused"
+    ]
+    first.cluster.is_reachable = True
+    pass_time(5, first)
+    assert first.leadership.is_leader
+
+
+def test_who_lost_the_lease_says_who_holds_it_now(replicas: tuple[Replica, Replica]) -> None:
+    first, _ = replicas
+    first.start()
+    found = first.cluster.get(LEASES, "lease", namespace="default")
+    first.cluster.replace({**found, "spec": {**found["spec"], "holderIdentity": "second"}})
+    pass_time(2 * TERMS.renews_every_seconds, first)
+    assert first.lost.is_set()
+    assert first.leadership.why_lost == "second holds the lease default/lease now"
+
+
+def test_who_cannot_renew_the_lease_says_why_and_that_nobody_is_known_to_hold_it(
+    replicas: tuple[Replica, Replica],
+) -> None:
+    first, _ = replicas
+    first.start()
+    first.cluster.is_reachable = False
+    pass_time(TERMS.acts_for_seconds + TERMS.renews_every_seconds, first)
+    assert first.lost.is_set()
+    assert first.leadership.why_lost == (
+        "the lease default/lease could not be renewed for 7.5 s (connection refused); "
+        "first held it last, any other replica may take it soon"
+    )
+
+
+def test_a_pod_that_comes_back_under_its_name_leads_at_once() -> None:
+    cluster = MemoryCluster(clock=FakeClock())
+    before, after = Replica(cluster, "one-pod"), Replica(cluster, "one-pod")
+    assert before.leadership.acquire()
+    before.leadership.abandon()
+    assert after.leadership.acquire()
+    spec = cluster.get(LEASES, "lease", namespace="default")["spec"]
+    assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("one-pod", 0)
+
+
+def test_who_may_not_act_does_not_get_through_to_the_cluster() -> None:
+    replica = Replica(MemoryCluster(clock=FakeClock()), "one")
+    fenced = FencedCluster(
+        MemoryCluster(),
+        replica.leadership.check,
+    ).as_cluster()
+    assert replica.leadership.acquire()
+    assert fenced.list(CONFIG_MAPS).items == []
+    replica.clock.advance(TERMS.acts_for_seconds)
+    with pytest.raises(LeadershipLost):
+        fenced.list(CONFIG_MAPS)

@@ -1,0 +1,226 @@
+"""Does a controller see everything that is there, and everything that changes?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from queue import Queue
+from threading import Event
+from typing import Any, NamedTuple, cast
+
+import pytest
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.controller.machine.watch_cache import ObjectKey, Store
+from kanister_py.core.errors import Forbidden
+from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
+from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList
+
+
+def config_map(name: str, colour: str = "red", namespace: str = "default") -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"c": colour}}
+
+
+class Seen:
+    def __init__(self, cluster: MemoryCluster, *namespaces: str) -> None:
+        self.changes: Queue[tuple[str, str | None, str | None]] = Queue()
+        self.store: Store[str] = Store(
+            cluster,
+            SystemClock(),
+            CONFIG_MAPS,
+            lambda obj: str(obj["data"]["c"]),
+            lambda key, old, new: self.changes.put((key.name, old, new)),
+            namespaces=namespaces or ("",),
+        )
+
+    def next(self) -> tuple[str, str | None, str | None]:
+        return self.changes.get(timeout=20)
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    return MemoryCluster()
+
+
+@pytest.fixture
+def seen(cluster: MemoryCluster) -> Iterator[Seen]:
+    made = Seen(cluster)
+    yield made
+    made.store.close()
+
+
+def test_what_was_there_and_what_comes_is_seen_once(cluster: MemoryCluster, seen: Seen) -> None:
+    cluster.create(config_map("old"))
+    seen.store.start()
+    assert seen.next() == ("old", None, "red")
+    made = cluster.create(config_map("new"))
+    assert seen.next() == ("new", None, "red")
+    cluster.replace({**made, "data": {"c": "blue"}})
+    assert seen.next() == ("new", "red", "blue")
+    cluster.delete(CONFIG_MAPS, "old", namespace="default")
+    assert seen.next() == ("old", "red", None)
+    assert seen.store.items() == [(ObjectKey("default", "new"), "blue")]
+    assert seen.store.has_synced
+
+
+def test_what_was_deleted_while_nobody_watched_is_noticed(cluster: MemoryCluster) -> None:
+    gone = _Interrupted(cluster)
+    seen = Seen(gone)  # type: ignore[arg-type] # it stands for one
+    cluster.create(config_map("a"))
+    cluster.create(config_map("b"))
+    seen.store.start()
+    assert {seen.next()[0], seen.next()[0]} == {"a", "b"}
+    gone.break_off()
+    found = [seen.next() for _ in range(2)]
+    assert ("a", "red", None) in found
+    assert seen.store.items() == [(ObjectKey("default", "b"), "red")]
+    seen.store.close()
+
+
+class _Interrupted:
+    """A cluster whose watch ends, and whose history has been forgotten by then."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        self._watch: Any = None
+        self._watches = Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def watch(self, *args: Any, **options: Any) -> Any:
+        self._watch = self._cluster.watch(*args, **options)
+        self._watches.set()
+        return self._watch
+
+    def break_off(self) -> None:
+        assert self._watches.wait(20)
+        watch, cluster = self._watch, self._cluster
+        # Nobody may hear of the deletion: the watch is deaf before it is made.
+        watch.offer = lambda _change: None
+        cluster.delete(CONFIG_MAPS, "a", namespace="default")
+        cluster.compact()
+        watch.close()
+
+
+def test_only_namespaces_that_are_named_are_seen(cluster: MemoryCluster) -> None:
+    for namespace in ("one", "two", "three"):
+        cluster.create(config_map(namespace, namespace=namespace))
+    seen = Seen(cluster, "one", "two")
+    seen.store.start()
+    assert {seen.next()[0], seen.next()[0]} == {"one", "two"}
+    assert len(seen.store) == 2
+    seen.store.close()
+
+
+# In which order it is told
+
+
+class Aged(NamedTuple):
+    created_at: datetime
+
+
+class InOrder:
+    """Hears of what there is from the oldest on."""
+
+    def __init__(self, cluster: Any, *namespaces: str) -> None:
+        self.told: Queue[str] = Queue()
+        self.store: Store[Aged] = Store(
+            cast("Cluster", cluster),
+            SystemClock(),
+            CONFIG_MAPS,
+            lambda obj: Aged(datetime.fromisoformat(obj["metadata"]["creationTimestamp"])),
+            lambda key, _old, _new: self.told.put(str(key)),
+            namespaces=namespaces or ("",),
+        )
+        self.store.tell_by_age(lambda aged: aged.created_at)
+
+    def next(self, count: int) -> list[str]:
+        return [self.told.get(timeout=20) for _ in range(count)]
+
+
+class Slow:
+    """A cluster that gives one namespace only when it is let, or never."""
+
+    def __init__(self, cluster: MemoryCluster, namespace: str, *, is_forbidden: bool) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._is_forbidden = is_forbidden
+        self.asked, self.may_answer, self.others_answered = Event(), Event(), Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def list(
+        self, resource: GroupVersionResource, *, namespace: str = "", **options: Any
+    ) -> ObjectList:
+        if namespace == self._namespace:
+            self.asked.set()
+            assert self.may_answer.wait(20)
+            if self._is_forbidden:
+                raise Forbidden("configmaps is forbidden")
+            return self._cluster.list(resource, namespace=namespace, **options)
+        answer = self._cluster.list(resource, namespace=namespace, **options)
+        self.others_answered.set()
+        return answer
+
+
+def created_one_after_the_other(*objects: KubeObject) -> MemoryCluster:
+    clock = FakeClock()
+    cluster = MemoryCluster(clock=clock)
+    for each in objects:
+        cluster.create(each)
+        clock.advance(60)
+    return cluster
+
+
+def test_what_was_there_is_told_from_the_oldest_on_whatever_its_name() -> None:
+    cluster = created_one_after_the_other(*map(config_map, ("c", "a", "b")))
+    seen = InOrder(cluster)
+    seen.store.start()
+    assert seen.next(3) == ["default/c", "default/a", "default/b"]
+    cluster.create(config_map("0"))
+    assert seen.next(1) == ["default/0"]
+    seen.store.close()
+
+
+def test_of_the_same_age_the_name_decides() -> None:
+    cluster = MemoryCluster(clock=FakeClock())
+    for name, namespace in (("b", "one"), ("a", "two"), ("a", "one")):
+        cluster.create(config_map(name, namespace=namespace))
+    seen = InOrder(cluster)
+    seen.store.start()
+    assert seen.next(3) == ["one/a", "one/b", "two/a"]
+    seen.store.close()
+
+
+@pytest.mark.parametrize(
+    ("is_forbidden", "told"),
+    [
+        pytest.param(False, ["late/a", "soon/b", "late/c"], id="once all have answered"),
+        pytest.param(True, ["soon/b"], id="though one may not be read"),
+    ],
+)
+def test_what_several_namespaces_hold_is_told_by_age_over_all_of_them(
+    is_forbidden: bool, told: list[str]
+) -> None:
+    slow = Slow(
+        created_one_after_the_other(
+            config_map("a", namespace="late"),
+            config_map("b", namespace="soon"),
+            config_map("c", namespace="late"),
+        ),
+        "late",
+        is_forbidden=is_forbidden,
+    )
+    seen = InOrder(slow, "soon", "late")
+    seen.store.start()
+    assert slow.asked.wait(20)
+    assert slow.others_answered.wait(20)
+    slow.may_answer.set()
+    assert seen.next(len(told)) == told
+    assert seen.told.empty()
+    seen.store.close()

@@ -1,0 +1,190 @@
+"""Is the webhook trusted, through renewals and restarts?"""
+
+from __future__ import annotations
+
+import base64
+import socket
+import ssl
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from kanister_py.adapters.certificates_x509 import X509Certificates
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.cli.controller_webhook import TlsServer
+from kanister_py.controller.machine.certificates import CertificateKeeper
+from kanister_py.controller.machine.webhook_trust import (
+    CONFIGURATIONS,
+    WebhookSettings,
+    WebhookTrust,
+)
+from kanister_py.core.objects.certificates import KeyPair
+from kanister_py.core.objects.resources import SECRETS
+
+LIFE = timedelta(days=90)
+SETTINGS = WebhookSettings("kanister", ("localhost",))
+
+
+def configuration(cluster: MemoryCluster) -> None:
+    client = {"service": {"name": "w", "namespace": "kanister", "path": "/validate"}}
+    cluster.create(
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "kanister-py"},
+            "webhooks": [
+                {"name": "a.io", "clientConfig": client},
+                {"name": "b.io", "clientConfig": client},
+            ],
+        }
+    )
+
+
+def bundles(cluster: MemoryCluster) -> set[str]:
+    found = cluster.get(CONFIGURATIONS, "kanister-py")
+    return {
+        base64.b64decode(each["clientConfig"].get("caBundle", "")).decode()
+        for each in found["webhooks"]
+    }
+
+
+class Replica:
+    """One process of the controller, as far as its webhook goes."""
+
+    def __init__(self, cluster: MemoryCluster, clock: FakeClock) -> None:
+        self.used: list[KeyPair] = []
+        self.bundles: list[set[str]] = []
+        self._cluster = cluster
+        self._certificates = X509Certificates(clock)
+        keeper = CertificateKeeper(cluster, self._certificates, clock, life=LIFE)
+        self.trust = WebhookTrust(cluster, keeper, clock, SETTINGS, self._use)
+
+    def _use(self, pair: KeyPair) -> None:
+        self.used.append(pair)
+        self.bundles.append(bundles(self._cluster))
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.fixture
+def cluster(clock: FakeClock) -> MemoryCluster:
+    made = MemoryCluster(clock=clock)
+    made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kanister"}})
+    return made
+
+
+def test_every_entry_is_told_whom_to_trust(cluster: MemoryCluster, clock: FakeClock) -> None:
+    configuration(cluster)
+    replica = Replica(cluster, clock)
+    assert replica.trust.trouble
+    replica.trust.look()
+    (bundle,) = bundles(cluster)
+    assert "BEGIN CERTIFICATE" in bundle
+    assert replica.trust.trouble == ""
+
+
+def test_a_second_look_changes_nothing(cluster: MemoryCluster, clock: FakeClock) -> None:
+    configuration(cluster)
+    replica = Replica(cluster, clock)
+    replica.trust.look()
+    before = (cluster.get(CONFIGURATIONS, "kanister-py"), cluster.list(SECRETS).items)
+    replica.trust.look()
+    assert (cluster.get(CONFIGURATIONS, "kanister-py"), cluster.list(SECRETS).items) == before
+    assert len(replica.used) == 1
+
+
+def test_all_replicas_use_one_certificate(cluster: MemoryCluster, clock: FakeClock) -> None:
+    configuration(cluster)
+    one, other = Replica(cluster, clock), Replica(cluster, clock)
+    one.trust.look()
+    other.trust.look()
+    assert one.used == other.used
+
+
+def test_an_upgrade_that_forgets_the_authority_is_mended(
+    cluster: MemoryCluster, clock: FakeClock
+) -> None:
+    configuration(cluster)
+    replica = Replica(cluster, clock)
+    replica.trust.look()
+    wanted = bundles(cluster)
+    cluster.delete(CONFIGURATIONS, "kanister-py")
+    configuration(cluster)
+    replica.trust.look()
+    assert bundles(cluster) == wanted
+
+
+def test_through_twelve_years_no_certificate_is_used_that_is_not_trusted_yet(
+    cluster: MemoryCluster, clock: FakeClock
+) -> None:
+    """The authority itself comes to its end in this time, and another one follows."""
+    configuration(cluster)
+    replica = Replica(cluster, clock)
+    certificates = X509Certificates(clock)
+    for _ in range(12 * 365 // 10):
+        replica.trust.look()
+        facts = certificates.read(replica.used[-1].certificate)
+        assert facts is not None
+        assert not facts.is_over(clock.now())
+        clock.advance(timedelta(days=10).total_seconds())
+    assert len(replica.used) > 20
+    authorities = set()
+    for pair, known in zip(replica.used, replica.bundles, strict=True):
+        (bundle,) = known
+        signers = [
+            each
+            for each in bundle.split("-----END CERTIFICATE-----\n")
+            if each
+            and certificates.is_signed_by(pair.certificate, f"{each}-----END CERTIFICATE-----\n")
+        ]
+        assert len(signers) == 1
+        authorities.add(signers[0])
+    assert len(authorities) == 2
+
+
+# Over a socket
+
+
+@pytest.fixture
+def listening() -> Any:
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        yield made
+
+
+def shown(address: tuple[str, int]) -> str:
+    """Say which certificate a server shows to somebody who comes now."""
+    return ssl.get_server_certificate(address, timeout=60)
+
+
+def test_a_renewed_certificate_is_shown_to_the_next_and_nobody_is_cut_off(listening: Any) -> None:
+    async def hello(_request: Any) -> PlainTextResponse:
+        return PlainTextResponse("hello")
+
+    certificates = X509Certificates(SystemClock())
+    authority = certificates.new_authority("test", timedelta(days=1))
+    first, second = (
+        certificates.issue(authority, ["localhost"], timedelta(hours=1)) for _ in range(2)
+    )
+    address = listening.getsockname()
+    trusting = ssl.create_default_context(cadata=authority.certificate)
+    with TlsServer(Starlette(routes=[Route("/", hello)]), listening) as server:
+        server.use(first)
+        with (
+            socket.create_connection(address, 60) as plain,
+            trusting.wrap_socket(plain, server_hostname="localhost") as stands,
+        ):
+            assert certificates.read(shown(address)) == certificates.read(first.certificate)
+            server.use(second)
+            assert certificates.read(shown(address)) == certificates.read(second.certificate)
+            stands.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            answer = b"".join(iter(lambda: stands.recv(4096), b""))
+            assert answer.endswith(b"hello")
