@@ -17,11 +17,11 @@ from kanister_py.core.blueprints.model import Blueprint
 from kanister_py.core.blueprints.texts import templates_of
 from kanister_py.core.templates.engines import Engine, choose_engine
 from kanister_py.core.templates.facts import ActionFacts
-from kanister_py.core.templates.go import Effects
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
 from kanister_py.executor.fetching import fetch_facts, parse_workload, workload_as_dict
 from kanister_py.executor.run_phase import PhaseWork, enter, leave
+from kanister_py.gotemplate import Effects
 from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.function import Func
 

@@ -17,10 +17,10 @@ from kanister_py.core.actionsets.status import Place
 from kanister_py.core.errors import KanisterError, PodsNotRun, WaitTimedOut
 from kanister_py.core.objects.names import run_key
 from kanister_py.core.objects.resources import PODS
-from kanister_py.core.templates.go import NO_EFFECTS, Effects
 from kanister_py.core.templates.render import Renderer
 from kanister_py.executor.watching import Read, SharedWatches, Subscription, TracedCluster
 from kanister_py.executor.working import Workers
+from kanister_py.gotemplate import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 

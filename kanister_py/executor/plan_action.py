@@ -21,13 +21,13 @@ from kanister_py.core.templates.facts import (
     needs_of,
     needs_of_phase,
 )
-from kanister_py.core.templates.go import Effects
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
 from kanister_py.core.versions.semver import Version
 from kanister_py.executor.fetching import fetch, fetch_facts
 from kanister_py.executor.launch_action import engine_of
 from kanister_py.executor.loading import load_function
+from kanister_py.gotemplate import Effects
 from kanister_py.ports.cluster import Cluster
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.effects_system import load_zone, system_effects
-from kanister_py.core.templates.go import GoError, compile_template
-from kanister_py.core.templates.go.sprig import BLUEPRINT_FUNCTIONS
+from kanister_py.gotemplate import GoError, compile_template
+from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS
 
 WINTER = datetime(2026, 1, 15, 12, 30, tzinfo=UTC)
 SUMMER = datetime(2026, 7, 15, 12, 30, tzinfo=UTC)

@@ -20,12 +20,12 @@ from typing import Any
 
 import yaml
 
-from kanister_py.core.errors import TemplateError
-from kanister_py.core.templates.go import compile_template
-from kanister_py.core.templates.go import template as keeping
-from kanister_py.core.templates.go.sprig import BLUEPRINT_FUNCTIONS
+from kanister_py.gotemplate import compile_template
+from kanister_py.gotemplate import template as keeping
+from kanister_py.gotemplate.errors import GoTemplateError
+from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS
 from tests.bench.measure import Row
-from tests.core.templates.go.oracle_data import effects_at, value_of
+from tests.gotemplate.oracle_data import effects_at, value_of
 
 TITLE = "Templates: every string of the blueprints, against Go"
 
@@ -194,7 +194,7 @@ def _our_seconds(texts: list[str], data: dict[str, Any]) -> tuple[list[float], l
         def use(text: str = text) -> bool:
             try:
                 compile_template(text, BLUEPRINT_FUNCTIONS).execute(value, effects)
-            except TemplateError:
+            except GoTemplateError:
                 return False
             return True
 

@@ -446,7 +446,7 @@ def test_lint_imports_nothing_that_talks_to_a_cluster_or_renders() -> None:
         "from kanister_py.cli.main import main\n"
         "code = main(['lint', '-'])\n"
         "heavy = {'kubernetes', 'grpc', 'jinja2', 're2', 'starlette', 'prometheus_client',\n"
-        "         'pydantic', 'kanister_py.core.templates.go.sprig'}\n"
+        "         'pydantic', 'kanister_py.gotemplate.sprig'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
         "sys.exit(code)\n"
     )

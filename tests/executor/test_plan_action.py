@@ -13,8 +13,8 @@ from kanister_py.core.blueprints.model import ObjectReference, blueprints_in
 from kanister_py.core.errors import ActionNotFound
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.templates.go import NO_EFFECTS
 from kanister_py.executor.plan_action import Circumstances, Plan, plan_action
+from kanister_py.gotemplate import NO_EFFECTS
 from kanister_py.ports.function import Args, Func
 from kanister_py.wiring import registry_of
 

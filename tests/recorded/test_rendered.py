@@ -21,10 +21,10 @@ from kanister_py.core.templates.facts import (
     ResolvedProfile,
     Workload,
 )
-from kanister_py.core.templates.go import Effects
-from kanister_py.core.templates.go.times import from_datetime
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
+from kanister_py.gotemplate import Effects
+from kanister_py.gotemplate.times import from_datetime
 
 RECORDED = Path(os.environ["KANISTER_PY_RECORDED"])
 CORPUS = RECORDED.parent / "corpus" / "blueprints"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.core.errors import TemplateParseError
 from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
-from kanister_py.core.templates.go import nodes
-from kanister_py.core.templates.go.builtins import BUILTINS
-from kanister_py.core.templates.go.parser import parse
+from kanister_py.core.templates.go import parse_go
+from kanister_py.gotemplate import nodes
+from kanister_py.gotemplate.builtins import BUILTINS
 
 if TYPE_CHECKING:
     from jinja2 import nodes as jinja_nodes
@@ -61,7 +61,7 @@ def reads_of(text: str, engine: Engine) -> list[Read]:
     if engine is Engine.JINJA2:
         return list(_jinja_reads(text))
     walker = _Walker(text)
-    tree = parse(text, _NAMES)
+    tree = parse_go(text, _NAMES)
     for name, body in tree.definitions.items():
         is_own = name == tree.name
         top = () if is_own else None
@@ -76,7 +76,7 @@ def check_condition(text: str, functions: Collection[str] | None) -> None:
     those of blueprints. None where it is not known which.
     """
     if is_template(text, Engine.GO):
-        parse(text, _ConditionNames(functions))
+        parse_go(text, _ConditionNames(functions))
 
 
 # Names that most blueprints call. For others the table of functions is loaded, which takes

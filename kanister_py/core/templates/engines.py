@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kanister_py.core.errors import TemplateParseError, UnknownTemplateEngine
-from kanister_py.core.templates.go import FunctionTable, compile_template
+from kanister_py.core.templates.go import compile_go
+from kanister_py.gotemplate import FunctionTable
 
 ENGINE_ANNOTATION = "kanister-py.io/template-engine"
 
@@ -48,7 +49,7 @@ def choose_engine(annotations: Mapping[str, str], templates: Iterable[str]) -> E
             return EngineChoice(Engine.GO, f"An expression reads {marker}")
     for text in texts:
         try:
-            compile_template(text, blueprint_functions())
+            compile_go(text, blueprint_functions())
         except TemplateParseError as error:
             return EngineChoice(Engine.JINJA2, f"Go cannot read all of them: {error.message}")
     return EngineChoice(Engine.GO, "All of them can be read as Go")
@@ -64,7 +65,7 @@ def is_template(text: str, engine: Engine | None = None) -> bool:
 def blueprint_functions() -> FunctionTable:
     """The functions that the Go templates of a blueprint may call."""
     # Some five hundred functions: a run whose args are plain text does without them.
-    from kanister_py.core.templates.go.sprig import BLUEPRINT_FUNCTIONS
+    from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS
 
     return BLUEPRINT_FUNCTIONS
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from kanister_py.core.templates.go.functions import Function, go_function
-from kanister_py.core.templates.go.layouts import format_time
-from kanister_py.core.templates.go.times import TIME, UTC, ZERO_TIME, Time, from_datetime
-from kanister_py.core.templates.go.values import (
+from kanister_py.gotemplate.functions import Function, go_function
+from kanister_py.gotemplate.layouts import format_time
+from kanister_py.gotemplate.times import TIME, UTC, ZERO_TIME, Time, from_datetime
+from kanister_py.gotemplate.values import (
     ANY_MAP,
     BOOL,
     BYTES,

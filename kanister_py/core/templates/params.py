@@ -12,7 +12,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kanister_py.core.templates.facts import ActionFacts, Named, ResolvedProfile, Workload
-from kanister_py.core.templates.go.values import (
+from kanister_py.core.templates.kube_types import (
+    CONFIG_MAPS,
+    SECRET,
+    SECRETS,
+    config_map_value,
+    secret_value,
+    whole_numbers,
+)
+from kanister_py.gotemplate.values import (
     ANY_MAP,
     BOOL,
     INT,
@@ -31,14 +39,6 @@ from kanister_py.core.templates.go.values import (
     struct_type,
     wrap,
     zero,
-)
-from kanister_py.core.templates.kube_types import (
-    CONFIG_MAPS,
-    SECRET,
-    SECRETS,
-    config_map_value,
-    secret_value,
-    whole_numbers,
 )
 
 KubeObject = Mapping[str, Any]

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from kanister_py.core.errors import RenderFailed, TemplateError, TemplateKeyMissing
 from kanister_py.core.objects.documents import text_of_path
 from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
-from kanister_py.core.templates.go import DEFAULT, NO_EFFECTS, Effects, Limits, compile_template
+from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
+from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Effects, Limits
 
 Path = tuple[str | int, ...]
 
@@ -36,7 +37,7 @@ class Renderer(NamedTuple):
 
     def _render(self, template: str, params: Params) -> str:
         if self.engine is Engine.GO:
-            compiled = compile_template(template, blueprint_functions())
+            compiled = compile_go(template, blueprint_functions())
             return compiled.execute(params.root, self.effects, self.limits)
         # Jinja2 takes longer to import than most runs take; they do without it.
         from kanister_py.core.templates.jinja import compile_jinja

@@ -20,11 +20,11 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.templates.go import FunctionTable, GoError, go_function
-from kanister_py.core.templates.go.values import Kind, Value, from_bytes, kind_of
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Path
 from kanister_py.functions.blueprint.references import ObjectReference, access_to, check_scope
+from kanister_py.gotemplate import FunctionTable, GoError, go_function
+from kanister_py.gotemplate.values import Kind, Value, from_bytes, kind_of
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Args, PhaseContext
 
@@ -202,7 +202,7 @@ _WHOLE: Final = frozenset(
 @go_function("func(string) (string, error)")
 def _base64decode(text: str) -> str:
     # Some five hundred functions stand beside this one: most waits do without them.
-    from kanister_py.core.templates.go.sprig.encoding import decode_base64
+    from kanister_py.gotemplate.sprig.encoding import decode_base64
 
     try:
         return from_bytes(decode_base64(text))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kanister_py.core.templates.facts import ActionFacts, KeyPair, ResolvedProfile, Workload
-from kanister_py.core.templates.go import Effects
-from kanister_py.core.templates.go.times import from_datetime
 from kanister_py.core.templates.params import Params
+from kanister_py.gotemplate import Effects
+from kanister_py.gotemplate.times import from_datetime
 
 
 def secret(name: str, **data: str) -> dict[str, Any]:

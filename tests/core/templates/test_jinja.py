@@ -17,9 +17,9 @@ from kanister_py.core.errors import (
     TemplateUndefined,
 )
 from kanister_py.core.templates.facts import ActionFacts
-from kanister_py.core.templates.go import Effects, Limits
 from kanister_py.core.templates.jinja import compile_jinja
 from kanister_py.core.templates.params import Params
+from kanister_py.gotemplate import Effects, Limits
 
 Say = Callable[[str], str]
 

@@ -16,12 +16,7 @@ from jinja2.filters import FILTERS as JINJA_FILTERS
 from jinja2.tests import TESTS as JINJA_TESTS
 from jinja2.utils import Namespace
 
-from kanister_py.core.errors import TemplateLimitExceeded
 from kanister_py.core.templates.engines import blueprint_functions
-from kanister_py.core.templates.go import Function, GoError
-from kanister_py.core.templates.go.layouts import format_time, parse_time
-from kanister_py.core.templates.go.times import Time, from_unix
-from kanister_py.core.templates.go.values import GoType, Kind, wrap
 from kanister_py.core.templates.jinja.metering import (
     MAX_RANGE,
     MAX_WIDTH,
@@ -37,6 +32,11 @@ from kanister_py.core.templates.jinja.metering import (
 from kanister_py.core.templates.jinja.rewriting import SCALES
 from kanister_py.core.templates.jinja.sandbox import BlueprintContext
 from kanister_py.core.templates.jinja.views import MapView, go_value_of, view_of
+from kanister_py.gotemplate import Function, GoError
+from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.layouts import format_time, parse_time
+from kanister_py.gotemplate.times import Time, from_unix
+from kanister_py.gotemplate.values import GoType, Kind, wrap
 
 # Of a map, these look at no more than its keys.
 _FLAT = frozenset(
@@ -182,7 +182,7 @@ def _bounded(name: str, value: Any, most: int) -> int:
     if not isinstance(value, int):
         raise TemplateRuntimeError(f"{name} wants a whole number, found {name_of(value)}")
     if value > most:
-        raise TemplateLimitExceeded("size", f"{name} asks for {value}, the most is {most}")
+        raise LimitExceeded("size", f"{name} asks for {value}, the most is {most}")
     return value
 
 
@@ -398,7 +398,7 @@ TESTS: Mapping[str, Callable[..., Any]] = {
 def _range(meter: Meter, *bounds: int) -> range:
     found = range(*bounds)
     if len(found) > MAX_RANGE:
-        raise TemplateLimitExceeded("size", f"a range has at most {MAX_RANGE} numbers")
+        raise LimitExceeded("size", f"a range has at most {MAX_RANGE} numbers")
     meter.spend(1)
     return found
 

@@ -14,13 +14,13 @@ from jinja2.exceptions import TemplateRuntimeError
 from jinja2.runtime import LoopContext, Macro
 from jinja2.utils import Namespace
 
-from kanister_py.core.errors import TemplateLimitExceeded
 from kanister_py.core.templates.engines import blueprint_functions
-from kanister_py.core.templates.go.effects import Effects
-from kanister_py.core.templates.go.limits import Context, Limits
-from kanister_py.core.templates.go.times import Time
-from kanister_py.core.templates.go.values import byte_length
 from kanister_py.core.templates.jinja.views import MapView, go_value_of
+from kanister_py.gotemplate.effects import Effects
+from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.limits import Context, Limits
+from kanister_py.gotemplate.times import Time
+from kanister_py.gotemplate.values import byte_length
 
 # Numbers of more digits are of no use in a blueprint, only for keeping a processor busy.
 MAX_BITS = 4096
@@ -158,7 +158,7 @@ def formatted(meter: Meter, template: str, values: Any) -> str:
     given = values if isinstance(values, list | tuple) else [values]
     for width in _DIRECTIVE.findall(template):
         if "*" in width or any(int(each) > MAX_WIDTH for each in re.findall(r"\d+", width)):
-            raise TemplateLimitExceeded("size", f"%{width} asks for more than {MAX_WIDTH} columns")
+            raise LimitExceeded("size", f"%{width} asks for more than {MAX_WIDTH} columns")
     shown = tuple(
         each
         if isinstance(each, int | float) and not isinstance(each, bool)

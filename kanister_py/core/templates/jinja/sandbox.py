@@ -18,9 +18,7 @@ from jinja2.runtime import Context as JinjaContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace, missing
 
-from kanister_py.core.errors import TemplateLimitExceeded
 from kanister_py.core.objects.documents import nearest
-from kanister_py.core.templates.go.times import TIME, Time
 from kanister_py.core.templates.jinja.metering import (
     MAX_BITS,
     Callee,
@@ -34,6 +32,8 @@ from kanister_py.core.templates.jinja.metering import (
 )
 from kanister_py.core.templates.jinja.views import MapView, view_of
 from kanister_py.core.templates.params import ROOT_NAMES
+from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.times import TIME, Time
 
 
 class BlueprintContext(JinjaContext):
@@ -285,7 +285,7 @@ class BlueprintEnvironment(ImmutableSandboxedEnvironment):
         elif not isinstance(callee, Macro | BlockReference | Undefined):
             raise SecurityError(f"{name_of(callee)} cannot be called".capitalize())
         if meter.depth >= meter.max_depth:
-            raise TemplateLimitExceeded("depth", f"it calls itself {meter.depth} times deep")
+            raise LimitExceeded("depth", f"it calls itself {meter.depth} times deep")
         meter.depth += 1
         try:
             return context.call(callee, *args, **kwargs)
@@ -346,7 +346,7 @@ def _check_number(operator: str, left: Any, right: Any) -> None:
     elif operator == "**" and right > 0:
         bits = left.bit_length() * right
     if bits > MAX_BITS:
-        raise TemplateLimitExceeded("size", f"it makes a number of more than {MAX_BITS} bits")
+        raise LimitExceeded("size", f"it makes a number of more than {MAX_BITS} bits")
 
 
 def _check_growth(meter: Meter, value: Any, size: int) -> None:

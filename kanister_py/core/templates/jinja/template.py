@@ -17,8 +17,7 @@ from kanister_py.core.errors import (
     TemplateParseError,
     TemplateUndefined,
 )
-from kanister_py.core.templates.go import DEFAULT, NO_EFFECTS, Effects, GoError, Limits
-from kanister_py.core.templates.go.values import byte_length
+from kanister_py.core.templates.go import template_error
 from kanister_py.core.templates.jinja.filters import FILTERS, GLOBALS, TESTS
 from kanister_py.core.templates.jinja.metering import Callee, Meter
 from kanister_py.core.templates.jinja.rewriting import Rewriter, finalize
@@ -28,6 +27,9 @@ from kanister_py.core.templates.jinja.sandbox import (
     Missing,
 )
 from kanister_py.core.templates.params import ROOT_NAMES, Params
+from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Effects, GoError, Limits
+from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.values import byte_length
 
 NO_FUNCTIONS: Mapping[str, Callee] = {}
 _MOST_KEPT = 2048
@@ -108,9 +110,9 @@ class JinjaTemplate:
                 size += byte_length(piece)
                 meter.check_size(size)
                 pieces.append(piece)
-        except TemplateLimitExceeded as error:
+        except LimitExceeded as error:
             error.line = self._line_of(error)
-            raise
+            raise template_error(error) from None
         except RecursionError:
             raise TemplateLimitExceeded("depth", "it is nested too deep") from None
         except _MISUSES as error:

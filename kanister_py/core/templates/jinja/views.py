@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kanister_py.core.templates.go.values import NilPointer, Struct, Value, from_bytes
+from kanister_py.gotemplate.values import NilPointer, Struct, Value, from_bytes
 
 
 class MapView(Mapping[Any, Any]):

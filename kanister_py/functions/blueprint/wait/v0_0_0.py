@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.jsonpath import parse_jsonpath
 from kanister_py.core.templates.engines import Engine, blueprint_functions
-from kanister_py.core.templates.go import compile_template
+from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Path
 from kanister_py.functions.blueprint.conditions import (
@@ -77,6 +77,6 @@ class Wait(Func):
             return parse_jsonpath(f"{{{match[1].strip()}}}").render(found)
 
         text = _JSONPATH.sub(value, condition)
-        template = compile_template(text, blueprint_functions(), missing_key="zero")
+        template = compile_go(text, blueprint_functions(), missing_key="zero")
         said = template.execute(None, ctx.renderer.effects, ctx.renderer.limits)
         return said.strip() == "true"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from kanister_py.core.errors import TemplateParseError
 from kanister_py.core.objects.access import Access
-from kanister_py.core.templates.go import FunctionTable, compile_template
+from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Path
 from kanister_py.functions.blueprint.conditions import (
@@ -22,6 +22,7 @@ from kanister_py.functions.blueprint.conditions import (
     seconds_of,
     wait_for,
 )
+from kanister_py.gotemplate import FunctionTable
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
 
@@ -70,6 +71,6 @@ def says_true(
     ctx: PhaseContext, condition: str, found: KubeObject, functions: FunctionTable
 ) -> bool:
     """Say whether a condition holds for an object."""
-    template = compile_template(condition, functions, name="output", missing_key="default")
+    template = compile_go(condition, functions, name="output", missing_key="default")
     said = template.execute(as_kubectl_sees(found), ctx.renderer.effects, ctx.renderer.limits)
     return said.strip() == "true"

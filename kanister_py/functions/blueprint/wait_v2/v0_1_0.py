@@ -6,7 +6,7 @@ from functools import cache
 from typing import ClassVar
 
 from kanister_py.core.templates.engines import blueprint_functions
-from kanister_py.core.templates.go import FunctionTable, compile_template
+from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Path
 from kanister_py.functions.blueprint.conditions import (
@@ -20,6 +20,7 @@ from kanister_py.functions.blueprint.conditions import (
     wait_for,
 )
 from kanister_py.functions.blueprint.wait_v2.v0_0_0 import WaitV2, says_true
+from kanister_py.gotemplate import FunctionTable
 from kanister_py.ports.function import Func, PhaseContext
 
 
@@ -39,7 +40,7 @@ class WaitV2V010(Func, parent=WaitV2):
         timeout = ctx.renderer.text(args.timeout, params, ("timeout",))
         references = {}
         for condition, path in paths_of(args.conditions):
-            compile_template(condition.condition, _functions(), name="output")
+            compile_go(condition.condition, _functions(), name="output")
             at = (*path, "objectReference")
             references[path] = rendered(ctx, params, condition.object_reference, at)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kanister_py.core.templates.go.values import Int64
+from kanister_py.gotemplate.values import Int64
 
 _LIMIT = 2**63
 

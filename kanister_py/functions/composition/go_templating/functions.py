@@ -6,13 +6,17 @@ from base64 import b64decode
 from binascii import Error as NoBase64
 from typing import Any
 
-from kanister_py.core.errors import FieldPathError, TemplateExecError
+from kanister_py.core.errors import FieldPathError
 from kanister_py.core.objects.field_paths import parse_field_path
-from kanister_py.core.templates.go import Context, GoError, go_function
-from kanister_py.core.templates.go.sprig import GO_TEMPLATING_FUNCTIONS
-from kanister_py.core.templates.go.sprig.chance import random_below
-from kanister_py.core.templates.go.times import from_datetime
-from kanister_py.core.templates.go.values import (
+from kanister_py.core.templates.kube_types import KUBE_TIME, KubeTime
+from kanister_py.functions.composition.answering import EXTRA_RESOURCES_KEY
+from kanister_py.functions.composition.go_templating.yamls import from_yaml, to_yaml
+from kanister_py.gotemplate import Context, GoError, go_function
+from kanister_py.gotemplate.errors import ExecError
+from kanister_py.gotemplate.sprig import GO_TEMPLATING_FUNCTIONS
+from kanister_py.gotemplate.sprig.chance import random_below
+from kanister_py.gotemplate.times import from_datetime
+from kanister_py.gotemplate.values import (
     ANY_MAP,
     ANY_SLICE,
     INT64,
@@ -26,9 +30,6 @@ from kanister_py.core.templates.go.values import (
     wrap,
     zero,
 )
-from kanister_py.core.templates.kube_types import KUBE_TIME, KubeTime
-from kanister_py.functions.composition.answering import EXTRA_RESOURCES_KEY
-from kanister_py.functions.composition.go_templating.yamls import from_yaml, to_yaml
 
 _MAP = "map[string]interface{}"
 
@@ -189,7 +190,7 @@ def include(context: Context, name: str, data: Value) -> str:
     """Carry out a definition of the same template, and give what it says as a text."""
     try:
         return context.include(name, data)
-    except TemplateExecError as error:
+    except ExecError as error:
         raise GoError(error.message) from error
 
 

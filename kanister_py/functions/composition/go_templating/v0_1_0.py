@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
-from kanister_py.core.errors import TemplateError, TemplateParseError
-from kanister_py.core.templates.go import MissingKey, Template, compile_template
 from kanister_py.functions.composition.answering import (
     TEXT,
     Data,
@@ -22,6 +20,8 @@ from kanister_py.functions.composition.templating.composing import Vocabulary, c
 from kanister_py.functions.composition.templating.manifests import read_manifests
 from kanister_py.functions.composition.templating.sources import template_of
 from kanister_py.functions.composition.templating.surroundings import EFFECTS
+from kanister_py.gotemplate import MissingKey, Template, compile_template
+from kanister_py.gotemplate.errors import GoTemplateError, ParseError
 from kanister_py.ports.composition_function import CompositionFunction
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _template(text: str, given: Data) -> Template:
         missing_key = value
     try:
         return _compiled(text, cast("MissingKey", missing_key))
-    except TemplateParseError as error:
+    except ParseError as error:
         raise Refused(
             f"invalid function input: cannot parse the provided templates: {error.message}"
         ) from None
@@ -98,5 +98,5 @@ def _compiled(text: str, missing_key: MissingKey) -> Template:
 def _rendered(template: Template, request: Mapping[str, Any]) -> str:
     try:
         return template.execute(template_data(request), EFFECTS)
-    except TemplateError as error:
+    except GoTemplateError as error:
         raise Refused(f"cannot execute template: {error.message}") from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kanister_py.core.templates.go.numbers import format_float
+from kanister_py.gotemplate.numbers import format_float
 
 _INDENT = 4
 _LONGEST_KEY = 128

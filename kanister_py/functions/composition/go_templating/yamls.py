@@ -13,12 +13,12 @@ from typing import Any
 
 import yaml
 
-from kanister_py.core.templates.go import GoError
-from kanister_py.core.templates.go.layouts import format_time
-from kanister_py.core.templates.go.times import Duration, Time
-from kanister_py.core.templates.go.values import Struct
 from kanister_py.core.templates.kube_types import KubeTime
 from kanister_py.functions.composition.go_templating.yaml_writing import Bareword, written
+from kanister_py.gotemplate import GoError
+from kanister_py.gotemplate.layouts import format_time
+from kanister_py.gotemplate.times import Duration, Time
+from kanister_py.gotemplate.values import Struct
 
 _MOST_DEPTH = 100
 

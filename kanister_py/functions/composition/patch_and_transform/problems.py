@@ -34,6 +34,6 @@ def invalid(field: str, value: str, detail: str) -> Problem:
 def quoted(text: str) -> str:
     """Put a text in quotes as `%q` does."""
     # Loaded where it is needed: most calls have nothing to complain about.
-    from kanister_py.core.templates.go.quoting import quote
+    from kanister_py.gotemplate.quoting import quote
 
     return quote(text)

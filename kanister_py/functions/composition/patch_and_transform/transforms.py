@@ -229,7 +229,7 @@ def _compile_pattern(pattern: Config) -> Callable[[Any], bool]:
     if problem:
         return _never(f"cannot compile regexp: {problem}")
     expression = _expression(text)
-    from kanister_py.core.templates.go.values import to_bytes
+    from kanister_py.gotemplate.values import to_bytes
 
     def matches(value: Any) -> bool:
         if value is None:
@@ -248,14 +248,14 @@ def _text_to_match(value: Any) -> str:
 
 def _expression(pattern: str) -> Any:
     # Loaded where it is needed: most patches have no regular expressions.
-    from kanister_py.core.templates.go.sprig.regex import Expression
+    from kanister_py.gotemplate.sprig.regex import Expression
 
     return Expression(pattern)
 
 
 def _regexp_problem(pattern: str) -> str:
     """Say what is wrong with a regular expression; nothing if nothing is."""
-    from kanister_py.core.templates.go import GoError
+    from kanister_py.gotemplate import GoError
 
     try:
         _expression(pattern)
@@ -310,13 +310,13 @@ def _compile_string(config: Config) -> Resolve:
 
 def formatted(format_: str, values: Sequence[Any]) -> str:
     """Print values as Sprintf does."""
-    from kanister_py.core.errors import TemplateLimitExceeded
-    from kanister_py.core.templates.go import Context
-    from kanister_py.core.templates.go.printing import sprintf
+    from kanister_py.gotemplate import Context
+    from kanister_py.gotemplate.errors import LimitExceeded
+    from kanister_py.gotemplate.printing import sprintf
 
     try:
         return sprintf(format_, *map(_printable, values), context=Context())
-    except TemplateLimitExceeded as error:
+    except LimitExceeded as error:
         raise _too_long() from error
 
 
@@ -327,7 +327,7 @@ def _too_long() -> Unresolved:
 def _printable(value: Any) -> Any:
     kind = type(value)
     if kind is int:
-        from kanister_py.core.templates.go.values import Int64
+        from kanister_py.gotemplate.values import Int64
 
         return Int64(value)
     if kind is list:
@@ -384,8 +384,8 @@ def _compile_regexp(config: Config) -> Resolve:
     if problem:
         return _never(f"could not compile regexp: {problem}")
     expression = _expression(pattern)
-    from kanister_py.core.templates.go import Context
-    from kanister_py.core.templates.go.values import from_bytes, to_bytes
+    from kanister_py.gotemplate import Context
+    from kanister_py.gotemplate.values import from_bytes, to_bytes
 
     def resolve(value: Any) -> str:
         data = to_bytes(_shown(value))
@@ -400,7 +400,7 @@ def _compile_regexp(config: Config) -> Resolve:
 
 def _compile_join(config: Config) -> Resolve:
     separator = config.get("separator", "")
-    from kanister_py.core.templates.go.values import byte_length, from_bytes, to_bytes
+    from kanister_py.gotemplate.values import byte_length, from_bytes, to_bytes
 
     def resolve(value: Any) -> str:
         if type(value) is not list:
@@ -435,15 +435,15 @@ def _compile_string_convert(kind: str) -> Resolve:
 
 def to_json(value: Any) -> str:
     """Write a value as JSON, as encoding/json does."""
-    from kanister_py.core.errors import TemplateLimitExceeded
-    from kanister_py.core.templates.go import Context, GoError
-    from kanister_py.core.templates.go.sprig.jsons import encode
+    from kanister_py.gotemplate import Context, GoError
+    from kanister_py.gotemplate.errors import LimitExceeded
+    from kanister_py.gotemplate.sprig.jsons import encode
 
     try:
         return encode(value, Context())
     except GoError as error:
         raise Unresolved(error.text) from error
-    except TemplateLimitExceeded as error:
+    except LimitExceeded as error:
         raise _too_long() from error
 
 
@@ -458,7 +458,7 @@ def _upper(value: Any) -> str:
     text = _shown(value)
     if text.isascii():
         return text.upper()
-    from kanister_py.core.templates.go.sprig.words import upper
+    from kanister_py.gotemplate.sprig.words import upper
 
     return upper(text)
 
@@ -467,22 +467,22 @@ def _lower(value: Any) -> str:
     text = _shown(value)
     if text.isascii():
         return text.lower()
-    from kanister_py.core.templates.go.sprig.words import lower
+    from kanister_py.gotemplate.sprig.words import lower
 
     return lower(text)
 
 
 def _to_base64(value: Any) -> str:
-    from kanister_py.core.templates.go.sprig.encoding import encode_base64
-    from kanister_py.core.templates.go.values import to_bytes
+    from kanister_py.gotemplate.sprig.encoding import encode_base64
+    from kanister_py.gotemplate.values import to_bytes
 
     return encode_base64(to_bytes(_shown(value)))
 
 
 def _from_base64(value: Any) -> str:
-    from kanister_py.core.templates.go import GoError
-    from kanister_py.core.templates.go.sprig.encoding import decode_base64
-    from kanister_py.core.templates.go.values import from_bytes
+    from kanister_py.gotemplate import GoError
+    from kanister_py.gotemplate.sprig.encoding import decode_base64
+    from kanister_py.gotemplate.values import from_bytes
 
     try:
         return from_bytes(decode_base64(_shown(value)))
@@ -491,7 +491,7 @@ def _from_base64(value: Any) -> str:
 
 
 def _bytes_to_hash(value: Any, failure: str) -> bytes:
-    from kanister_py.core.templates.go.values import to_bytes
+    from kanister_py.gotemplate.values import to_bytes
 
     if type(value) is str:
         return to_bytes(value)
@@ -594,7 +594,7 @@ def _parsed_bool(text: str) -> bool:
 
 
 def _parsed_float(text: str) -> float:
-    from kanister_py.core.templates.go.numbers import read_float
+    from kanister_py.gotemplate.numbers import read_float
 
     value = read_float(text)
     if value is not None:
@@ -619,21 +619,21 @@ def _is_hex_float(text: str) -> bool:
 
 
 def _float_as_text(value: float) -> str:
-    from kanister_py.core.templates.go.numbers import format_float
+    from kanister_py.gotemplate.numbers import format_float
 
     return format_float(value, "f")
 
 
 def _read_json(text: str) -> Any:
-    from kanister_py.core.errors import TemplateLimitExceeded
-    from kanister_py.core.templates.go import Context, GoError
-    from kanister_py.core.templates.go.sprig.jsons import decode
+    from kanister_py.gotemplate import Context, GoError
+    from kanister_py.gotemplate.errors import LimitExceeded
+    from kanister_py.gotemplate.sprig.jsons import decode
 
     try:
         return decode(text, Context())
     except GoError as error:
         raise Unresolved(error.text) from error
-    except TemplateLimitExceeded as error:
+    except LimitExceeded as error:
         raise Unresolved("the JSON is too large") from error
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 
-from kanister_py.core.templates.go import Effects, GoError
-from kanister_py.core.templates.go.times import Location, Time, from_datetime, zone_of
+from kanister_py.gotemplate import Effects, GoError
+from kanister_py.gotemplate.times import Location, Time, from_datetime, zone_of
 
 
 def _now() -> Time:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.templates.go.times import SECOND, Duration, from_datetime
 from kanister_py.core.templates.kube_types import KubeTime
 from kanister_py.functions.composition.go_templating.yamls import from_yaml, to_yaml
+from kanister_py.gotemplate.times import SECOND, Duration, from_datetime
 
 
 def spend(_work: int) -> None:

@@ -1,0 +1,78 @@
+"""Go templates of blueprints: the engine's, with the house's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import NamedTuple
+
+from kanister_py.core.errors import (
+    TemplateError,
+    TemplateExecError,
+    TemplateKeyMissing,
+    TemplateLimitExceeded,
+    TemplateParseError,
+)
+from kanister_py.gotemplate import (
+    DEFAULT,
+    NO_EFFECTS,
+    NO_FUNCTIONS,
+    Effects,
+    FunctionTable,
+    Limits,
+    MissingKey,
+    Template,
+    compile_template,
+)
+from kanister_py.gotemplate.errors import ExecError, GoTemplateError, KeyMissing, LimitExceeded
+from kanister_py.gotemplate.nodes import Tree
+from kanister_py.gotemplate.parser import parse
+from kanister_py.gotemplate.values import Value
+
+
+class GoTemplate(NamedTuple):
+    """A parsed template, ready to be carried out over any data."""
+
+    template: Template
+
+    def execute(self, data: Value, effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT) -> str:
+        """Say what the template makes of `data`."""
+        try:
+            return self.template.execute(data, effects, limits)
+        except GoTemplateError as error:
+            raise template_error(error) from error
+
+
+def compile_go(
+    text: str,
+    functions: FunctionTable = NO_FUNCTIONS,
+    *,
+    name: str = "config",
+    missing_key: MissingKey = "error",
+) -> GoTemplate:
+    """Parse a text, or take what an earlier call made of it."""
+    try:
+        return GoTemplate(compile_template(text, functions, name=name, missing_key=missing_key))
+    except GoTemplateError as error:
+        raise template_error(error) from error
+
+
+def parse_go(text: str, functions: Container[str]) -> Tree:
+    """Read a text that may call these functions, without the functions themselves."""
+    try:
+        return parse(text, functions)
+    except GoTemplateError as error:
+        raise template_error(error) from error
+
+
+def template_error(error: GoTemplateError) -> TemplateError:
+    """Translate an error of the engine into the house's."""
+    if isinstance(error, LimitExceeded):
+        stopped = TemplateLimitExceeded(error.limit, error.why)
+        stopped.line = error.line
+        return stopped
+    place = (error.name, error.line, error.column)
+    if isinstance(error, KeyMissing):
+        return TemplateKeyMissing(error.message, *place, error.context, error.key)
+    if isinstance(error, ExecError):
+        return TemplateExecError(error.message, *place, error.context, error.why)
+    return TemplateParseError(error.message, *place)

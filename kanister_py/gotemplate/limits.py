@@ -1,0 +1,95 @@
+"""How much may a template do before it is stopped?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
+from kanister_py.gotemplate.errors import LimitExceeded
+
+
+class Limits(NamedTuple):
+    """The bounds of one execution; none of them is near what a real template needs.
+
+    A step is about one node of a template, carried out once. `size` bounds the
+    output, in bytes, and every single value on the way to it: the length of a text,
+    a list or a map. `depth` bounds templates that invoke templates.
+    """
+
+    steps: int = 1_000_000
+    size: int = 16 * 1024 * 1024
+    depth: int = 100
+
+
+DEFAULT = Limits()
+
+# How deep parentheses, blocks and `if`s may be nested in a text. Go has room for
+# more, but no text that a person wrote comes near.
+MAX_NESTING = 100
+
+
+class Context:
+    """What one execution may still spend, and what it sees of the world."""
+
+    __slots__ = (
+        "_counted",
+        "_written",
+        "carry_out",
+        "depth",
+        "effects",
+        "included",
+        "size",
+        "steps_left",
+    )
+
+    def __init__(self, effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT) -> None:
+        self.effects = effects
+        self.size = limits.size
+        self.steps_left = limits.steps
+        self.depth = limits.depth
+        # Carries out a definition of the template that is being carried out.
+        self.carry_out: Callable[[str, Any, list[str], Context, int], None] | None = None
+        self.included = 0
+        self._counted = 0
+        self._written = 0
+
+    def spend(self, steps: int) -> None:
+        """Count work before it is done; stops the execution when it was too much."""
+        self.steps_left -= steps
+        if self.steps_left < 0:
+            raise LimitExceeded("steps", "it takes too many steps")
+
+    def include(self, name: str, data: Any) -> str:
+        """Give what a definition of the same template says about `data`."""
+        assert self.carry_out is not None
+        if self.included >= self.depth:
+            raise LimitExceeded(
+                "depth", f"templates include each other more than {self.depth} deep"
+            )
+        out: list[str] = []
+        counted, self._counted = self._counted, 0
+        self.included += 1
+        try:
+            self.carry_out(name, data, out, self, self.included)
+            self.count_output(out)
+        finally:
+            self.included -= 1
+            self._counted = counted
+        return "".join(out)
+
+    def count_output(self, out: list[str]) -> None:
+        """Count what was written since the last time."""
+        pieces = len(out)
+        self._written += sum(map(len, out[self._counted : pieces]))
+        self._counted = pieces
+        if self._written > self.size:
+            self.check_size(self._written)
+
+    def check_size(self, size: int) -> None:
+        """Stop the execution if a value of this length (bytes, items) is too large.
+
+        To be asked before the value is made.
+        """
+        if size > self.size:
+            raise LimitExceeded("size", f"it makes more than {self.size} bytes")

@@ -1,0 +1,286 @@
+"""What a template says, as a tree; every node can say itself again as Go does in errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kanister_py.gotemplate.quoting import quote
+
+
+class Node:
+    """A part of a template; `at` is where it stands in the text, in characters."""
+
+    __slots__ = ("at",)
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def __str__(self) -> str:
+        raise NotImplementedError
+
+
+class Text(Node):
+    __slots__ = ("text",)
+
+    def __init__(self, at: int, text: str) -> None:
+        self.at = at
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Field(Node):
+    """`.A.B`"""
+
+    __slots__ = ("names",)
+
+    def __init__(self, at: int, names: list[str]) -> None:
+        self.at = at
+        self.names = names
+
+    def __str__(self) -> str:
+        return "." + ".".join(self.names)
+
+
+class Variable(Node):
+    """`$`, `$x`, `$x.A`: the first name has its dollar sign."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, at: int, names: list[str]) -> None:
+        self.at = at
+        self.names = names
+
+    def __str__(self) -> str:
+        return ".".join(self.names)
+
+
+class Dot(Node):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "."
+
+
+class Nil(Node):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "nil"
+
+
+class Bool(Node):
+    __slots__ = ("is_true",)
+
+    def __init__(self, at: int, *, is_true: bool) -> None:
+        self.at = at
+        self.is_true = is_true
+
+    def __str__(self) -> str:
+        return "true" if self.is_true else "false"
+
+
+class String(Node):
+    """A string constant: as written, and what it stands for."""
+
+    __slots__ = ("text", "written")
+
+    def __init__(self, at: int, written: str, text: str) -> None:
+        self.at = at
+        self.written = written
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.written
+
+
+class Number(Node):
+    """A number as written, and what it is as each sort of number, None where it is none."""
+
+    __slots__ = ("as_complex", "as_float", "as_int", "as_uint", "written")
+
+    def __init__(self, at: int, written: str) -> None:
+        self.at = at
+        self.written = written
+        self.as_int: int | None = None
+        self.as_uint: int | None = None
+        self.as_float: float | None = None
+        self.as_complex: complex | None = None
+
+    def __str__(self) -> str:
+        return self.written
+
+
+class Identifier(Node):
+    """The name of a function."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, at: int, name: str) -> None:
+        self.at = at
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Command(Node):
+    """An operand, or a function with its arguments."""
+
+    __slots__ = ("args",)
+
+    def __init__(self, at: int, args: list[Node]) -> None:
+        self.at = at
+        self.args = args
+
+    def __str__(self) -> str:
+        return " ".join(f"({arg})" if type(arg) is Pipe else str(arg) for arg in self.args)
+
+
+class Pipe(Node):
+    """Commands that hand their value on, perhaps into variables."""
+
+    __slots__ = ("commands", "is_assignment", "variables")
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.variables: list[Variable] = []
+        self.is_assignment = False
+        self.commands: list[Command] = []
+
+    def __str__(self) -> str:
+        text = " | ".join(map(str, self.commands))
+        if not self.variables:
+            return text
+        sign = "=" if self.is_assignment else ":="
+        return f"{', '.join(map(str, self.variables))} {sign} {text}"
+
+
+class Chain(Node):
+    """Fields of what is no plain field or variable: `(f x).A.B`."""
+
+    __slots__ = ("names", "of")
+
+    def __init__(self, at: int, of: Node, names: list[str]) -> None:
+        self.at = at
+        self.of = of
+        self.names = names
+
+    def __str__(self) -> str:
+        of = f"({self.of})" if type(self.of) is Pipe else str(self.of)
+        return f"{of}.{'.'.join(self.names)}"
+
+
+class Action(Node):
+    """`{{ pipeline }}`"""
+
+    __slots__ = ("pipe",)
+
+    def __init__(self, at: int, pipe: Pipe) -> None:
+        self.at = at
+        self.pipe = pipe
+
+    def __str__(self) -> str:
+        return f"{{{{{self.pipe}}}}}"
+
+
+class Branch(Node):
+    """`if`, `with` or `range`: a pipeline, a body, and perhaps another."""
+
+    __slots__ = ("body", "otherwise", "pipe")
+    word = ""
+
+    def __init__(self, at: int, pipe: Pipe, body: Block, otherwise: Block | None) -> None:
+        self.at = at
+        self.pipe = pipe
+        self.body = body
+        self.otherwise = otherwise
+
+    def __str__(self) -> str:
+        otherwise = "" if self.otherwise is None else f"{{{{else}}}}{self.otherwise}"
+        return f"{{{{{self.word} {self.pipe}}}}}{self.body}{otherwise}{{{{end}}}}"
+
+
+class If(Branch):
+    __slots__ = ()
+    word = "if"
+
+
+class With(Branch):
+    __slots__ = ()
+    word = "with"
+
+
+class Range(Branch):
+    __slots__ = ()
+    word = "range"
+
+
+class Break(Node):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "{{break}}"
+
+
+class Continue(Node):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "{{continue}}"
+
+
+class Invocation(Node):
+    """`{{template "name" pipeline}}`, also what is left of a `block` in its place."""
+
+    __slots__ = ("name", "pipe")
+
+    def __init__(self, at: int, name: str, pipe: Pipe | None) -> None:
+        self.at = at
+        self.name = name
+        self.pipe = pipe
+
+    def __str__(self) -> str:
+        pipe = "" if self.pipe is None else f" {self.pipe}"
+        return f"{{{{template {quote(self.name)}{pipe}}}}}"
+
+
+class Block(Node):
+    """Nodes one after the other."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self, at: int, nodes: list[Node]) -> None:
+        self.at = at
+        self.nodes = nodes
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.nodes))
+
+    def is_empty(self) -> bool:
+        """Is there nothing in it but white space?"""
+        return all(type(node) is Text and not node.text.strip() for node in self.nodes)
+
+
+class Tree:
+    """A whole text: what it says itself, and the templates it defines by name.
+
+    `definitions` holds the text's own body too, under the name it was parsed with.
+    """
+
+    __slots__ = ("definitions", "name", "text")
+
+    def __init__(self, name: str, text: str, definitions: dict[str, Block]) -> None:
+        self.name = name
+        self.text = text
+        self.definitions = definitions
+
+
+def place_in(text: str, at: int) -> tuple[int, int]:
+    """Which line, from one, and which byte of it, from zero, is a position in a text?"""
+    start = text.rfind("\n", 0, at) + 1
+    before: Sequence[int] | str = text[start:at]
+    if isinstance(before, str) and not before.isascii():
+        before = before.encode("utf-8", "surrogateescape")
+    return text.count("\n", 0, at) + 1, len(before)

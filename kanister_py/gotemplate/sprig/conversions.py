@@ -1,0 +1,170 @@
+"""What sprig's functions take for a text, a number, an empty value, an equal value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kanister_py.gotemplate.functions import GoError
+from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.numbers import read_float
+from kanister_py.gotemplate.printing import sprint
+from kanister_py.gotemplate.values import (
+    Kind,
+    Struct,
+    Uint8,
+    Value,
+    from_bytes,
+    is_nil,
+    kind_of,
+    type_of,
+)
+
+NIL_DEREFERENCE = "runtime error: invalid memory address or nil pointer dereference"
+
+MIN_INT64 = -(1 << 63)
+MAX_INT64 = (1 << 63) - 1
+
+# What Go calls white space; Python's own idea has four control characters more.
+SPACES = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+
+
+def text_of(value: Value, context: Context) -> str:
+    """What text does sprig make of a value? Bytes are read as text."""
+    if type(value) is str:
+        return value
+    if isinstance(value, bytes):
+        return from_bytes(value)
+    return show(value, context)
+
+
+def show(value: Value, context: Context) -> str:
+    """What text does Go print for a value?"""
+    return sprint(value, context=context)
+
+
+def wrapped(number: int) -> int:
+    """A whole number as 64 bits keep it: what does not fit starts again at the other end."""
+    number &= (1 << 64) - 1
+    return number - (1 << 64) if number > MAX_INT64 else number
+
+
+def cut_to_int(number: float) -> int:
+    """A float as an int64; what fits in none becomes the smallest, as on the processors we know."""
+    if math.isfinite(number) and MIN_INT64 <= number < -MIN_INT64:
+        return int(number)
+    return MIN_INT64
+
+
+def parse_decimal(text: str) -> int | None:
+    """The number that Go's ParseInt reads in base 10, if it fits in 64 bits."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    number = int(text) if len(digits) < 20 else _bounded(text)
+    return number if number is not None and MIN_INT64 <= number <= MAX_INT64 else None
+
+
+def _bounded(text: str) -> int | None:
+    """Leading zeros are fine; more digits than 64 bits can hold are not worth counting."""
+    digits = text.lstrip("+-").lstrip("0")
+    if len(digits) > 19:
+        return None
+    number = int(digits or "0")
+    return -number if text.startswith("-") else number
+
+
+def to_int64(value: Value) -> int:
+    """Which whole number is a value? What is none is 0."""
+    if type(value) is str:
+        return parse_decimal(value) or 0
+    if isinstance(value, int):
+        return min(int(value), MAX_INT64)
+    if isinstance(value, float):
+        return cut_to_int(value)
+    return 0
+
+
+def to_float64(value: Value) -> float:
+    """Which number is a value? What is none is 0."""
+    if type(value) is str:
+        number = read_float(value)
+        return 0.0 if number is None else number
+    if isinstance(value, (int, float)):
+        return float(value)
+    return 0.0
+
+
+def is_list(value: Value) -> bool:
+    return kind_of(value) is Kind.SLICE
+
+
+def items_of(value: Value, refused: Callable[[str], str]) -> Sequence[Value]:
+    """The items of a list; `refused` words the error for a value of another kind."""
+    kind = kind_of(value)
+    if kind is Kind.SLICE:
+        return list(map(Uint8, value)) if isinstance(value, bytes) else list(value)
+    if kind is None:
+        raise GoError(NIL_DEREFERENCE)
+    raise GoError(refused(kind.value))
+
+
+def texts_of(value: Value, context: Context) -> list[str]:
+    """The items of a list as texts, without those that are nil; another value is a list of one."""
+    if value is None:
+        return []
+    if kind_of(value) is not Kind.SLICE:
+        return [text_of(value, context)]
+    if isinstance(value, bytes):
+        return [str(each) for each in value]
+    return [text_of(each, context) for each in value if each is not None]
+
+
+def is_empty(value: Value) -> bool:
+    """Does sprig take a value for unset? Structs never are; Python's truth is Go's here."""
+    return not value
+
+
+def deep_equal(one: Value, other: Value, context: Context) -> bool:
+    """Are two values equal all the way down, types included?"""
+    context.spend(1)
+    go_type = type_of(one)
+    if go_type is not type_of(other):
+        return False
+    if go_type is None:
+        return True
+    if is_nil(one) or is_nil(other):
+        return is_nil(one) and is_nil(other)
+    kind = go_type.kind
+    if kind is Kind.FUNC:
+        return False
+    if kind is Kind.MAP:
+        return len(one) == len(other) and all(
+            key in other and deep_equal(each, other[key], context) for key, each in one.items()
+        )
+    if kind is Kind.SLICE and not isinstance(one, bytes):
+        return len(one) == len(other) and all(
+            deep_equal(left, right, context) for left, right in zip(one, other, strict=True)
+        )
+    if isinstance(one, Struct):
+        return one is other or all(
+            deep_equal(one.value_of(field), other.value_of(field), context)
+            for field in one.struct.fields.values()
+        )
+    return bool(one == other)
+
+
+def guarded(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that walks a value; one that contains itself is an error, not a crash."""
+
+    def walk(*args: Any) -> Any:
+        try:
+            return call(*args)
+        except RecursionError:
+            raise GoError("the value is nested too deeply, or contains itself") from None
+
+    return walk

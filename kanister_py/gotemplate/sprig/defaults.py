@@ -1,0 +1,68 @@
+"""Unset values, choices, and questions about types."""
+
+from __future__ import annotations
+
+from kanister_py.gotemplate.functions import GoError, go_function
+from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.sprig.conversions import deep_equal, guarded, is_empty
+from kanister_py.gotemplate.values import Value, kind_of, type_name
+
+
+@go_function("func(interface{}, ...interface{}) interface{}")
+def default(fallback: Value, *given: Value) -> Value:
+    return fallback if not given or is_empty(given[0]) else given[0]
+
+
+@go_function("func(...interface{}) interface{}")
+def coalesce(*values: Value) -> Value:
+    return next((each for each in values if not is_empty(each)), None)
+
+
+@go_function("func(interface{}, interface{}, bool) interface{}")
+def ternary(yes: Value, no: Value, which: bool) -> Value:
+    return yes if which else no
+
+
+def _kind_name(value: Value) -> str:
+    kind = kind_of(value)
+    return "invalid" if kind is None else kind.value
+
+
+@go_function("func(string, interface{}) bool")
+def type_is_like(target: str, value: Value) -> bool:
+    return type_name(value) in (target, "*" + target)
+
+
+@guarded
+def _deep_equal(context: Context, one: Value, other: Value) -> bool:
+    return deep_equal(one, other, context)
+
+
+@go_function("func(string) (string, error)")
+def fail(message: str) -> str:
+    raise GoError(message)
+
+
+OF_BLUEPRINTS = {
+    "coalesce": coalesce,
+    "deepEqual": go_function("func(interface{}, interface{}) bool", context=True)(_deep_equal),
+    "default": default,
+    "empty": go_function("func(interface{}) bool")(is_empty),
+    "fail": fail,
+    "kindIs": go_function("func(string, interface{}) bool")(
+        lambda target, value: _kind_name(value) == target
+    ),
+    "kindOf": go_function("func(interface{}) string")(_kind_name),
+    "ternary": ternary,
+    "typeIs": go_function("func(string, interface{}) bool")(
+        lambda target, value: type_name(value) == target
+    ),
+    "typeIsLike": type_is_like,
+    "typeOf": go_function("func(interface{}) string")(type_name),
+}
+
+NEWER = {
+    "all": go_function("func(...interface{}) bool")(lambda *values: not any(map(is_empty, values))),
+    "any": go_function("func(...interface{}) bool")(lambda *values: not all(map(is_empty, values))),
+}
+OF_COMPOSITIONS = OF_BLUEPRINTS

@@ -1,0 +1,183 @@
+"""Dictionaries: making, reading, changing, merging, copying."""
+
+from __future__ import annotations
+
+from kanister_py.gotemplate.functions import Function, GoError, go_function
+from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.sprig.conversions import guarded, text_of
+from kanister_py.gotemplate.sprig.merging import Map, merge_into
+from kanister_py.gotemplate.values import (
+    GoMap,
+    GoSlice,
+    Kind,
+    NilBytes,
+    Struct,
+    Value,
+    is_nil,
+    kind_of,
+    type_name,
+)
+
+_ANY_MAP = "map[string]interface{}"
+
+
+@go_function(f"func(...interface{{}}) {_ANY_MAP}", context=True)
+def make_dict(context: Context, *pairs: Value) -> Map:
+    """Keys and values in turn; a key without a value gets an empty text."""
+    made: Map = {}
+    for position in range(0, len(pairs), 2):
+        made[text_of(pairs[position], context)] = (
+            pairs[position + 1] if position + 1 < len(pairs) else ""
+        )
+    return made
+
+
+@go_function(f"func({_ANY_MAP}, string, interface{{}}) {_ANY_MAP}")
+def set_key(entries: Map, key: str, value: Value) -> Map:
+    if is_nil(entries):
+        raise GoError("assignment to entry in nil map")
+    entries[key] = value
+    return entries
+
+
+@go_function(f"func({_ANY_MAP}, string) {_ANY_MAP}")
+def unset_key(entries: Map, key: str) -> Map:
+    entries.pop(key, None)
+    return entries
+
+
+@go_function(f"func({_ANY_MAP}, string) bool")
+def has_key(entries: Map, key: str) -> bool:
+    return key in entries
+
+
+@go_function(f"func({_ANY_MAP}, string) interface{{}}")
+def get(entries: Map, key: str) -> Value:
+    return entries.get(key, "")
+
+
+@go_function(f"func(string, ...{_ANY_MAP}) []interface{{}}")
+def pluck(key: str, *dicts: Map) -> list[Value]:
+    return [each[key] for each in dicts if key in each]
+
+
+@go_function(f"func(...{_ANY_MAP}) []string")
+def keys(*dicts: Map) -> list[str]:
+    """In the order of the entries; Go's own order is a different one each time."""
+    return [key for each in dicts for key in each]
+
+
+@go_function(f"func({_ANY_MAP}) []interface{{}}")
+def values(entries: Map) -> list[Value]:
+    return list(entries.values())
+
+
+@go_function(f"func({_ANY_MAP}, ...string) {_ANY_MAP}")
+def pick(entries: Map, *wanted: str) -> Map:
+    return {key: entries[key] for key in wanted if key in entries}
+
+
+@go_function(f"func({_ANY_MAP}, ...string) {_ANY_MAP}")
+def omit(entries: Map, *left_out: str) -> Map:
+    return {key: each for key, each in entries.items() if key not in left_out}
+
+
+def _merge(*, overwrites: bool, may_fail: bool) -> Function:
+    def merge(context: Context, target: Map, *sources: Map) -> Value:
+        if is_nil(target):
+            target = {}
+        for source in sources:
+            try:
+                merge_into(target, source, context, overwrites=overwrites)
+            except RecursionError:
+                raise GoError("the value is nested too deeply, or contains itself") from None
+        return target
+
+    result = "(interface{}, error)" if may_fail else "interface{}"
+    return go_function(f"func({_ANY_MAP}, ...{_ANY_MAP}) {result}", context=True)(merge)
+
+
+def copied(value: Value, context: Context) -> Value:
+    """The value again, sharing nothing that a template could change."""
+    context.spend(1)
+    if isinstance(value, Struct):
+        made = Struct(value.go_type)
+        for field in value.struct.fields.values():
+            made[field.name] = copied(value.value_of(field), context)
+        return made
+    if isinstance(value, GoMap):
+        entries = {key: copied(each, context) for key, each in value.items()}
+        return GoMap(value.go_type, entries, is_nil=value.is_nil)
+    if isinstance(value, dict):
+        return {key: copied(each, context) for key, each in value.items()}
+    if isinstance(value, GoSlice):
+        items = [copied(each, context) for each in value]
+        return GoSlice(value.go_type, items, is_nil=value.is_nil)
+    if isinstance(value, list):
+        return [copied(each, context) for each in value]
+    return b"" if isinstance(value, NilBytes) else value
+
+
+@guarded
+def _deep_copy(context: Context, value: Value) -> Value:
+    if value is None:
+        raise GoError("reflect: call of reflect.Value.Type on zero Value")
+    return copied(value, context)
+
+
+deep_copy = go_function("func(interface{}) interface{}", context=True)(_deep_copy)
+
+
+@go_function("func(...interface{}) (interface{}, error)")
+def dig(*path: Value) -> Value:
+    """Keys, what to take if one is missing, and the dictionary they lead into."""
+    if len(path) < 3:
+        raise GoError("dig needs at least three arguments")
+    found = _as_map(path[-1])
+    for key in path[:-2]:
+        if not isinstance(key, str):
+            raise _conversion(key, "string")
+    *inner, final = path[:-2]
+    for key in inner:
+        if key not in found:
+            return path[-2]
+        found = _as_map(found[key])
+    return found.get(final, path[-2])
+
+
+def _as_map(value: Value) -> Map:
+    if type(value) is dict:
+        return value
+    if kind_of(value) is Kind.MAP and type_name(value) == "map[string]interface {}":
+        assert isinstance(value, dict)
+        return value
+    raise _conversion(value, "map[string]interface {}")
+
+
+def _conversion(value: Value, wanted: str) -> GoError:
+    found = "nil" if value is None else type_name(value)
+    return GoError(f"interface conversion: interface {{}} is {found}, not {wanted}")
+
+
+OF_BLUEPRINTS: dict[str, Function] = {
+    "deepCopy": deep_copy,
+    "dict": make_dict,
+    "hasKey": has_key,
+    "keys": keys,
+    "merge": _merge(overwrites=False, may_fail=False),
+    "mergeOverwrite": _merge(overwrites=True, may_fail=False),
+    "omit": omit,
+    "pick": pick,
+    "pluck": pluck,
+    "set": set_key,
+    "unset": unset_key,
+    "values": values,
+}
+NEWER: dict[str, Function] = {
+    "dig": dig,
+    "get": get,
+    "mustDeepCopy": go_function("func(interface{}) (interface{}, error)", context=True)(_deep_copy),
+    "mustMerge": _merge(overwrites=False, may_fail=True),
+    "mustMergeOverwrite": _merge(overwrites=True, may_fail=True),
+}
+OF_COMPOSITIONS = OF_BLUEPRINTS

@@ -1,0 +1,471 @@
+"""Values as JSON, in the words of Go's encoding/json, and JSON as values."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from kanister_py.gotemplate.functions import GoError, go_function
+from kanister_py.gotemplate.layouts import format_time
+from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.numbers import format_float
+from kanister_py.gotemplate.sprig.encoding import encode_base64
+from kanister_py.gotemplate.times import Time
+from kanister_py.gotemplate.values import (
+    FLOATS,
+    INTEGERS,
+    Field,
+    GoType,
+    Kind,
+    Struct,
+    Value,
+    from_bytes,
+    is_nil,
+    is_settled,
+    to_bytes,
+    type_of,
+)
+
+# How deep Go follows before it looks for a value that contains itself; and how deep
+# Python can follow at all.
+_MAX_DEPTH = 150
+
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
+_NEEDS_ESCAPE = re.compile('[\x00-\x1f"\\\\\u2028\u2029\udc80-\udcff]')
+_NEEDS_ESCAPE_IN_HTML = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029\udc80-\udcff]')
+
+
+def _escaped(found: re.Match[str]) -> str:
+    char = found.group()
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    # A byte that is no UTF-8 becomes the replacement character, spelled out.
+    return "\\ufffd" if "\udc80" <= char <= "\udcff" else f"\\u{ord(char):04x}"
+
+
+class _Encoder:
+    """Writes one value; what it has written is counted as it goes."""
+
+    def __init__(self, context: Context, *, indent: str = "", escapes_html: bool = True) -> None:
+        self.context = context
+        self.indent = indent
+        self.pattern = _NEEDS_ESCAPE_IN_HTML if escapes_html else _NEEDS_ESCAPE
+        self.parts: list[str] = []
+        self.size = 0
+
+    def encode(self, value: Value) -> str:
+        self._value(value, 0)
+        return "".join(self.parts)
+
+    def _write(self, text: str) -> None:
+        self.size += len(text)
+        self.context.check_size(self.size)
+        self.parts.append(text)
+
+    def _text(self, text: str) -> str:
+        return f'"{self.pattern.sub(_escaped, text)}"'
+
+    def _value(self, value: Value, depth: int) -> None:
+        self.context.spend(1)
+        if depth > _MAX_DEPTH:
+            raise GoError("json: unsupported value: encountered a cycle")
+        if isinstance(value, str):
+            self._write(self._text(value))
+        elif is_nil(value):
+            self._write("null")
+        elif isinstance(value, Time):
+            self._write(f'"{_rfc3339(value)}"')
+        else:
+            self._of_type(value, type_of(value), depth)
+
+    def _of_type(self, value: Value, go_type: GoType | None, depth: int) -> None:
+        assert go_type is not None
+        marshal = go_type.methods.get("MarshalJSON")
+        kind = go_type.kind
+        if marshal is not None:
+            self._write(_as_text(marshal(value)))
+        elif kind is Kind.BOOL:
+            self._write("true" if value else "false")
+        elif kind in INTEGERS:
+            self._write(str(int(value)))
+        elif kind in FLOATS:
+            self._write(_number(value, 32 if kind is Kind.FLOAT32 else 64))
+        elif isinstance(value, bytes):
+            self._write(f'"{encode_base64(value)}"')
+        elif kind is Kind.MAP:
+            self._map(value, depth)
+        elif kind is Kind.SLICE:
+            self._list(value, depth)
+        elif isinstance(value, Struct):
+            self._members(struct_members(value), depth)
+        elif kind in (Kind.STRUCT, Kind.POINTER):
+            self._write("{}")  # a struct with nothing that shows
+        else:
+            raise GoError(f"json: unsupported type: {go_type.name}")
+
+    def _map(self, value: dict[Any, Any], depth: int) -> None:
+        texts = {key if isinstance(key, str) else str(int(key)): key for key in value}
+        self._members([(text, value[texts[text]]) for text in sorted(texts, key=to_bytes)], depth)
+
+    def _members(self, members: list[tuple[str, Value]], depth: int) -> None:
+        if not members:
+            self._write("{}")
+            return
+        colon = ": " if self.indent else ":"
+        self._write("{")
+        for position, (name, each) in enumerate(members):
+            self._line(position, depth + 1)
+            self._write(self._text(name) + colon)
+            self._value(each, depth + 1)
+        self._line(0, depth)
+        self._write("}")
+
+    def _list(self, items: list[Any], depth: int) -> None:
+        if not items:
+            self._write("[]")
+            return
+        self._write("[")
+        for position, each in enumerate(items):
+            self._line(position, depth + 1)
+            self._value(each, depth + 1)
+        self._line(0, depth)
+        self._write("]")
+
+    def _line(self, position: int, depth: int) -> None:
+        comma = "," if position else ""
+        self._write(f"{comma}\n{self.indent * depth}" if self.indent else comma)
+
+
+def _as_text(value: Any) -> str:
+    return from_bytes(value) if isinstance(value, bytes) else str(value)
+
+
+def _rfc3339(moment: Time) -> str:
+    if not 0 <= moment.civil().year <= 9999:
+        raise GoError("Time.MarshalJSON: year outside of range [0,9999]")
+    return format_time(moment, "2006-01-02T15:04:05.999999999Z07:00")
+
+
+def _number(value: float, bits: int) -> str:
+    if not math.isfinite(value):
+        raise GoError(f"json: unsupported value: {format_float(value)}")
+    size = abs(value)
+    if size == 0 or 1e-6 <= size < 1e21:
+        return format_float(value, "f", -1, bits)
+    text = format_float(value, "e", -1, bits)
+    # e-09 is written e-9.
+    return f"{text[:-2]}{text[-1]}" if text[-4:-1] == "e-0" else text
+
+
+def struct_members(value: Struct) -> list[tuple[str, Value]]:
+    """The members of the JSON object that a struct becomes, in the order of its fields."""
+    members: dict[str, Value] = {}
+    own: set[str] = set()
+    for field in value.struct.fields.values():
+        name, options = _tag(field)
+        if name == "-" and not options:
+            continue
+        if field.embedded and not name:
+            inner = value.value_of(field)
+            if isinstance(inner, Struct):
+                inner_members = struct_members(inner)
+                members |= {key: each for key, each in inner_members if key not in own}
+            continue
+        if not field.is_exported:
+            continue
+        each = value.value_of(field)
+        own.add(name or field.name)
+        if "omitempty" in options and _is_omitted(each):
+            members.pop(name or field.name, None)
+            continue
+        members[name or field.name] = str(each) if "string" in options else each
+    return list(members.items())
+
+
+def _tag(field: Field) -> tuple[str, list[str]]:
+    name, *options = field.json.split(",")
+    return name, options
+
+
+def _is_omitted(value: Value) -> bool:
+    """Structs never are, however empty; what else is empty is."""
+    return not value
+
+
+def encode(value: Value, context: Context, *, indent: str = "", escapes_html: bool = True) -> str:
+    """What does encoding/json write? Raises GoError where it would fail."""
+    if indent or not escapes_html or not isinstance(value, Struct):
+        return _Encoder(context, indent=indent, escapes_html=escapes_html).encode(value)
+    # Half of all blueprints write the same profile again and again.
+    text = value.memo.get("json")
+    if text is None:
+        text = _Encoder(context).encode(value)
+        if is_settled(value.go_type):
+            value.memo["json"] = text
+    return text
+
+
+# Reading
+
+_SPACE = " \t\r\n"
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_UNESCAPED = {
+    '"': '"',
+    "\\": "\\",
+    "/": "/",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+}
+_LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None}
+
+
+class _Decoder:
+    """Reads one JSON text; says where it is wrong in Go's words."""
+
+    def __init__(self, text: str, context: Context) -> None:
+        self.text = text
+        self.at = 0
+        self.context = context
+
+    def decode(self) -> Value:
+        value = self._value("looking for beginning of value", 0)
+        self._skip_space()
+        if self.at < len(self.text):
+            raise self._invalid("after top-level value")
+        return value
+
+    def _skip_space(self) -> None:
+        while self.at < len(self.text) and self.text[self.at] in _SPACE:
+            self.at += 1
+
+    def _invalid(self, where: str, *, may_be_space: bool = True) -> GoError:
+        """The end of the text counts as a space, where none may stand as a wrong one."""
+        if self.at >= len(self.text):
+            if may_be_space:
+                return GoError("unexpected end of JSON input")
+            return GoError(f"invalid character ' ' {where}")
+        return GoError(f"invalid character {_shown(self.text[self.at])} {where}")
+
+    def _value(self, where: str, depth: int) -> Value:
+        self.context.spend(1)
+        if depth > _MAX_DEPTH:
+            raise GoError("exceeded max depth")
+        self._skip_space()
+        char = self.text[self.at : self.at + 1]
+        if char == "{":
+            return self._object(depth)
+        if char == "[":
+            return self._array(depth)
+        if char == '"':
+            return self._string()
+        if char == "-" or (char.isdecimal() and char.isascii()):
+            return self._number()
+        for word, value in _LITERALS.items():
+            if char == word[0]:
+                return self._literal(word, value)
+        raise self._invalid(where)
+
+    def _literal(self, word: str, value: Value) -> Value:
+        for wanted in word:
+            if self.text[self.at : self.at + 1] != wanted:
+                raise self._invalid(f"in literal {word} (expecting '{wanted}')", may_be_space=False)
+            self.at += 1
+        return value
+
+    def _number(self) -> float:
+        found = _NUMBER.match(self.text, self.at)
+        if found is None:
+            self.at += 1
+            raise self._invalid("in numeric literal", may_be_space=False)
+        text = found.group()
+        self.at = found.end()
+        following = self.text[self.at : self.at + 1]
+        if following == "." or following in ("e", "E"):
+            self.at += 1
+            if following == ".":
+                raise self._invalid("after decimal point in numeric literal", may_be_space=False)
+            if self.text[self.at : self.at + 1] in ("+", "-"):
+                self.at += 1
+            raise self._invalid("in exponent of numeric literal", may_be_space=False)
+        number = float(text)
+        if math.isinf(number):
+            raise GoError(f"json: cannot unmarshal number {text} into Go value of type float64")
+        return number
+
+    def _string(self) -> str:
+        self.at += 1
+        parts = []
+        while True:
+            found = _PLAIN.match(self.text, self.at)
+            assert found is not None
+            parts.append(found.group())
+            self.at = found.end()
+            char = self.text[self.at : self.at + 1]
+            if char == '"':
+                self.at += 1
+                text = "".join(parts)
+                return "".join("\ufffd" if "\udc80" <= c <= "\udcff" else c for c in text)
+            if char != "\\":
+                raise self._invalid("in string literal")
+            self.at += 1
+            parts.append(self._escape())
+
+    def _escape(self) -> str:
+        char = self.text[self.at : self.at + 1]
+        if char in _UNESCAPED and char:
+            self.at += 1
+            return _UNESCAPED[char]
+        if char != "u":
+            raise self._invalid("in string escape code", may_be_space=False)
+        code = self._code_unit()
+        if 0xD800 <= code < 0xDC00 and self.text[self.at : self.at + 2] == "\\u":
+            before = self.at
+            self.at += 1
+            low = self._code_unit()
+            if 0xDC00 <= low < 0xE000:
+                return chr(0x10000 + (code - 0xD800) * 0x400 + low - 0xDC00)
+            self.at = before
+        return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)
+
+    def _code_unit(self) -> int:
+        self.at += 1
+        start = self.at
+        for _ in range(4):
+            if self.text[self.at : self.at + 1] not in set("0123456789abcdefABCDEF"):
+                raise self._invalid("in \\u hexadecimal character escape", may_be_space=False)
+            self.at += 1
+        return int(self.text[start : self.at], 16)
+
+    def _array(self, depth: int) -> list[Any]:
+        self.at += 1
+        items: list[Any] = []
+        self._skip_space()
+        if self.text[self.at : self.at + 1] == "]":
+            self.at += 1
+            return items
+        while True:
+            items.append(self._value("looking for beginning of value", depth + 1))
+            self._skip_space()
+            char = self.text[self.at : self.at + 1]
+            if char not in (",", "]"):
+                raise self._invalid("after array element")
+            self.at += 1
+            if char == "]":
+                return items
+
+    def _object(self, depth: int) -> dict[str, Any]:
+        self.at += 1
+        members: dict[str, Any] = {}
+        self._skip_space()
+        if self.text[self.at : self.at + 1] == "}":
+            self.at += 1
+            return members
+        while True:
+            self._skip_space()
+            if self.text[self.at : self.at + 1] != '"':
+                raise self._invalid("looking for beginning of object key string")
+            key = self._string()
+            self._skip_space()
+            if self.text[self.at : self.at + 1] != ":":
+                raise self._invalid("after object key")
+            self.at += 1
+            members[key] = self._value("looking for beginning of value", depth + 1)
+            self._skip_space()
+            char = self.text[self.at : self.at + 1]
+            if char not in (",", "}"):
+                raise self._invalid("after object key:value pair")
+            self.at += 1
+            if char == "}":
+                return members
+
+
+def _shown(char: str) -> str:
+    """A character as the complaint shows it: the first byte alone, in single quotes."""
+    if char == "'":
+        return "'\\''"
+    if char == '"':
+        return "'\"'"
+    first = chr(to_bytes(char)[0])
+    if first in "\\\a\b\f\n\r\t\v":
+        short = {"\\": "\\\\", "\a": "\\a", "\v": "\\v", **_ESCAPES}
+        return f"'{short[first]}'"
+    if first < " " or first == "\x7f":
+        return f"'\\x{ord(first):02x}'"
+    return (
+        f"'\\u{ord(first):04x}'" if "\x80" <= first <= "\xa0" or first == "\xad" else f"'{first}'"
+    )
+
+
+def decode(text: str, context: Context) -> Value:
+    """What does encoding/json read into an interface{}? Raises GoError with its words."""
+    return _Decoder(text, context).decode()
+
+
+def _or_nothing(value: Value, context: Context, *, indent: str = "") -> str:
+    try:
+        return encode(value, context, indent=indent)
+    except GoError:
+        return ""
+
+
+@go_function("func(interface{}) string", context=True)
+def to_json(context: Context, value: Value) -> str:
+    return _or_nothing(value, context)
+
+
+@go_function("func(interface{}) string", context=True)
+def to_pretty_json(context: Context, value: Value) -> str:
+    return _or_nothing(value, context, indent="  ")
+
+
+@go_function("func(interface{}) (string, error)", context=True)
+def must_to_json(context: Context, value: Value) -> str:
+    return encode(value, context)
+
+
+@go_function("func(interface{}) (string, error)", context=True)
+def must_to_pretty_json(context: Context, value: Value) -> str:
+    return encode(value, context, indent="  ")
+
+
+@go_function("func(interface{}) (string, error)", context=True)
+def to_raw_json(context: Context, value: Value) -> str:
+    return encode(value, context, escapes_html=False)
+
+
+@go_function("func(string) (interface{}, error)", context=True)
+def must_from_json(context: Context, text: str) -> Value:
+    return decode(text, context)
+
+
+@go_function("func(string) interface{}", context=True)
+def from_json(context: Context, text: str) -> Value:
+    try:
+        return decode(text, context)
+    except GoError:
+        return None
+
+
+OF_BLUEPRINTS = {"toJson": to_json, "toPrettyJson": to_pretty_json}
+NEWER = {
+    "fromJson": from_json,
+    "mustFromJson": must_from_json,
+    "mustToJson": must_to_json,
+    "mustToPrettyJson": must_to_pretty_json,
+    "mustToRawJson": to_raw_json,
+    "toRawJson": to_raw_json,
+}
+OF_COMPOSITIONS = OF_BLUEPRINTS

@@ -1,0 +1,210 @@
+"""Lists: ends, order, sets, cutting and joining."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kanister_py.gotemplate.functions import Function, GoError, go_function
+from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.sprig.conversions import (
+    NIL_DEREFERENCE,
+    deep_equal,
+    is_empty,
+    items_of,
+    to_int64,
+)
+from kanister_py.gotemplate.sprig.numbers import cast_to_int
+from kanister_py.gotemplate.values import (
+    ANY_SLICE,
+    GoSlice,
+    Kind,
+    Value,
+    kind_of,
+    type_of,
+)
+
+# A result that Go would return as a nil list: it prints as an empty one, but is null in JSON.
+_NO_LIST = GoSlice(ANY_SLICE, is_nil=True)
+
+
+def _refusal(verb: str, *, as_list: bool = False) -> Callable[[str], str]:
+    if as_list:
+        return lambda kind: f"Cannot {verb} type {kind} as list"
+    return lambda kind: f"Cannot {verb} on type {kind}"
+
+
+@go_function("func(interface{}, interface{}) []interface{}", context=True)
+def push(context: Context, values: Value, value: Value) -> list[Value]:
+    items = items_of(values, _refusal("push"))
+    context.spend(len(items))
+    return [*items, value]
+
+
+@go_function("func(interface{}, interface{}) []interface{}", context=True)
+def prepend(context: Context, values: Value, value: Value) -> list[Value]:
+    items = items_of(values, _refusal("prepend"))
+    context.spend(len(items))
+    return [value, *items]
+
+
+@go_function("func(interface{}) interface{}")
+def first(values: Value) -> Value:
+    items = items_of(values, _refusal("find first"))
+    return items[0] if items else None
+
+
+@go_function("func(interface{}) interface{}")
+def last(values: Value) -> Value:
+    items = items_of(values, _refusal("find last"))
+    return items[-1] if items else None
+
+
+@go_function("func(interface{}) []interface{}", context=True)
+def rest(context: Context, values: Value) -> Sequence[Value]:
+    items = items_of(values, _refusal("find rest"))
+    context.spend(len(items))
+    return items[1:] if items else _NO_LIST
+
+
+@go_function("func(interface{}) []interface{}", context=True)
+def initial(context: Context, values: Value) -> Sequence[Value]:
+    items = items_of(values, _refusal("find initial"))
+    context.spend(len(items))
+    return items[:-1] if items else _NO_LIST
+
+
+@go_function("func(interface{}) []interface{}", context=True)
+def reverse(context: Context, values: Value) -> list[Value]:
+    items = items_of(values, _refusal("find reverse"))
+    context.spend(len(items))
+    return list(reversed(items))
+
+
+@go_function("func(interface{}) []interface{}")
+def compact(values: Value) -> list[Value]:
+    return [
+        each
+        for each in items_of(values, lambda kind: f"Cannot compact on type {kind}")
+        if not is_empty(each)
+    ]
+
+
+def _is_in(found: Sequence[Value], wanted: Value, context: Context) -> bool:
+    return any(deep_equal(wanted, each, context) for each in found)
+
+
+@go_function("func(interface{}) []interface{}", context=True)
+def uniq(context: Context, values: Value) -> list[Value]:
+    found: list[Value] = []
+    for each in items_of(values, _refusal("find uniq")):
+        if not _is_in(found, each, context):
+            found.append(each)
+    return found
+
+
+@go_function("func(interface{}, ...interface{}) []interface{}", context=True)
+def without(context: Context, values: Value, *left_out: Value) -> list[Value]:
+    return [
+        each
+        for each in items_of(values, _refusal("find without"))
+        if not _is_in(left_out, each, context)
+    ]
+
+
+@go_function("func(interface{}, interface{}) bool", context=True)
+def has(context: Context, wanted: Value, values: Value) -> bool:
+    if values is None:
+        return False
+    return _is_in(items_of(values, _refusal("find has")), wanted, context)
+
+
+@go_function("func(...interface{}) interface{}", context=True)
+def concat(context: Context, *lists: Value) -> Sequence[Value]:
+    joined: list[Value] = []
+    for values in lists:
+        items = items_of(values, _refusal("concat", as_list=True))
+        context.spend(len(items))
+        joined += items
+    return joined or _NO_LIST
+
+
+def _slice(to_int: Callable[[Value], int]) -> Function:
+    """Cut a list; the second bound may lie behind its end, as far as its memory goes."""
+
+    def cut(values: Value, *bounds: Value) -> Value:
+        kind = kind_of(values)
+        if kind is None:
+            raise GoError(NIL_DEREFERENCE)
+        if kind is not Kind.SLICE:
+            raise GoError(f"list should be type of slice or array but {kind}")
+        if not values:
+            return None
+        start = to_int(bounds[0]) if bounds else 0
+        end = to_int(bounds[1]) if len(bounds) > 1 else len(values)
+        beyond: Sequence[Value] = values.beyond if isinstance(values, GoSlice) else ()
+        if not 0 <= start <= end <= len(values) + len(beyond):
+            raise GoError("reflect.Value.Slice: slice index out of bounds")
+        if isinstance(values, bytes):
+            return values[start:end]
+        everything = [*values, *beyond]
+        go_type = type_of(values)
+        assert go_type is not None
+        return GoSlice(go_type, everything[start:end], beyond=everything[end:])
+
+    return go_function("func(interface{}, ...interface{}) interface{}")(cut)
+
+
+@go_function("func(int, interface{}) [][]interface{}", context=True)
+def chunk(context: Context, size: int, values: Value) -> list[Sequence[Value]]:
+    items = items_of(values, lambda kind: f"Cannot chunk type {kind}")
+    context.spend(len(items))
+    if size <= 0:
+        raise GoError("runtime error: makeslice: len out of range")
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+@go_function("func(...interface{}) []interface{}")
+def make_list(*values: Value) -> list[Value]:
+    return list(values)
+
+
+_COMMON = {
+    "append": push,
+    "compact": compact,
+    "concat": concat,
+    "first": first,
+    "has": has,
+    "initial": initial,
+    "last": last,
+    "list": make_list,
+    "prepend": prepend,
+    "push": push,
+    "rest": rest,
+    "reverse": reverse,
+    "tuple": make_list,
+    "uniq": uniq,
+    "without": without,
+}
+
+OF_BLUEPRINTS = {**_COMMON, "slice": _slice(to_int64)}
+OF_COMPOSITIONS = {**_COMMON, "slice": _slice(cast_to_int)}
+
+NEWER = {"chunk": chunk}
+
+# What is said of the plain name is said of the must-name too: both fail with the same words.
+MUST_NAMES = {
+    "mustAppend": "append",
+    "mustChunk": "chunk",
+    "mustCompact": "compact",
+    "mustFirst": "first",
+    "mustHas": "has",
+    "mustInitial": "initial",
+    "mustLast": "last",
+    "mustPrepend": "prepend",
+    "mustPush": "push",
+    "mustRest": "rest",
+    "mustReverse": "reverse",
+    "mustSlice": "slice",
+    "mustUniq": "uniq",
+    "mustWithout": "without",
+}

@@ -1,0 +1,391 @@
+"""Versions and constraints on them, by the rules that blueprints and compositions each know.
+
+These rules belong to the templates alone: they are looser than SemVer (`1.2` is a
+version) and differ between the two tables of functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kanister_py.gotemplate.functions import Function, GoError, go_function
+from kanister_py.gotemplate.values import (
+    INT64,
+    TYPES_BY_NAME,
+    UINT64,
+    GoType,
+    Int64,
+    Uint64,
+    pointer_to,
+    struct_type,
+)
+
+_SUFFIX = (
+    r"(-([0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*))?"
+    r"(\+([0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*))?"
+)
+# Texts, not compiled: few templates need them, and every start would wait for them.
+_VERSION = rf"v?([0-9]+)(\.[0-9]+)?(\.[0-9]+)?{_SUFFIX}"
+_PART = r"[0-9|x|X|\*]+"
+_CONSTRAINED = rf"v?({_PART})(\.{_PART})?(\.{_PART})?{_SUFFIX}"
+_RANGE = rf"\s*({_CONSTRAINED})\s+-\s+({_CONSTRAINED})\s*"
+
+# Longest first where one is the beginning of another; both readings come to the same.
+_OPERATORS = r"!=|>=|=>|<=|=<|~>|=|>|<|~|\^|"
+_ONE = rf"\s*({_OPERATORS})\s*({_CONSTRAINED})\s*"
+
+
+class SemanticVersion:
+    """A version as `semver` answers it."""
+
+    __slots__ = ("major", "metadata", "minor", "original", "patch", "pre")
+    go_type: GoType
+
+    def __init__(self, text: str, limit: int) -> None:
+        found = re.fullmatch(_VERSION, text)
+        if found is None:
+            raise GoError("Invalid Semantic Version")
+        self.original = text
+        self.major = _segment(found.group(1), limit)
+        self.minor = _segment((found.group(2) or ".0")[1:], limit)
+        self.patch = _segment((found.group(3) or ".0")[1:], limit)
+        self.pre = found.group(5) or ""
+        self.metadata = found.group(7) or ""
+
+    def go_string(self) -> str:
+        text = f"{self.major}.{self.minor}.{self.patch}"
+        return (
+            text
+            + (f"-{self.pre}" if self.pre else "")
+            + (f"+{self.metadata}" if self.metadata else "")
+        )
+
+    def compare(self, other: SemanticVersion) -> int:
+        one = (self.major, self.minor, self.patch)
+        two = (other.major, other.minor, other.patch)
+        if one != two:
+            return 1 if one > two else -1
+        if self.pre == other.pre:
+            return 0
+        if not self.pre or not other.pre:
+            return 1 if not self.pre else -1
+        return compare_prereleases(self.pre, other.pre)
+
+
+def _segment(text: str, limit: int) -> int:
+    digits = text.lstrip("0")
+    if len(digits) > 20 or int(digits or "0") > limit:
+        name = "ParseInt" if limit == (1 << 63) - 1 else "ParseUint"
+        raise GoError(
+            f'Error parsing version segment: strconv.{name}: parsing "{text}": value out of range'
+        )
+    return int(digits or "0")
+
+
+def compare_prereleases(one: str, other: str) -> int:
+    """Part for part: numbers as numbers, and before words; what ends first is lower."""
+    left, right = one.split("."), other.split(".")
+    for position in range(max(len(left), len(right))):
+        this = left[position] if position < len(left) else ""
+        that = right[position] if position < len(right) else ""
+        if this == that:
+            continue
+        if not this or not that:
+            return 1 if this else -1
+        if this.isdigit() and that.isdigit():
+            return 1 if int(this) > int(that) else -1
+        if this.isdigit() or that.isdigit():
+            return 1 if that.isdigit() else -1
+        return 1 if this > that else -1
+    return 0
+
+
+class _Constraint(NamedTuple):
+    """One comparison; dirty where a part was left out or is an x."""
+
+    operator: str
+    version: SemanticVersion
+    is_dirty: bool
+    is_minor_dirty: bool
+    is_patch_dirty: bool
+
+
+_IS_X = frozenset({"x", "X", "*"})
+
+
+class Rules:
+    """How one generation of the library reads versions and constraints."""
+
+    limit: int
+    version_class: type[SemanticVersion]
+
+    def parse(self, text: str) -> SemanticVersion:
+        return self.version_class(text, self.limit)
+
+    def parse_constraints(self, text: str) -> list[list[_Constraint]]:
+        raise NotImplementedError
+
+    def holds(self, constraint: _Constraint, version: SemanticVersion) -> bool:
+        raise NotImplementedError
+
+    def compare(self, constraints: str, version: str) -> bool:
+        alternatives = self.parse_constraints(constraints)
+        found = self.parse(version)
+        return any(
+            all(self._holds(each, found) for each in constraints) for constraints in alternatives
+        )
+
+    def _holds(self, constraint: _Constraint, version: SemanticVersion) -> bool:
+        is_dirty_or_ordered = constraint.operator != "!=" or constraint.is_dirty
+        # Who does not ask for a pre-release does not get one.
+        if is_dirty_or_ordered and version.pre and not constraint.version.pre:
+            return False
+        return self.holds(constraint, version)
+
+    def _parse_one(self, text: str, *, patch_may_lack: bool) -> _Constraint:
+        found = re.fullmatch(_ONE, text, re.ASCII)
+        if found is None:
+            raise GoError(f"improper constraint: {text}")
+        version = found.group(2)
+        major, minor, patch = found.group(3), found.group(4) or "", found.group(5) or ""
+        pre = found.group(6) or ""
+        is_minor_dirty = is_patch_dirty = is_dirty = False
+        if major in _IS_X:
+            is_dirty = True
+            version = f"0.0.0{pre}" if patch_may_lack else "0.0.0"
+        elif not minor or minor[1:] in _IS_X:
+            is_minor_dirty = is_dirty = True
+            version = f"{major}.0.0{pre}"
+        elif patch[1:] in _IS_X or (patch_may_lack and not patch):
+            is_patch_dirty = is_dirty = True
+            version = f"{major}{minor}.0{pre}"
+        try:
+            parsed = self.parse(version)
+        except GoError:
+            raise GoError("constraint Parser Error") from None
+        return _Constraint(found.group(1), parsed, is_dirty, is_minor_dirty, is_patch_dirty)
+
+
+def _with_ranges(text: str, form: str) -> str:
+    """`1.2 - 1.4` becomes a comparison with each end."""
+    for found in re.finditer(_RANGE, text, re.ASCII):
+        text = text.replace(found.group(), form.format(found.group(1), found.group(9)), 1)
+    return text
+
+
+def _tilde(constraint: _Constraint, version: SemanticVersion) -> bool:
+    wanted = constraint.version
+    if version.compare(wanted) < 0:
+        return False
+    is_zero = wanted.major == wanted.minor == wanted.patch == 0
+    if is_zero and not constraint.is_minor_dirty and not constraint.is_patch_dirty:
+        return True
+    return version.major == wanted.major and (
+        version.minor == wanted.minor or constraint.is_minor_dirty
+    )
+
+
+def _tilde_or_equal(constraint: _Constraint, version: SemanticVersion) -> bool:
+    if constraint.is_dirty:
+        return _tilde(constraint, version)
+    return version.compare(constraint.version) == 0
+
+
+class BlueprintRules(Rules):
+    limit = (1 << 63) - 1
+
+    def parse_constraints(self, text: str) -> list[list[_Constraint]]:
+        text = _with_ranges(text, ">= {}, <= {}")
+        return [
+            [self._parse_one(each, patch_may_lack=False) for each in part.split(",")]
+            for part in text.split("||")
+        ]
+
+    def holds(self, constraint: _Constraint, version: SemanticVersion) -> bool:
+        wanted = constraint.version
+        order = version.compare(wanted)
+        match constraint.operator:
+            case "" | "=":
+                return _tilde_or_equal(constraint, version)
+            case "!=":
+                return self._differs(constraint, version)
+            case ">":
+                return order > 0
+            case ">=" | "=>":
+                return order >= 0
+            case "<":
+                return self._is_below(constraint, version) if constraint.is_dirty else order < 0
+            case "<=" | "=<":
+                return self._is_below(constraint, version) if constraint.is_dirty else order <= 0
+            case "^":
+                return order >= 0 and version.major == wanted.major
+            case _:
+                return _tilde(constraint, version)
+
+    @staticmethod
+    def _is_below(constraint: _Constraint, version: SemanticVersion) -> bool:
+        wanted = constraint.version
+        return version.major <= wanted.major and (
+            version.minor <= wanted.minor or constraint.is_minor_dirty
+        )
+
+    @staticmethod
+    def _differs(constraint: _Constraint, version: SemanticVersion) -> bool:
+        wanted = constraint.version
+        if not constraint.is_dirty:
+            return version.compare(wanted) != 0
+        if wanted.major != version.major:
+            return True
+        return wanted.minor != version.minor and not constraint.is_minor_dirty
+
+
+_MANY = (
+    rf"\s*(?:{_OPERATORS})\s*(?:{_CONSTRAINED})\s*"
+    rf"(?:(?:\s+|,\s*)(?:{_OPERATORS})\s*(?:{_CONSTRAINED})\s*)*"
+)
+_EACH = rf"(?:{_OPERATORS})\s*(?:{_CONSTRAINED})"
+
+
+class CompositionRules(Rules):
+    limit = (1 << 64) - 1
+
+    def parse(self, text: str) -> SemanticVersion:
+        version = super().parse(text)
+        for part in version.pre.split("."):
+            if len(part) > 1 and part.isdigit() and part[0] == "0":
+                raise GoError("Version segment starts with 0")
+        return version
+
+    def parse_constraints(self, text: str) -> list[list[_Constraint]]:
+        alternatives = []
+        for part in _with_ranges(text, ">= {}, <= {} ").split("||"):
+            if re.fullmatch(_MANY, part, re.ASCII) is None:
+                raise GoError(f"improper constraint: {part}")
+            found = [each.group() for each in re.finditer(_EACH, part, re.ASCII)] or [part]
+            alternatives.append([self._parse_one(each, patch_may_lack=True) for each in found])
+        return alternatives
+
+    def holds(self, constraint: _Constraint, version: SemanticVersion) -> bool:
+        order = version.compare(constraint.version)
+        match constraint.operator:
+            case "" | "=":
+                return _tilde_or_equal(constraint, version)
+            case "!=":
+                return self._differs(constraint, version)
+            case ">":
+                return self._is_above(constraint, version)
+            case ">=" | "=>":
+                return order >= 0
+            case "<":
+                return order < 0
+            case "<=" | "=<":
+                return self._is_not_above(constraint, version)
+            case "^":
+                return order >= 0 and self._caret(constraint, version)
+            case _:
+                return _tilde(constraint, version)
+
+    @staticmethod
+    def _differs(constraint: _Constraint, version: SemanticVersion) -> bool:
+        wanted = constraint.version
+        if not constraint.is_dirty:
+            return version.compare(wanted) != 0
+        if wanted.major != version.major:
+            return True
+        if wanted.minor != version.minor and not constraint.is_minor_dirty:
+            return True
+        if constraint.is_minor_dirty:
+            return False
+        if wanted.patch != version.patch and not constraint.is_patch_dirty:
+            return True
+        if constraint.is_patch_dirty:
+            return bool(version.pre or wanted.pre) and version.pre != wanted.pre
+        return version.compare(wanted) != 0
+
+    @staticmethod
+    def _is_above(constraint: _Constraint, version: SemanticVersion) -> bool:
+        wanted = constraint.version
+        if constraint.is_dirty and version.major != wanted.major:
+            return version.major > wanted.major
+        if constraint.is_minor_dirty:
+            return False
+        if constraint.is_patch_dirty:
+            return version.minor > wanted.minor
+        return version.compare(wanted) > 0
+
+    @staticmethod
+    def _is_not_above(constraint: _Constraint, version: SemanticVersion) -> bool:
+        wanted = constraint.version
+        if not constraint.is_dirty:
+            return version.compare(wanted) <= 0
+        if version.major != wanted.major:
+            return version.major < wanted.major
+        return version.minor <= wanted.minor or constraint.is_minor_dirty
+
+    @staticmethod
+    def _caret(constraint: _Constraint, version: SemanticVersion) -> bool:
+        wanted = constraint.version
+        if version.major != wanted.major:
+            return False
+        if wanted.major > 0 or constraint.is_minor_dirty:
+            return True
+        if wanted.minor > 0 or constraint.is_patch_dirty or version.minor > 0:
+            return version.minor == wanted.minor
+        return version.patch == wanted.patch
+
+
+def _declare(rules: Rules, integer: GoType) -> dict[str, Function]:
+    """The functions for one set of rules, over a Go type of their own."""
+    struct = struct_type("semver.Version")
+
+    class Version(SemanticVersion):
+        __slots__ = ()
+        go_type = pointer_to(struct)
+
+    rules.version_class = Version
+    sized: Callable[[int], Any] = Int64 if integer is INT64 else Uint64
+
+    def method(name: str, result: str, call: Callable[..., Any]) -> None:
+        struct.methods[name] = go_function(f"func() {result}")(call)
+
+    method("Major", integer.name, lambda version: sized(version.major))
+    method("Minor", integer.name, lambda version: sized(version.minor))
+    method("Patch", integer.name, lambda version: sized(version.patch))
+    method("Prerelease", "string", lambda version: version.pre)
+    method("Metadata", "string", lambda version: version.metadata)
+    method("Original", "string", lambda version: version.original)
+    method("String", "string", Version.go_string)
+    # JSON asks for it; a template has no use for the bytes.
+    struct.methods["MarshalJSON"] = go_function("func() ([]byte, error)")(
+        lambda version: f'"{version.go_string()}"'.encode()
+    )
+    TYPES_BY_NAME["semver.Version"] = struct
+
+    semver = go_function("func(string) (*semver.Version, error)")(rules.parse)
+    for name in ("Compare", "Equal", "GreaterThan", "LessThan"):
+        _declare_comparison(struct, name)
+    return {
+        "semver": semver,
+        "semverCompare": go_function("func(string, string) (bool, error)")(rules.compare),
+    }
+
+
+_COMPARISONS: dict[str, tuple[str, Callable[[int], Any]]] = {
+    "Compare": ("int", lambda order: order),
+    "Equal": ("bool", lambda order: order == 0),
+    "GreaterThan": ("bool", lambda order: order > 0),
+    "LessThan": ("bool", lambda order: order < 0),
+}
+
+
+def _declare_comparison(struct: GoType, name: str) -> None:
+    result, say = _COMPARISONS[name]
+    struct.methods[name] = go_function(f"func(*semver.Version) {result}")(
+        lambda version, other: say(version.compare(other))
+    )
+
+
+OF_BLUEPRINTS = _declare(BlueprintRules(), INT64)
+OF_COMPOSITIONS = _declare(CompositionRules(), UINT64)

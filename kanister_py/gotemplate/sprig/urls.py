@@ -1,0 +1,299 @@
+"""Addresses taken apart and put together, as Go's net/url does it."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import ascii_letters, digits
+
+from kanister_py.gotemplate.functions import GoError, go_function
+from kanister_py.gotemplate.quoting import quote
+from kanister_py.gotemplate.sprig.conversions import NIL_DEREFERENCE
+from kanister_py.gotemplate.values import Kind, Value, from_bytes, kind_of, to_bytes
+
+_UNRESERVED = ascii_letters + digits + "-_.~"
+# What may stand in each part of an address as it is.
+_HOST = frozenset(to_bytes(_UNRESERVED + "!$&'()*+,;=:[]<>\""))
+_PATH = frozenset(to_bytes(_UNRESERVED + "$&+,/:;=@"))
+_USER = frozenset(to_bytes(_UNRESERVED + "$&+,;="))
+_FRAGMENT = frozenset(to_bytes(_UNRESERVED + "$&+,/:;=?@!()*"))
+_ENCODED = frozenset(b"!$&'()*+,;=:@[]%")
+_USERINFO = frozenset(ascii_letters + digits + "-._:~!$&'()*+,;=%@")
+_HEX = frozenset(b"0123456789abcdefABCDEF")
+
+
+def escape(text: str, allowed: frozenset[int]) -> str:
+    return "".join(chr(byte) if byte in allowed else f"%{byte:02X}" for byte in to_bytes(text))
+
+
+def unescape(text: str, allowed: frozenset[int] | None = None, *, is_zone: bool = False) -> str:
+    """A text without its percent signs; a host (`allowed`) may hold but few of them."""
+    data = to_bytes(text)
+    made = bytearray()
+    at = 0
+    while at < len(data):
+        byte = data[at]
+        if byte != 0x25:
+            if allowed is not None and byte < 0x80 and byte not in allowed:
+                raise GoError(f"invalid character {quote(chr(byte))} in host name")
+            made.append(byte)
+            at += 1
+            continue
+        code = data[at + 1 : at + 3]
+        if len(code) < 2 or not _HEX.issuperset(code):
+            raise _bad_escape(data[at : at + 3])
+        value = int(code, 16)
+        if allowed is not None and code != b"25":
+            refused = (value != 0x20 and value not in _HOST) if is_zone else code[0] < 0x38
+            if refused:
+                raise _bad_escape(data[at : at + 3])
+        made.append(value)
+        at += 3
+    return from_bytes(bytes(made))
+
+
+def _bad_escape(found: bytes) -> GoError:
+    return GoError(f"invalid URL escape {quote(from_bytes(found))}")
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Address:
+    """An address in its parts; the raw ones are kept where escaping again would differ."""
+
+    scheme: str = ""
+    opaque: str = ""
+    user: str | None = None
+    password: str | None = None
+    host: str = ""
+    path: str = ""
+    raw_path: str = ""
+    query: str = ""
+    forces_query: bool = False
+    omits_host: bool = False
+    fragment: str = ""
+    raw_fragment: str = ""
+
+    @property
+    def userinfo(self) -> str:
+        if self.user is None:
+            return ""
+        user = escape(self.user, _USER)
+        return user if self.password is None else f"{user}:{escape(self.password, _USER)}"
+
+    @property
+    def hostname(self) -> str:
+        """The host without its port and brackets."""
+        host, colon, port = self.host.rpartition(":")
+        if not colon or not _is_port(port):
+            host = self.host
+        return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+
+    def text(self) -> str:
+        made = f"{self.scheme}:" if self.scheme else ""
+        made += self.opaque or self._authority_and_path(is_first=not made)
+        if self.forces_query or self.query:
+            made += f"?{self.query}"
+        if self.fragment:
+            made += "#" + _escaped_again(self.fragment, self.raw_fragment, _FRAGMENT)
+        return made
+
+    def _authority_and_path(self, *, is_first: bool) -> str:
+        made = ""
+        has_authority = bool(self.scheme or self.host or self.user is not None)
+        if has_authority and not (self.omits_host and not self.host and self.user is None):
+            if self.host or self.path or self.user is not None:
+                made += "//"
+            if self.user is not None:
+                made += self.userinfo + "@"
+            made += escape(self.host, _HOST)
+        path = "*" if self.path == "*" else _escaped_again(self.path, self.raw_path, _PATH)
+        if path and not path.startswith("/") and self.host:
+            made += "/"
+        if is_first and not made and ":" in path.partition("/")[0]:
+            made = "./"
+        return made + path
+
+
+def _escaped_again(text: str, raw: str, allowed: frozenset[int]) -> str:
+    if raw and all(byte in _ENCODED or byte in allowed for byte in to_bytes(raw)):
+        try:
+            if unescape(raw) == text:
+                return raw
+        except GoError:
+            pass
+    return escape(text, allowed)
+
+
+def _is_port(text: str) -> bool:
+    return all("0" <= char <= "9" for char in text)
+
+
+def parse(text: str) -> Address:
+    """An address in its parts; the error names the text and what is wrong with it."""
+    before, _, fragment = text.partition("#")
+    try:
+        address = _parse_without_fragment(before)
+    except GoError as error:
+        raise GoError(f"parse {quote(before)}: {error.text}") from error
+    if fragment:
+        try:
+            address.fragment = unescape(fragment)
+        except GoError as error:
+            raise GoError(f"parse {quote(text)}: {error.text}") from error
+        if escape(address.fragment, _FRAGMENT) != fragment:
+            address.raw_fragment = fragment
+    return address
+
+
+def _parse_without_fragment(text: str) -> Address:
+    if any(char < " " or char == "\x7f" for char in text):
+        raise GoError("net/url: invalid control character in URL")
+    if text == "*":
+        return Address(path="*")
+    address = Address()
+    scheme, rest = _scheme_of(text)
+    address.scheme = scheme.lower()
+    if rest.endswith("?") and rest.count("?") == 1:
+        address.forces_query = True
+        rest = rest[:-1]
+    else:
+        rest, _, address.query = rest.partition("?")
+    if not rest.startswith("/"):
+        if address.scheme:
+            address.opaque = rest
+            return address
+        if ":" in rest.partition("/")[0]:
+            raise GoError("first path segment in URL cannot contain colon")
+    if rest.startswith("//") and (address.scheme or not rest.startswith("///")):
+        authority, slash, path = rest[2:].partition("/")
+        rest = slash + path
+        _read_authority(address, authority)
+    elif address.scheme and rest.startswith("/"):
+        address.omits_host = True
+    address.path = unescape(rest)
+    if escape(address.path, _PATH) != rest:
+        address.raw_path = rest
+    return address
+
+
+def _scheme_of(text: str) -> tuple[str, str]:
+    for position, char in enumerate(text):
+        if char in ascii_letters:
+            continue
+        if char in digits or char in "+-.":
+            if position == 0:
+                break
+            continue
+        if char == ":":
+            if position == 0:
+                raise GoError("missing protocol scheme")
+            return text[:position], text[position + 1 :]
+        break
+    return "", text
+
+
+def _read_authority(address: Address, authority: str) -> None:
+    userinfo, at_sign, host = authority.rpartition("@")
+    address.host = _read_host(address.scheme, host)
+    if not at_sign:
+        return
+    if not _USERINFO.issuperset(userinfo):
+        raise GoError("net/url: invalid userinfo")
+    user, colon, password = userinfo.partition(":")
+    address.user = unescape(user)
+    address.password = unescape(password) if colon else None
+
+
+def _read_host(scheme: str, host: str) -> str:
+    bracket = host.rfind("[")
+    if bracket > 0:
+        raise GoError("invalid IP-literal")
+    if bracket == 0:
+        return _read_ip_literal(host)
+    colon = host.find(":")
+    if colon >= 0:
+        if scheme not in ("http", "https"):
+            colon = host.rfind(":")
+        _check_port(host[colon:])
+    return unescape(host, _HOST)
+
+
+def _check_port(text: str) -> None:
+    if text and not (text[0] == ":" and _is_port(text[1:])):
+        raise GoError(f"invalid port {quote(text)} after host")
+
+
+def _read_ip_literal(host: str) -> str:
+    end = host.rfind("]")
+    if end < 0:
+        raise GoError("missing ']' in host")
+    port = host[end + 1 :]
+    _check_port(port)
+    name = host[1:end]
+    zone = name.find("%25")
+    if zone >= 0:
+        name = unescape(name[:zone], _HOST) + unescape(name[zone:], _HOST, is_zone=True)
+    else:
+        name = unescape(name, _HOST)
+    try:
+        found = ipaddress.ip_address(name)
+    except ValueError:
+        raise GoError(f"invalid host: ParseAddr({quote(name)}): unable to parse IP") from None
+    if found.version == 4:
+        raise GoError("invalid IP-literal")
+    return f"[{name}]{port}"
+
+
+@go_function("func(string) map[string]interface{}")
+def url_parse(text: str) -> dict[str, Value]:
+    try:
+        address = parse(text)
+    except GoError as error:
+        raise GoError(f"unable to parse url: {error.text}") from error
+    return {
+        "scheme": address.scheme,
+        "host": address.host,
+        "hostname": address.hostname,
+        "path": address.path,
+        "query": address.query,
+        "opaque": address.opaque,
+        "fragment": address.fragment,
+        "userinfo": address.userinfo,
+    }
+
+
+def _part(parts: Mapping[str, Value], name: str) -> str:
+    if name not in parts:
+        return ""
+    value = parts[name]
+    kind = kind_of(value)
+    if kind is None:
+        raise GoError(NIL_DEREFERENCE)
+    if kind is not Kind.STRING:
+        raise GoError(f"unable to parse {name} key, must be of type string, but {kind} found")
+    return str(value)
+
+
+@go_function("func(map[string]interface{}) string")
+def url_join(parts: Mapping[str, Value]) -> str:
+    address = Address(
+        scheme=_part(parts, "scheme"),
+        host=_part(parts, "host"),
+        path=_part(parts, "path"),
+        query=_part(parts, "query"),
+        opaque=_part(parts, "opaque"),
+        fragment=_part(parts, "fragment"),
+    )
+    userinfo = _part(parts, "userinfo")
+    if userinfo:
+        try:
+            read = parse(f"proto://{userinfo}@host")
+        except GoError as error:
+            raise GoError(f"unable to parse userinfo in dict: {error.text}") from error
+        address.user, address.password = read.user, read.password
+    return address.text()
+
+
+OF_BLUEPRINTS = {"urlJoin": url_join, "urlParse": url_parse}
+OF_COMPOSITIONS = OF_BLUEPRINTS

@@ -1,0 +1,397 @@
+"""Upper and lower case, words and their forms, letter by letter as Go has them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+
+from kanister_py.gotemplate.sprig.conversions import SPACES
+from kanister_py.gotemplate.values import from_bytes, to_bytes
+
+_NOT_A_RUNE = "\ufffd"
+# Letters that no word is made of; later characters of the same kind do make words.
+_IDEOGRAPHS = (("\u3400", "\u4d85"), ("\u4e00", "\u9fcc"), ("\U00020000", "\U0002b81d"))
+
+
+def runes(text: str) -> str:
+    """The characters of a text; each byte that is no UTF-8 is the replacement character."""
+    if text.isascii():
+        return text
+    return "".join(_NOT_A_RUNE if "\udc80" <= char <= "\udcff" else char for char in text)
+
+
+def upper_rune(char: str) -> str:
+    """A letter's upper form; a letter that would become two stays (ß)."""
+    changed = char.upper()
+    return changed if len(changed) == 1 else title_rune(char)
+
+
+def lower_rune(char: str) -> str:
+    return char.lower() if char != "\u0130" else "i"
+
+
+def title_rune(char: str) -> str:
+    changed = char.title()
+    return changed if len(changed) == 1 else char
+
+
+def upper(text: str) -> str:
+    return text.upper() if text.isascii() else "".join(map(upper_rune, runes(text)))
+
+
+def lower(text: str) -> str:
+    return text.lower() if text.isascii() else "".join(map(lower_rune, runes(text)))
+
+
+def title(text: str) -> str:
+    """Upper-case the first letter of each word; letters, digits and `_` make words."""
+    made = []
+    before = " "
+    for char in runes(text):
+        made.append(title_rune(char) if _parts_words(before) else char)
+        before = char
+    return "".join(made)
+
+
+def _parts_words(char: str) -> bool:
+    if char.isascii():
+        return not (char.isalnum() or char == "_")
+    return not _is_letter(char) and not _is_digit(char) and char in SPACES
+
+
+def untitle(text: str) -> str:
+    """Lower-case the first letter of each word."""
+    made = []
+    is_first = True
+    for char in runes(text):
+        if char in SPACES:
+            is_first = True
+        elif is_first:
+            char = lower_rune(char)  # noqa: PLW2901 - the letter that goes on
+            is_first = False
+        made.append(char)
+    return "".join(made)
+
+
+def swap_case(text: str) -> str:
+    """Swap upper and lower case; what begins a word in lower case gets title case."""
+    made = []
+    is_first = True
+    for char in runes(text):
+        category = unicodedata.category(char)
+        if category in ("Lu", "Lt"):
+            made.append(lower_rune(char))
+            is_first = False
+        elif category == "Ll":
+            made.append(title_rune(char) if is_first else upper_rune(char))
+            is_first = False
+        else:
+            made.append(char)
+            is_first = char in SPACES
+    return "".join(made)
+
+
+def initials(text: str) -> str:
+    """The first byte of each word, taken for a character of Latin-1."""
+    found = []
+    was_gap = True
+    for char in to_bytes(text).decode("latin-1"):
+        if char in SPACES:
+            was_gap = True
+        elif was_gap:
+            found.append(char)
+            was_gap = False
+    return "".join(found)
+
+
+def without_spaces(text: str) -> str:
+    """A text without white space.
+
+    Where there is any, each byte is taken for a character of Latin-1: other
+    letters come out as two.
+    """
+    chars = to_bytes(text).decode("latin-1")
+    kept = "".join(char for char in chars if char not in SPACES)
+    return text if len(kept) == len(chars) else kept
+
+
+def abbreviate(text: str, offset: int, width: int) -> str | None:
+    """Cut a text to a width with `...` where something is missing; None if that cannot be."""
+    data = to_bytes(text)
+    if not data:
+        return ""
+    if width < 4:
+        return None
+    if len(data) <= width:
+        return text
+    room = width - 3
+    offset = min(offset, len(data))
+    if len(data) - offset < room:
+        offset = len(data) - room
+    if offset <= 4:
+        return from_bytes(data[:room]) + "..."
+    if width < 7:
+        return None
+    if offset + room < len(data):
+        return "..." + (abbreviate(from_bytes(data[offset:]), 0, room) or "")
+    return "..." + from_bytes(data[len(data) - room :])
+
+
+def wrap(text: str, width: int, line_end: str, *, cuts_long_words: bool) -> str:
+    """Break a text into lines at spaces.
+
+    Spaces at the start of a line are dropped, but for the last line.
+    """
+    data = to_bytes(text)
+    width = max(width, 1)
+    break_ = to_bytes(line_end or "\n")
+    made = bytearray()
+    at = 0
+    while len(data) - at > width:
+        if data[at] == 0x20:
+            at += 1
+            continue
+        space = data.rfind(b" ", at, at + width + 1)
+        if space >= 0:
+            made += data[at:space] + break_
+            at = space + 1
+        elif cuts_long_words:
+            made += data[at : at + width] + break_
+            at += width
+        else:
+            space = data.find(b" ", at + width)
+            if space < 0:
+                made += data[at:]
+                at = len(data)
+            else:
+                made += data[at:space] + break_
+                at = space + 1
+    return from_bytes(bytes(made + data[at:]))
+
+
+# Words joined in one way, to be joined in another.
+
+
+def _is_joint(char: str) -> bool:
+    return char in "-_" or char in SPACES
+
+
+def pascal_case(text: str) -> str:
+    """Words joined by capitals; runs of capitals lose them, but for the first."""
+    return _joined_by_capitals(text, begins_small=False)
+
+
+def camel_case(text: str) -> str:
+    """The same, beginning with a small letter; so does a capital alone at the end (`a_B`)."""
+    return _joined_by_capitals(text, begins_small=True)
+
+
+def _joined_by_capitals(text: str, *, begins_small: bool) -> str:
+    chars = runes(text)
+    start = 0
+    while start < len(chars) and _is_joint(chars[start]):
+        start += 1
+    if start == len(chars):
+        # Nothing but joints: the last one comes out twice.
+        return chars + chars[-1:]
+    made = [chars[:start]]
+    was_upper = _is_upper(chars[start])
+    current = lower_rune(chars[start]) if begins_small else upper_rune(chars[start])
+    for following in chars[start + 1 :]:
+        before, current = current, following
+        if _is_joint(current) and _is_joint(before):
+            made.append(before)
+            continue
+        if _is_joint(before):
+            was_upper = _is_upper(current)
+            current = upper_rune(current)
+            continue
+        if was_upper:
+            if _is_upper(current):
+                current = lower_rune(current)
+            else:
+                was_upper = False
+        made.append(before)
+    if begins_small and was_upper:
+        current = lower_rune(current)
+    return "".join([*made, current])
+
+
+_NONE, _NUMBER, _UPPER, _ALPHABET, _JOINT, _PUNCTUATION, _OTHER = range(7)
+
+
+def delimited(text: str, joint: str) -> str:
+    """snake_case or kebab-case: numbers belong to the word before them where they can."""
+    return _Delimited(text, joint).text()
+
+
+class _Delimited:
+    """Walks a text word by word; a joint is set where the kind of word says so."""
+
+    def __init__(self, text: str, joint: str) -> None:
+        self.joint = joint
+        self.made: list[str] = []
+        self.kind, self.word, self.rest = _next_word(text)
+
+    def text(self) -> str:
+        while self.rest:
+            if self.kind != _JOINT:
+                self._write(self.kind, self.word)
+            before, last = self.kind, self.word
+            self._advance()
+            if before == _NUMBER:
+                self._write_while_joined()
+            elif before == _JOINT:
+                self._write(before, last)
+            elif before != _PUNCTUATION:
+                self._write_number_behind_word()
+        self._write(self.kind, self.word)
+        return "".join(self.made)
+
+    def _advance(self) -> None:
+        self.kind, self.word, self.rest = _next_word(self.rest)
+
+    def _write(self, kind: int, word: str) -> None:
+        if kind in (_UPPER, _JOINT):
+            word = "".join(map(self._written, runes(word)))
+        self.made.append(word)
+
+    def _written(self, char: str) -> str:
+        if _is_joint(char):
+            return self.joint
+        return lower_rune(char) if _is_upper(char) else char
+
+    def _join(self, *not_before: int) -> None:
+        if self.kind not in (_PUNCTUATION, _JOINT, *not_before):
+            self.made.append(self.joint)
+
+    def _write_while_joined(self) -> None:
+        while self.kind in (_ALPHABET, _NUMBER):
+            self._write(self.kind, self.word)
+            self._advance()
+        self._join(_NONE)
+
+    def _write_number_behind_word(self) -> None:
+        if self.kind != _NUMBER:
+            self._join()
+            return
+        if not self.rest:
+            return
+        number = self.word
+        self._advance()
+        if self.kind != _ALPHABET:
+            # A number before a new word is the end of the old one: Bld4Floor is bld4_floor.
+            self._write(_NUMBER, number)
+            self._join()
+        else:
+            # A number with small letters behind it is a word: HTTP2xx is http_2xx.
+            self.made.append(self.joint)
+            self._write(_NUMBER, number)
+            self._write_while_joined()
+
+
+def _next_word(text: str) -> tuple[int, str, str]:
+    """Which word does a text begin with, and what comes behind it?"""
+    walk = _Walk(text)
+    first = walk.step()
+    if not first:
+        return _NONE, text, ""
+    if _is_joint(first):
+        kind = _JOINT
+        walk.run(_is_joint)
+    elif _is_punctuation(first):
+        kind = _PUNCTUATION
+        walk.run(_is_punctuation)
+    elif _is_upper(first):
+        kind = _UPPER
+        _walk_capitalized(walk)
+    elif _is_alphabet(first):
+        kind = _ALPHABET
+        walk.run(_is_small_letter)
+    elif _is_number(first):
+        kind = _NUMBER
+        walk.run(_is_number)
+    else:
+        kind = _OTHER
+        walk.run(_is_other)
+    return kind, text[: walk.at], text[walk.at :]
+
+
+def _walk_capitalized(walk: _Walk) -> None:
+    after_first = walk.at
+    walk.run(_is_upper)
+    if walk.at == after_first:
+        walk.run(_is_small_letter)
+    elif walk.at < len(walk.text) and _is_alphabet(walk.peek()):
+        # The last of several capitals begins the next word if a small letter follows.
+        walk.at = walk.before
+
+
+class _Walk:
+    """Walks a text from character to character.
+
+    Bytes that are no UTF-8 belong to the character behind them; at the end,
+    they count as one more of the character before them.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.before = 0
+        self._char = ""
+
+    def peek(self) -> str:
+        """The character that comes next; nothing if there has never been one."""
+        at = self._next()
+        return self.text[at] if at < len(self.text) else self._char
+
+    def step(self) -> str:
+        self._char = self.peek()
+        self.before, self.at = self.at, min(self._next() + 1, len(self.text))
+        return self._char
+
+    def run(self, belongs: Callable[[str], bool]) -> None:
+        while self.at < len(self.text) and belongs(self.peek()):
+            self.step()
+
+    def _next(self) -> int:
+        at = self.at
+        while at < len(self.text) and _is_no_rune(self.text[at]):
+            at += 1
+        return at
+
+
+def _is_no_rune(char: str) -> bool:
+    return char == _NOT_A_RUNE or "\udc80" <= char <= "\udcff"
+
+
+def _is_upper(char: str) -> bool:
+    return unicodedata.category(char) == "Lu"
+
+
+def _is_letter(char: str) -> bool:
+    return unicodedata.category(char)[0] == "L"
+
+
+def _is_alphabet(char: str) -> bool:
+    return _is_letter(char) and not any(first <= char <= last for first, last in _IDEOGRAPHS)
+
+
+def _is_small_letter(char: str) -> bool:
+    return _is_alphabet(char) and not _is_upper(char)
+
+
+def _is_digit(char: str) -> bool:
+    return unicodedata.category(char) == "Nd"
+
+
+def _is_number(char: str) -> bool:
+    return unicodedata.category(char)[0] == "N"
+
+
+def _is_punctuation(char: str) -> bool:
+    return unicodedata.category(char)[0] == "P"
+
+
+def _is_other(char: str) -> bool:
+    return not (_is_joint(char) or _is_alphabet(char) or _is_number(char) or _is_punctuation(char))

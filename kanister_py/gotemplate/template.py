@@ -1,0 +1,114 @@
+"""A text, parsed once and carried out many times."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+from kanister_py.gotemplate.builtins import BUILTINS
+from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
+from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.evaluator import Program
+from kanister_py.gotemplate.functions import NO_FUNCTIONS, FunctionTable, GoError
+from kanister_py.gotemplate.limits import DEFAULT, Context, Limits
+from kanister_py.gotemplate.nodes import Tree
+from kanister_py.gotemplate.parser import parse
+from kanister_py.gotemplate.quoting import quote
+from kanister_py.gotemplate.values import Value
+
+MissingKey = Literal["error", "zero", "default", "invalid"]
+
+# A cluster's blueprints have some thousands of strings.
+_CACHE_SIZE = 4096
+# A text beyond this many characters is parsed each time, or the cache would have no bound.
+_LONGEST_KEPT = 65_536
+
+
+class Template:
+    """A parsed template, ready to be carried out over any data."""
+
+    __slots__ = ("_literal", "_name", "_program", "_text")
+
+    def __init__(
+        self, text: str, functions: FunctionTable, name: str, missing_key: MissingKey
+    ) -> None:
+        self._text = text
+        self._name = name
+        self._literal = "{{" not in text
+        if not self._literal:
+            tree = parse(text, _names_of(functions), name)
+            self._program = Program(tree, functions, missing_key)
+
+    @property
+    def tree(self) -> Tree:
+        """What the text says, for whoever wants to read it and not carry it out."""
+        if self._literal:
+            return parse(self._text, frozenset(), self._name)
+        return self._program.tree
+
+    def execute(self, data: Value, effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT) -> str:
+        """What does the template say about `data`?
+
+        Bytes that are no UTF-8 come out as lone surrogates (`surrogateescape`).
+        """
+        if self._literal:
+            return self._text
+        out: list[str] = []
+        context = Context(effects, limits)
+        context.carry_out = self._carry_out
+        try:
+            routine = self._program.routine(self._name)
+            assert routine is not None
+            routine.run(data, out, context, 0)
+        except RecursionError:
+            raise LimitExceeded("depth", "it nests too deep") from None
+        if len(out) == 1:
+            text = out[0]
+        else:
+            context.count_output(out)
+            text = "".join(out)
+        if text.isascii():
+            return text
+        # Two halves of a character may have come together.
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+
+    def _carry_out(
+        self, name: str, data: Value, out: list[str], context: Context, depth: int
+    ) -> None:
+        routine = self._program.routine(name)
+        if routine is None:
+            raise GoError(
+                f"template: no template {quote(name)} associated with template {quote(self._name)}"
+            )
+        context.spend(routine.cost + 1)
+        routine.run(data, out, context, depth)
+
+
+@lru_cache(maxsize=64)
+def _names_of(functions: FunctionTable) -> frozenset[str]:
+    """Which functions may a template call?"""
+    return frozenset(functions) | frozenset(BUILTINS)
+
+
+def compile_template(
+    text: str,
+    functions: FunctionTable = NO_FUNCTIONS,
+    *,
+    name: str = "config",
+    missing_key: MissingKey = "error",
+) -> Template:
+    """Parse a text, or take what an earlier call made of it.
+
+    Raises ParseError with Go's text.
+    """
+    if len(text) > _LONGEST_KEPT:
+        return Template(text, functions, name, missing_key)
+    return _kept(text, functions, name, missing_key)
+
+
+_kept = lru_cache(maxsize=_CACHE_SIZE)(Template)
+
+
+def forget() -> None:
+    """Forget every template that was kept; what is in use goes on."""
+    _kept.cache_clear()

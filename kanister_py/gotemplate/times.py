@@ -1,0 +1,581 @@
+"""Go's time.Time, time.Duration and time.Location as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC as PYTHON_UTC
+from datetime import date, datetime, timedelta, tzinfo
+from typing import Any
+
+from kanister_py.gotemplate.functions import GoError, go_function
+from kanister_py.gotemplate.values import (
+    INT,
+    INT64,
+    TYPES_BY_NAME,
+    GoType,
+    Int64,
+    Sized,
+    named_type,
+    pointer_to,
+    register_class,
+    register_zero,
+    struct_type,
+)
+
+NANOSECOND = 1
+MICROSECOND = 1_000
+MILLISECOND = 1_000_000
+SECOND = 1_000_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+
+DAY_SECONDS = 86_400
+# Day 0 of Unix time as Python counts days from the year 1.
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+# Go's calendar has no end; ours repeats every 400 years.
+_ERA_DAYS = 146_097
+
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+
+TIME = struct_type("time.Time")
+DURATION = named_type("time.Duration", INT64)
+LOCATION = struct_type("time.Location")
+MONTH = named_type("time.Month", INT)
+WEEKDAY = named_type("time.Weekday", INT)
+TYPES_BY_NAME.update({each.name: each for each in (TIME, DURATION, LOCATION, MONTH, WEEKDAY)})
+
+
+class Location:
+    """A time zone: how far is it from UTC, and what is it called then?"""
+
+    __slots__ = ("_lookup", "name")
+    go_type = pointer_to(LOCATION)
+
+    def __init__(self, name: str, lookup: Callable[[int], tuple[int, str]]) -> None:
+        self.name = name
+        self._lookup = lookup
+
+    def at(self, unix_seconds: int) -> tuple[int, str]:
+        """Offset from UTC in seconds, and abbreviation, at a moment."""
+        return self._lookup(unix_seconds)
+
+    def offset_of(self, abbreviation: str, unix_seconds: int) -> int | None:
+        """How far from UTC is the zone while it is called so, near a moment?"""
+        half_a_year = 182 * DAY_SECONDS
+        for moment in (unix_seconds, unix_seconds - half_a_year, unix_seconds + half_a_year):
+            offset, name = self._lookup(moment)
+            if name == abbreviation:
+                return offset
+        return None
+
+    def go_string(self) -> str:
+        return self.name
+
+
+def fixed_zone(name: str, offset_seconds: int) -> Location:
+    """A zone that never moves its clocks."""
+    return Location(name, lambda _: (offset_seconds, name))
+
+
+def zone_of(name: str, zone: tzinfo) -> Location:
+    """A zone as Python knows it."""
+
+    def lookup(unix_seconds: int) -> tuple[int, str]:
+        try:
+            moment = datetime(1970, 1, 1, tzinfo=PYTHON_UTC) + timedelta(seconds=unix_seconds)
+            local = moment.astimezone(zone)
+        except OverflowError:  # before the year 1 or after 9999
+            return 0, name
+        offset = local.utcoffset() or timedelta()
+        return int(offset.total_seconds()), local.tzname() or name
+
+    return Location(name, lookup)
+
+
+UTC = fixed_zone("UTC", 0)
+
+
+class Month(Sized):
+    """A month of the year, January is 1."""
+
+    __slots__ = ()
+    go_type = MONTH
+
+    def go_string(self) -> str:
+        return MONTHS[self - 1] if 1 <= self <= 12 else f"%!Month({int(self)})"
+
+
+class Weekday(Sized):
+    """A day of the week, Sunday is 0."""
+
+    __slots__ = ()
+    go_type = WEEKDAY
+
+    def go_string(self) -> str:
+        return WEEKDAYS[self] if 0 <= self <= 6 else f"%!Weekday({int(self)})"
+
+
+class Duration(Sized):
+    """A span of time in nanoseconds."""
+
+    __slots__ = ()
+    go_type = DURATION
+
+    def go_string(self) -> str:
+        return format_duration(self)
+
+
+for _go_type, _python_class in ((MONTH, Month), (WEEKDAY, Weekday), (DURATION, Duration)):
+    register_class(_go_type, _python_class)
+
+
+class Time:
+    """A moment, to the nanosecond, and the zone it is shown in."""
+
+    __slots__ = ("location", "unix_nanoseconds")
+    go_type = TIME
+
+    def __init__(self, unix_nanoseconds: int, location: Location = UTC) -> None:
+        self.unix_nanoseconds = unix_nanoseconds
+        self.location = location
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Time)
+            and other.unix_nanoseconds == self.unix_nanoseconds
+            and other.location is self.location
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.unix_nanoseconds)
+
+    def __repr__(self) -> str:
+        return f"<Time {self.go_string()}>"
+
+    def in_zone(self, location: Location) -> Time:
+        return Time(self.unix_nanoseconds, location)
+
+    def civil(self) -> Civil:
+        """Which date and clock does the moment show in its zone?"""
+        return Civil(self)
+
+    def go_string(self) -> str:
+        civil = self.civil()
+        fraction = f".{civil.nanosecond:09d}".rstrip("0").rstrip(".")
+        return (
+            f"{civil.year:04d}-{civil.month:02d}-{civil.day:02d} "
+            f"{civil.hour:02d}:{civil.minute:02d}:{civil.second:02d}{fraction} "
+            f"{numeric_offset(civil.offset)} {civil.abbreviation or numeric_offset(civil.offset)}"
+        )
+
+    def go_syntax(self) -> str:
+        """What does `%#v` say?"""
+        civil = self.civil()
+        zone = (
+            "time.UTC"
+            if self.location is UTC
+            else "time.Local"
+            if self.location.name == "Local"
+            else f'time.Location("{self.location.name}")'
+        )
+        return (
+            f"time.Date({civil.year}, time.{MONTHS[civil.month - 1]}, {civil.day}, {civil.hour}, "
+            f"{civil.minute}, {civil.second}, {civil.nanosecond}, {zone})"
+        )
+
+
+class Civil:
+    """A moment as a calendar and a clock on the wall show it."""
+
+    __slots__ = (
+        "abbreviation",
+        "day",
+        "days",
+        "hour",
+        "minute",
+        "month",
+        "nanosecond",
+        "offset",
+        "second",
+        "year",
+    )
+
+    def __init__(self, moment: Time) -> None:
+        seconds, self.nanosecond = divmod(moment.unix_nanoseconds, SECOND)
+        self.offset, self.abbreviation = moment.location.at(seconds)
+        self.days, clock = divmod(seconds + self.offset, DAY_SECONDS)
+        self.hour, clock = divmod(clock, 3600)
+        self.minute, self.second = divmod(clock, 60)
+        self.year, self.month, self.day = date_of(self.days)
+
+    @property
+    def weekday(self) -> int:
+        return (self.days + 4) % 7
+
+    @property
+    def year_day(self) -> int:
+        return self.days - days_until(self.year, 1, 1) + 1
+
+
+def numeric_offset(seconds: int, colon: str = "") -> str:
+    """An offset from UTC as `-0700` writes it."""
+    # Go decides the sign by whole minutes: minus 30 seconds are +0000.
+    minutes = int(seconds / 60)
+    hour, minute = divmod(abs(minutes), 60)
+    return f"{'-' if minutes < 0 else '+'}{hour:02d}{colon}{minute:02d}"
+
+
+def date_of(days: int) -> tuple[int, int, int]:
+    """Which year, month and day is the nth day after the first of January 1970?"""
+    era, ordinal = divmod(days + _EPOCH_ORDINAL - 1, _ERA_DAYS)
+    # The era's own days are those of the years 1 to 400; nothing there overflows.
+    found = date.fromordinal(ordinal + 1)
+    return found.year + 400 * era, found.month, found.day
+
+
+def days_until(year: int, month: int, day: int) -> int:
+    """How many days lie between the first of January 1970 and a date?
+
+    Months and days beyond their bounds count on, as in Go: October 32 is
+    November 1.
+    """
+    carried, month = divmod(month - 1, 12)
+    era, year = divmod(year + carried - 1, 400)
+    first = date(year + 1, month + 1, 1).toordinal()
+    return era * _ERA_DAYS + first - _EPOCH_ORDINAL + day - 1
+
+
+def days_in(year: int, month: int) -> int:
+    return days_until(year, month + 1, 1) - days_until(year, month, 1)
+
+
+def make_time(
+    year: int,
+    month: int,
+    day: int,
+    *,
+    hour: int = 0,
+    minute: int = 0,
+    second: int = 0,
+    nanosecond: int = 0,
+    location: Location = UTC,
+) -> Time:
+    """Which moment does a wall in `location` show so?"""
+    seconds = days_until(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second
+    offset, _ = location.at(seconds)
+    if offset:
+        # Guessed with the offset that would hold there in UTC; look again where the
+        # guess leads, since the clocks may have moved in between.
+        again, _ = location.at(seconds - offset)
+        offset = again
+    return Time((seconds - offset) * SECOND + nanosecond, location)
+
+
+def from_unix(seconds: int, nanoseconds: int = 0, location: Location = UTC) -> Time:
+    return Time(seconds * SECOND + nanoseconds, location)
+
+
+def from_datetime(moment: datetime, location: Location = UTC) -> Time:
+    """A moment of Python's as one of Go's; it must know its zone."""
+    delta = moment - datetime(1970, 1, 1, tzinfo=PYTHON_UTC)
+    whole = delta.days * DAY_SECONDS + delta.seconds
+    return Time(whole * SECOND + delta.microseconds * 1000, location)
+
+
+ZERO_TIME = Time(-62_135_596_800 * SECOND)
+register_zero(TIME, lambda: ZERO_TIME)
+
+
+# Durations as text
+
+
+def format_duration(nanoseconds: int) -> str:
+    """A duration as Go prints it: `1h2m3.5s`, `1.5ms`, `0s`."""
+    sign = "-" if nanoseconds < 0 else ""
+    rest = abs(int(nanoseconds))
+    if rest < SECOND:
+        if rest == 0:
+            return "0s"
+        unit, size = (
+            ("ns", NANOSECOND)
+            if rest < MICROSECOND
+            else ("µs", MICROSECOND)
+            if rest < MILLISECOND
+            else ("ms", MILLISECOND)
+        )
+        return f"{sign}{_decimal(rest, size)}{unit}"
+    hours, rest = divmod(rest, HOUR)
+    minutes, rest = divmod(rest, MINUTE)
+    text = f"{_decimal(rest, SECOND)}s"
+    if hours:
+        return f"{sign}{hours}h{minutes}m{text}"
+    return f"{sign}{minutes}m{text}" if minutes else f"{sign}{text}"
+
+
+def _decimal(amount: int, unit: int) -> str:
+    whole, part = divmod(amount, unit)
+    if not part:
+        return str(whole)
+    return f"{whole}.{str(part).rjust(len(str(unit)) - 1, '0').rstrip('0')}"
+
+
+_UNITS = {
+    "ns": NANOSECOND,
+    "us": MICROSECOND,
+    "µs": MICROSECOND,
+    "μs": MICROSECOND,
+    "ms": MILLISECOND,
+    "s": SECOND,
+    "m": MINUTE,
+    "h": HOUR,
+}
+_LONGEST = 1 << 63
+
+
+def parse_duration(text: str) -> Duration:
+    """Which duration does Go read in `1h30m`? Raises GoError with Go's text."""
+    is_negative = text[:1] == "-"
+    rest = text[1:] if text[:1] in ("-", "+") else text
+    if rest == "0":
+        return Duration(0)
+    total = 0
+    if not rest:
+        raise _bad_duration("invalid duration", text)
+    while rest:
+        amount, rest = _read_amount(rest, text)
+        total += amount
+        if total > _LONGEST:
+            raise _bad_duration("invalid duration", text)
+    if is_negative:
+        return Duration(-total)
+    if total >= _LONGEST:
+        raise _bad_duration("invalid duration", text)
+    return Duration(total)
+
+
+def _bad_duration(why: str, text: str) -> GoError:
+    return GoError(f"time: {why} {quote(text)}")
+
+
+def _read_amount(rest: str, text: str) -> tuple[int, str]:
+    whole, rest = _digits(rest)
+    part = ""
+    if rest[:1] == ".":
+        part, rest = _digits(rest[1:])
+    if (not whole and not part) or int(whole or "0") > _LONGEST:
+        raise _bad_duration("invalid duration", text)
+    end = 0
+    while end < len(rest) and rest[end] != "." and not "0" <= rest[end] <= "9":
+        end += 1
+    if end == 0:
+        raise _bad_duration("missing unit in duration", text)
+    name, rest = rest[:end], rest[end:]
+    unit = _UNITS.get(name)
+    if unit is None:
+        raise _bad_duration(f"unknown unit {quote(name)} in duration", text)
+    amount = int(whole or "0") * unit
+    if amount > _LONGEST:
+        raise _bad_duration("invalid duration", text)
+    if part:
+        # 18 digits are what Go keeps before it stops counting.
+        kept = part[:18]
+        amount += int(float(int(kept)) * (float(unit) / float(10 ** len(kept))))
+    return amount, rest
+
+
+def _digits(text: str) -> tuple[str, str]:
+    end = 0
+    while end < len(text) and "0" <= text[end] <= "9":
+        end += 1
+    return text[:end], text[end:]
+
+
+def quote(text: str) -> str:
+    """A text in quotes as Go's time package does it: everything beyond ASCII escaped."""
+    shown = []
+    for char in text:
+        if char in '"\\':
+            shown.append("\\" + char)
+        elif " " <= char <= "~" or char == "\x7f":
+            shown.append(char)
+        else:
+            shown.extend(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+    return '"' + "".join(shown) + '"'
+
+
+# Methods that templates may call
+
+
+def method(
+    owner: GoType, name: str, signature: str, *, context: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a Python function as a method of a Go type; it takes the receiver first."""
+
+    def declare(call: Callable[..., Any]) -> Callable[..., Any]:
+        owner.methods[name] = go_function(signature, context=context)(call)
+        return call
+
+    return declare
+
+
+def round_to(nanoseconds: int, unit: int) -> int:
+    """Round half away from zero, as Duration.Round does."""
+    if unit <= 0:
+        return nanoseconds
+    down = _whole(nanoseconds, unit) * unit
+    if abs(nanoseconds - down) * 2 < unit:
+        return down
+    return down + unit if nanoseconds >= 0 else down - unit
+
+
+def _truncate(nanoseconds: int, unit: int) -> int:
+    return nanoseconds if unit <= 0 else _whole(nanoseconds, unit) * unit
+
+
+def add_date(moment: Time, years: int, months: int, days: int) -> Time:
+    """The same wall clock some years, months and days later."""
+    civil = moment.civil()
+    return make_time(
+        civil.year + years,
+        civil.month + months,
+        civil.day + days,
+        hour=civil.hour,
+        minute=civil.minute,
+        second=civil.second,
+        nanosecond=civil.nanosecond,
+        location=moment.location,
+    )
+
+
+def difference(later: Time, earlier: Time) -> Duration:
+    """How long from one moment to another? Ends at what a duration can hold."""
+    span = later.unix_nanoseconds - earlier.unix_nanoseconds
+    return Duration(max(-_LONGEST, min(_LONGEST - 1, span)))
+
+
+def _since_zero(moment: Time) -> int:
+    return moment.unix_nanoseconds - ZERO_TIME.unix_nanoseconds
+
+
+def _declare_time_methods() -> None:
+    table: dict[str, tuple[str, Callable[..., Any]]] = {
+        "Add": (
+            "func(time.Duration) time.Time",
+            lambda t, d: Time(t.unix_nanoseconds + d, t.location),
+        ),
+        "AddDate": ("func(int, int, int) time.Time", add_date),
+        "After": (
+            "func(time.Time) bool",
+            lambda t, u: t.unix_nanoseconds > u.unix_nanoseconds,
+        ),
+        "Before": (
+            "func(time.Time) bool",
+            lambda t, u: t.unix_nanoseconds < u.unix_nanoseconds,
+        ),
+        "Compare": (
+            "func(time.Time) int",
+            lambda t, u: (
+                (t.unix_nanoseconds > u.unix_nanoseconds)
+                - (t.unix_nanoseconds < u.unix_nanoseconds)
+            ),
+        ),
+        "Day": ("func() int", lambda t: t.civil().day),
+        "Equal": (
+            "func(time.Time) bool",
+            lambda t, u: t.unix_nanoseconds == u.unix_nanoseconds,
+        ),
+        "GoString": ("func() string", Time.go_syntax),
+        "Hour": ("func() int", lambda t: t.civil().hour),
+        "In": ("func(*time.Location) time.Time", Time.in_zone),
+        "IsZero": (
+            "func() bool",
+            lambda t: t.unix_nanoseconds == ZERO_TIME.unix_nanoseconds,
+        ),
+        "Location": ("func() *time.Location", lambda t: t.location),
+        "Minute": ("func() int", lambda t: t.civil().minute),
+        "Month": ("func() time.Month", lambda t: Month(t.civil().month)),
+        "Nanosecond": ("func() int", lambda t: t.unix_nanoseconds % SECOND),
+        "Round": (
+            "func(time.Duration) time.Time",
+            lambda t, d: Time(round_to(_since_zero(t), d) + ZERO_TIME.unix_nanoseconds, t.location),
+        ),
+        "Second": ("func() int", lambda t: t.civil().second),
+        "String": ("func() string", Time.go_string),
+        "Sub": ("func(time.Time) time.Duration", difference),
+        "Truncate": (
+            "func(time.Duration) time.Time",
+            lambda t, d: Time(
+                _truncate(_since_zero(t), d) + ZERO_TIME.unix_nanoseconds, t.location
+            ),
+        ),
+        "UTC": ("func() time.Time", lambda t: t.in_zone(UTC)),
+        "Unix": ("func() int64", lambda t: Int64(t.unix_nanoseconds // SECOND)),
+        "UnixMicro": ("func() int64", lambda t: Int64(t.unix_nanoseconds // MICROSECOND)),
+        "UnixMilli": ("func() int64", lambda t: Int64(t.unix_nanoseconds // MILLISECOND)),
+        "UnixNano": ("func() int64", lambda t: Int64(t.unix_nanoseconds)),
+        "Weekday": ("func() time.Weekday", lambda t: Weekday(t.civil().weekday)),
+        "Year": ("func() int", lambda t: t.civil().year),
+        "YearDay": ("func() int", lambda t: t.civil().year_day),
+    }
+    for name, (signature, call) in table.items():
+        method(TIME, name, signature)(call)
+
+
+@method(TIME, "Local", "func() time.Time", context=True)
+def _local(context: Any, moment: Time) -> Time:
+    zone = context.effects.zone
+    assert isinstance(zone, Location)
+    return moment.in_zone(zone)
+
+
+def _whole(nanoseconds: int, unit: int) -> int:
+    """How many whole units, cut towards zero?"""
+    whole = abs(nanoseconds) // unit
+    return whole if nanoseconds >= 0 else -whole
+
+
+def _parts(nanoseconds: int, unit: int) -> float:
+    """How many units, with their fraction? Whole and rest apart, as Go keeps them exact."""
+    whole = _whole(nanoseconds, unit)
+    return float(whole) + float(nanoseconds - whole * unit) / unit
+
+
+def _declare_duration_methods() -> None:
+    table: dict[str, tuple[str, Callable[..., Any]]] = {
+        "Abs": ("func() time.Duration", lambda d: Duration(min(abs(d), _LONGEST - 1))),
+        "Hours": ("func() float64", lambda d: _parts(d, HOUR)),
+        "Microseconds": ("func() int64", lambda d: Int64(_whole(d, MICROSECOND))),
+        "Milliseconds": ("func() int64", lambda d: Int64(_whole(d, MILLISECOND))),
+        "Minutes": ("func() float64", lambda d: _parts(d, MINUTE)),
+        "Nanoseconds": ("func() int64", Int64),
+        "Round": ("func(time.Duration) time.Duration", lambda d, m: Duration(round_to(d, m))),
+        "Seconds": ("func() float64", lambda d: _parts(d, SECOND)),
+        "String": ("func() string", format_duration),
+        "Truncate": (
+            "func(time.Duration) time.Duration",
+            lambda d, m: Duration(_truncate(d, m)),
+        ),
+    }
+    for name, (signature, call) in table.items():
+        method(DURATION, name, signature)(call)
+
+
+_declare_time_methods()
+_declare_duration_methods()
+method(MONTH, "String", "func() string")(Month.go_string)
+method(WEEKDAY, "String", "func() string")(Weekday.go_string)
+method(LOCATION, "String", "func() string")(Location.go_string)

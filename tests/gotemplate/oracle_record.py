@@ -1,0 +1,176 @@
+"""What did Go say, and does our engine say the same?
+
+The record holds a line for each case: the template, its data and circumstances,
+what Go says with sprig 2.22 (`2`), and what it says with sprig 3.3 where that is
+something else (`3`). An answer is `{"output"}`, `{"outputBase64"}` or `{"error"}`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kanister_py.gotemplate.errors import GoTemplateError
+from kanister_py.gotemplate.functions import FunctionTable
+from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS, GO_TEMPLATING_FUNCTIONS
+from kanister_py.gotemplate.template import MissingKey, compile_template
+from tests.gotemplate.oracle_data import data_of, effects_at
+from tests.gotemplate.oracle_table import DATA, Asked, cases, newer_cases
+
+ANSWERS = Path(__file__).with_name("oracle_answers.jsonl")
+TABLES: Mapping[str, FunctionTable] = {"2": BLUEPRINT_FUNCTIONS, "3": GO_TEMPLATING_FUNCTIONS}
+
+_SEED = 20240506
+_GENERATED = 1200
+
+# Where a pointer points is different each time.
+_ADDRESS = re.compile(r"0x[0-9a-f]{8,}")
+# What comes out new each time; the table asks about the shape of it elsewhere.
+_NEW_EACH_TIME = re.compile(
+    r'\{\{ (?:(?:keys|values) \.dict|shuffle "abc"|genPrivateKey "(?:dsa|ed25519|)") \}\}'
+)
+
+Answer = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A case, and what Go says about it."""
+
+    case: Asked
+    answers: Mapping[str, Answer]
+
+    def answer(self, sprig: str) -> Answer | None:
+        """What Go says with this sprig; None if the names are not there."""
+        return self.answers.get(sprig) or (self.answers.get("2") if sprig == "3" else None)
+
+
+def ask(oracle: Path, asked: Iterable[Asked]) -> list[Answer]:
+    """Ask Go about cases."""
+    lines = []
+    for position, case in enumerate(asked):
+        line: dict[str, Any] = {
+            "id": str(position),
+            "template": case.template,
+            "data": DATA[case.data],
+            "missingkey": case.missing_key,
+        }
+        if case.now:
+            line["now"] = case.now
+        lines.append(json.dumps(line))
+    run = subprocess.run(
+        [str(oracle)], input="\n".join(lines), capture_output=True, text=True, check=True
+    )
+    answers = [json.loads(line) for line in run.stdout.splitlines()]
+    return [
+        {name: _ADDRESS.sub("0x", text) for name, text in each.items() if name != "id"}
+        for each in answers
+    ]
+
+
+def all_cases() -> list[Asked]:
+    """Say which cases both sprigs are asked about: those written by hand, then the drawn ones."""
+    from tests.gotemplate.oracle_grammar import generated
+
+    asked = [*cases(), *generated(_GENERATED, _SEED)]
+    return [case for case in dict.fromkeys(asked) if not _NEW_EACH_TIME.search(case.template)]
+
+
+def write(path: Path, oracles: Mapping[str, Path]) -> None:
+    """Ask Go about every case and write down what it says."""
+    _write(path, oracles, all_cases(), list(newer_cases()))
+
+
+def write_again(path: Path, oracles: Mapping[str, Path]) -> None:
+    """Ask Go about every case that is recorded, and write down what it says now."""
+    recorded = list(read())
+    shared = [each.case for each in recorded if "2" in each.answers]
+    _write(path, oracles, shared, [each.case for each in recorded if "2" not in each.answers])
+
+
+def _write(
+    path: Path, oracles: Mapping[str, Path], shared: list[Asked], newer: list[Asked]
+) -> None:
+    old = ask(oracles["2"], shared)
+    new = ask(oracles["3"], [*shared, *newer])
+    rows: list[tuple[Asked, dict[str, Answer]]] = []
+    for case, answer, later in zip(shared, old, new[: len(shared)], strict=True):
+        rows.append((case, {"2": answer} if answer == later else {"2": answer, "3": later}))
+    rows += [(case, {"3": each}) for case, each in zip(newer, new[len(shared) :], strict=True)]
+    with path.open("w", encoding="utf-8") as file:
+        for case, answers in rows:
+            line: dict[str, Any] = {"template": case.template, "data": case.data}
+            if case.missing_key != "error":
+                line["missingkey"] = case.missing_key
+            if case.now:
+                line["now"] = case.now
+            file.write(json.dumps({**line, **answers}, ensure_ascii=False) + "\n")
+
+
+def read() -> Iterator[Recorded]:
+    """Read what is recorded."""
+    # Not splitlines: a template may hold characters that count as the end of a line.
+    with ANSWERS.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            row = json.loads(line)
+            case = Asked(
+                row["template"], row["data"], row.get("missingkey", "error"), row.get("now", "")
+            )
+            yield Recorded(case, {sprig: row[sprig] for sprig in ("2", "3") if sprig in row})
+
+
+def our_answer(case: Asked, functions: FunctionTable) -> Answer:
+    """Say what our engine makes of a case, in the form of the record."""
+    missing_key: Any = case.missing_key
+    try:
+        output = render(case.template, case.data, functions, missing_key, case.now)
+    except GoTemplateError as error:
+        # JSON cannot hold bytes that are no UTF-8; what asked Go has replaced them.
+        text = re.sub("[\udc80-\udcff]", "\ufffd", error.message)
+        return {"error": _ADDRESS.sub("0x", text)}
+    if re.search("[\udc80-\udcff]", output):
+        data = output.encode("utf-8", "surrogateescape")
+        return {"outputBase64": base64.b64encode(data).decode("ascii")}
+    return {"output": _ADDRESS.sub("0x", output)}
+
+
+def render(
+    template: str,
+    data: str,
+    functions: FunctionTable,
+    missing_key: MissingKey = "error",
+    now: str = "",
+) -> str:
+    """Render a template over a named data set."""
+    compiled = compile_template(template, functions, missing_key=missing_key)
+    return compiled.execute(data_of(data), effects_at(now))
+
+
+def difference(case: Asked, want: Answer, sprig: str) -> str:
+    """Say where our answer is not Go's; nothing if it is."""
+    got = our_answer(case, TABLES[sprig])
+    if got == want:
+        return ""
+    circumstances = f"{case.data}, missingkey={case.missing_key}, sprig {sprig}"
+    return f"{case.template!r} ({circumstances})\n    Go:   {dict(want)}\n    ours: {dict(got)}"
+
+
+def differences_of_fresh_cases(
+    oracles: Mapping[str, Path], count: int, from_seed: int
+) -> list[str]:
+    """Draw cases that are in no record, and say where we and Go part."""
+    from tests.gotemplate.oracle_grammar import generated
+
+    fresh = generated(count, from_seed)
+    return [
+        found
+        for sprig, oracle in sorted(oracles.items())
+        for case, want in zip(fresh, ask(oracle, fresh), strict=True)
+        if (found := difference(case, want, sprig))
+    ]

@@ -1,0 +1,57 @@
+"""Functions that look at the world see what they are handed, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.gotemplate.effects import NO_EFFECTS
+from kanister_py.gotemplate.errors import GoTemplateError
+from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS, GO_TEMPLATING_FUNCTIONS
+from kanister_py.gotemplate.template import compile_template
+from tests.gotemplate.oracle_data import effects_at
+from tests.gotemplate.oracle_record import render
+
+NOW = "2024-05-06T07:08:09Z"
+
+
+def _blueprint(template: str) -> str:
+    return render(template, "map", BLUEPRINT_FUNCTIONS, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("template", "want"),
+    [
+        ('{{ env "HOME" }}', "does not see the environment"),
+        ('{{ expandenv "$HOME" }}', "does not see the environment"),
+        ('{{ getHostByName "localhost" }}', "does not reach the network"),
+    ],
+)
+def test_a_blueprint_that_asks_for_the_machine_is_told_why_not(template: str, want: str) -> None:
+    with pytest.raises(GoTemplateError, match=want):
+        _blueprint(template)
+
+
+@pytest.mark.parametrize("name", ["env", "expandenv"])
+def test_a_composition_does_not_know_the_environment_by_name(name: str) -> None:
+    with pytest.raises(GoTemplateError, match=f'function "{name}" not defined'):
+        render(f'{{{{ {name} "HOME" }}}}', "map", GO_TEMPLATING_FUNCTIONS)
+
+
+@pytest.mark.parametrize("template", ["{{ now }}", "{{ uuidv4 }}", '{{ date "2006" "x" }}'])
+def test_without_effects_there_is_neither_time_nor_chance(template: str) -> None:
+    with pytest.raises(GoTemplateError, match="there is no"):
+        compile_template(template, BLUEPRINT_FUNCTIONS).execute(None, NO_EFFECTS)
+
+
+def test_the_same_chance_gives_the_same_values() -> None:
+    template = '{{ uuidv4 }} {{ randAlphaNum 20 }} {{ shuffle "abcdef" }} {{ encryptAES "k" "v" }}'
+    assert _blueprint(template) == _blueprint(template)
+
+
+def test_passwords_use_their_whole_alphabet() -> None:
+    compiled = compile_template("{{ randNumeric 2000 }}", BLUEPRINT_FUNCTIONS)
+    assert set(compiled.execute(None, effects_at(NOW))) == set("0123456789")
+
+
+def test_a_shuffled_text_keeps_its_letters() -> None:
+    assert sorted(_blueprint('{{ shuffle "abcdé" }}')) == sorted("abcdé")

@@ -1,0 +1,60 @@
+"""A template that grows without end is stopped, whichever function it grows with."""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.gotemplate.errors import GoTemplateError, LimitExceeded
+from kanister_py.gotemplate.limits import Limits
+from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS
+from kanister_py.gotemplate.template import compile_template
+from tests.gotemplate.oracle_data import effects_at
+from tests.gotemplate.oracle_record import render
+
+DOUBLED = "{{ $x := dict }}{{ range until 60 }}{{ $x = dict `a` $x `b` $x }}{{ end }}"
+LONG = "{{ $s := repeat 1000000 `ab` }}"
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ repeat 1000000000000 `a` }}",
+        "{{ until 1000000000000 | len }}",
+        "{{ untilStep 0 1000000000000 1 | len }}",
+        "{{ seq 1000000000000 }}",
+        "{{ randAlpha 1000000000000 }}",
+        "{{ randBytes 1000000000000 }}",
+        "{{ indent 1000000000000 `a` }}",
+        LONG + "{{ replace `a` $s $s }}",
+        LONG + "{{ regexReplaceAll `a` $s $s }}",
+        LONG + "{{ join $s (splitList `` $s) }}",
+        LONG + "{{ wrapWith 1 $s $s }}",
+        DOUBLED + "{{ toJson $x }}",
+        DOUBLED + "{{ toPrettyJson $x }}",
+        DOUBLED + "{{ deepCopy $x | len }}",
+        DOUBLED + "{{ quote $x }}",
+        DOUBLED + "{{ toString $x | len }}",
+        DOUBLED + "{{ deepEqual $x (deepCopy $x) }}",
+        "{{ $l := list 1 }}{{ range until 60 }}{{ $l = concat $l $l }}{{ end }}{{ len $l }}",
+        "{{ $s := `ab` }}{{ range until 60 }}{{ $s = print $s $s }}{{ end }}{{ len $s }}",
+    ],
+)
+def test_a_bomb_is_stopped(template: str) -> None:
+    compiled = compile_template(template, BLUEPRINT_FUNCTIONS)
+    with pytest.raises(LimitExceeded):
+        compiled.execute(None, effects_at(""), Limits(steps=100_000, size=4_000_000))
+
+
+@pytest.mark.parametrize("call", ["deepCopy $d", "deepEqual $d $e", "merge $d $e", "mustToJson $d"])
+def test_a_dictionary_that_contains_itself_is_an_error(call: str) -> None:
+    template = (
+        "{{ $d := dict }}{{ $_ := set $d `self` $d }}"
+        "{{ $e := dict }}{{ $_ := set $e `self` $e }}{{ " + call + " | toJson }}"
+    )
+    with pytest.raises(GoTemplateError):
+        render(template, "map", BLUEPRINT_FUNCTIONS)
+
+
+def test_an_expression_that_would_backtrack_for_ever_ends() -> None:
+    template = "{{ regexMatch `^(a+)+$` (print (repeat 100000 `a`) `!`) }}"
+    assert render(template, "map", BLUEPRINT_FUNCTIONS) == "false"
