@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from kanister_py.adapters.cluster_kube.cluster import KubeCluster
-    from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
     from kanister_py.adapters.journal_files import RecordedRun, StateFolder
-    from kanister_py.adapters.pods_processes.standing import StandingPods
     from kanister_py.controller.compositions.kinds import Compositions
     from kanister_py.controller.compositions.world import CompositionSettings
     from kanister_py.controller.controller import PartMaker, PartTools
@@ -52,6 +50,8 @@ if TYPE_CHECKING:
     from kanister_py.core.blueprints.model import LocatedBlueprint
     from kanister_py.core.notices import Notice
     from kanister_py.core.objects.documents import Document
+    from kanister_py.embedded.cluster.cluster import MemoryCluster
+    from kanister_py.embedded.pods.standing import StandingPods
     from kanister_py.executor.caching import ResponseCache
     from kanister_py.executor.calling import PythonFunction
     from kanister_py.executor.plan_action import Plan
@@ -538,12 +538,12 @@ def _cluster(
         return settings.cluster, None, None
     runner = None
     if settings.pods:
-        from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
+        from kanister_py.embedded.pods.runner import ProcessPodRunner
 
         state = settings.state / "pods" if settings.state is not None else None
         runner = ProcessPodRunner(clock, state=state)
         stack.callback(runner.close)
-    from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+    from kanister_py.embedded.cluster.cluster import MemoryCluster
 
     cluster = MemoryCluster(clock=clock, default_namespace=settings.namespace)
     kept = folder.read_cluster() if folder is not None else None
@@ -551,7 +551,7 @@ def _cluster(
         cluster.restore(kept)
     cluster.load(settings.objects)
     if runner is not None:
-        from kanister_py.adapters.pods_processes.standing import StandingPods
+        from kanister_py.embedded.pods.standing import StandingPods
 
         pods = StandingPods(cluster, runner, clock)
         cluster.attach_pods(pods.node)
@@ -808,8 +808,8 @@ def _function_class(target: str) -> type[CompositionFunction]:
 
 def with_defaults(xr: Mapping[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """Give an XR with what its schema says where it says nothing itself."""
-    from kanister_py.adapters.cluster_memory.schemas import set_defaults
     from kanister_py.core.objects.copies import copy_json
+    from kanister_py.embedded.cluster.schemas import set_defaults
 
     copied: dict[str, Any] = copy_json(xr)
     if schema is not None:

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from kanister_py.adapters.pods_processes.linux import CLONE_NEWUSER, unshare
+from kanister_py.embedded.pods.linux import CLONE_NEWUSER, unshare
 
 POD_NETWORK: Final = ipaddress.IPv4Network("10.87.0.0/16")
 """What lies on the loopback device of our own network: each address of it is this machine."""

@@ -15,7 +15,7 @@ from e2e.cluster.local import LocalCluster
 from e2e.cluster.network import pod_network
 from e2e.cluster.programs import Programs
 from e2e.node.node import E2ENode
-from kanister_py.adapters.pods_processes.node_setup import sweep
+from kanister_py.embedded.pods.node_setup import sweep
 
 
 @contextlib.contextmanager

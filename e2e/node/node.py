@@ -17,8 +17,8 @@ from e2e.node.kubelet_api import KubeletServer
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
-from kanister_py.adapters.pods_processes.node import ClusterSources, ProcessNode, bind_by_request
-from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
+from kanister_py.embedded.pods.node import ClusterSources, ProcessNode, bind_by_request
+from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.ports.cluster import Cluster
 
 NODE_NAME: Final = "e2e-node"

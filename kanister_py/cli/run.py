@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     timeout = parse_seconds(args.timeout) if args.timeout else None
     with connected(args) as cluster, _Interrupts() as interrupts, view:
         if args.pods:
-            from kanister_py.adapters.pods_processes import WARNING
+            from kanister_py.embedded.pods import WARNING
 
             say(f"{paint('warning:', 'yellow', sys.stderr)} {WARNING}")
         started = _start(args, view, cluster)

@@ -10,10 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
-from kanister_py.adapters.pods_processes.following import Follower
-from kanister_py.adapters.pods_processes.node import ProcessNode
-from kanister_py.adapters.pods_processes.workloads import Workloads
 from kanister_py.core.actionsets.outcomes import Outcome, outcome_as_dict
 from kanister_py.core.actionsets.references import parse_place
 from kanister_py.core.actionsets.status import Status, Warned
@@ -27,6 +23,10 @@ from kanister_py.core.objects.resources import (
     GroupVersionResource,
 )
 from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.following import Follower
+from kanister_py.embedded.pods.node import ProcessNode
+from kanister_py.embedded.pods.workloads import Workloads
 from kanister_py.executor.run_handle import Run
 from kanister_py.ports.cluster import KubeObject, Watch
 from kanister_py.ports.pods import PodRunner
@@ -151,7 +151,7 @@ class Stage:
 
         Before the first run. It executes what the blueprint says, here.
         """
-        from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
+        from kanister_py.embedded.pods.runner import ProcessPodRunner
 
         assert self._pods is None, "the pods of this stage run already"
         self._clock.speed = 1.0

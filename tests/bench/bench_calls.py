@@ -25,7 +25,7 @@ from tests.bench.measure import Row
 TITLE = "Calls walked, of our own functions"
 
 _OURS = "/kanister_py/"
-_CLUSTERS = ("/adapters/cluster_memory/", "/embedded/")
+_CLUSTERS = ("/embedded/",)
 _TIMES = 5
 _REST_SECONDS = 3.0
 
@@ -121,7 +121,7 @@ def one_phase_run() -> None:
 def one_actionset() -> None:
     """Take an ActionSet of one phase, which does nothing much, from its creation to its end."""
     from kanister_py.adapters.clock_system import SystemClock
-    from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+    from kanister_py.embedded.cluster.cluster import MemoryCluster
     from tests.controller.conftest import World, actionset, blueprint, definitions, phase
 
     clock = SystemClock()

@@ -16,12 +16,12 @@ from typing import Any
 
 from kanister_py import Func, PhaseContext
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.core.actionsets.course import course_of
 from kanister_py.core.actionsets.model import parse_actionset
 from kanister_py.core.blueprints.model import only_blueprint
 from kanister_py.core.objects.documents import parse_document, parse_documents
 from kanister_py.core.objects.resources import CONFIG_MAPS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run_actionset import ActionSetRun, FunctionSource
@@ -99,7 +99,7 @@ def _waiting() -> tuple[float, float]:
 
 def wait() -> None:
     """Wait in a thousand runs at once; print megabytes, and the share of a core."""
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     gate = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate"}}
     cluster.load([gate])
     runs = _thousand_actions(cluster)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
+from kanister_py.embedded.pods.runner import ProcessPodRunner
 from tests.blueprints.servers import (
     PASSWORD,
     Server,

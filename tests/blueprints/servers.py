@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kanister_py.adapters.pods_processes.environment import DEFAULT_PATH
+from kanister_py.embedded.pods.environment import DEFAULT_PATH
 
 PASSWORD = "change-me"
 """What the manifests beside the blueprints say."""

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli import (
     actionset_cancel,
     actionset_create,
@@ -33,6 +33,7 @@ from kanister_py.core.errors import (
     NothingToRetry,
 )
 from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.phase_lines import ToldLine
 from kanister_py.wiring import read_definitions
@@ -42,7 +43,7 @@ Run = Callable[..., int]
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster(default_namespace="shop")
+    made = MemoryCluster(clock=SystemClock(), default_namespace="shop")
     for each in read_definitions("blueprints"):
         made.create(each)
     labels = {"app": "db"}
@@ -477,7 +478,7 @@ def test_what_has_ended_cannot_be_cancelled(cluster: MemoryCluster) -> None:
 
 
 def test_a_definition_that_drops_the_wish_is_told_of() -> None:
-    cluster = MemoryCluster(default_namespace="shop")
+    cluster = MemoryCluster(clock=SystemClock(), default_namespace="shop")
     for each in read_definitions("blueprints"):
         schema = each["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
         schema.get("spec", {}).get("properties", {}).pop("cancel", None)

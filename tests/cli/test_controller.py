@@ -16,7 +16,6 @@ import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.cli.controller import add_arguments, apps_of, ending_of, settings_of
 from kanister_py.cli.main import main
 from kanister_py.cli.parser import CommandLineError, Parser
@@ -24,6 +23,7 @@ from kanister_py.controller.controller import LEASE_NAME, Controller, Controller
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.controller.machine.logs import JsonLines, TextLines, fields_of
 from kanister_py.core.objects.resources import LEASES
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run_actionset import FunctionSource
 from kanister_py.wiring import read_functions
@@ -162,7 +162,7 @@ def when_it_leads(cluster: MemoryCluster, act: Callable[[], object]) -> None:
 
 
 def test_a_controller_that_a_signal_stops_ends_well(caplog: pytest.LogCaptureFixture) -> None:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
 
     def stop() -> None:
         handler = signal.getsignal(signal.SIGTERM)
@@ -178,7 +178,7 @@ def test_a_controller_that_a_signal_stops_ends_well(caplog: pytest.LogCaptureFix
 def test_a_controller_that_leads_no_more_ends_with_a_code_of_its_own(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     taken = {"spec": {"holderIdentity": "another"}}
     when_it_leads(cluster, lambda: cluster.patch(LEASES, LEASE_NAME, taken, namespace="default"))
     with caplog.at_level(logging.ERROR, "kanister_py"):
@@ -207,7 +207,7 @@ def test_the_log_in_json_has_its_fields_apart() -> None:
 def test_health_and_metrics_are_served_apart() -> None:
     functions = read_functions()
     source = FunctionSource(functions.registry, load_function)
-    controller = Controller(MemoryCluster(), source, clock=FakeClock())
+    controller = Controller(MemoryCluster(clock=SystemClock()), source, clock=FakeClock())
     apps = apps_of(controller, functions)
     assert ask(apps.health, "/healthz").status == 200
     assert ask(apps.health, "/readyz").json()["status"] == "ready"

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.lint_cluster import report_on
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding
 from kanister_py.core.errors import Forbidden, NamespaceUnknown
 from kanister_py.core.objects.resources import NAMESPACES, GroupVersionResource
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.wiring import read_definitions, read_functions, read_signatures
 
@@ -22,7 +23,7 @@ TASK = {"name": "one", "func": "KubeTask", "args": {"image": "i", "command": ["c
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster()
+    made = MemoryCluster(clock=SystemClock())
     for each in read_definitions("blueprints"):
         made.create(each)
     for name in ("shop", "billing"):
@@ -105,7 +106,7 @@ class Confined(MemoryCluster):
 
 
 def test_who_may_not_see_namespaces_is_not_told_that_one_is_missing() -> None:
-    confined = Confined()
+    confined = Confined(clock=SystemClock())
     for each in read_definitions("blueprints"):
         confined.create(each)
     assert found_on(confined, "shopp") == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli import revisions
 from kanister_py.cli.parser import CommandLineError, Parser
 from kanister_py.controller.compositions.revisions import reconcile_composition
@@ -18,6 +18,7 @@ from kanister_py.core.compositions.definitions import crd_of
 from kanister_py.core.errors import RevisionNotSwitched, RevisionUnknown
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.conftest import CommandLine
 from tests.controller.compositions.test_kinds import bucket, composition, definition
 
@@ -62,7 +63,7 @@ def function(policy: str) -> dict[str, Any]:
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster()
+    made = MemoryCluster(clock=SystemClock())
     for path in sorted(CRDS.glob("*.yaml")):
         made.create(parse_documents(path.read_bytes(), path.name)[0].value)
     made.load([definition()])

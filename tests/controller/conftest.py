@@ -12,7 +12,6 @@ import pytest
 
 from kanister_py import Args, Func, OnRestart, PhaseContext, VersionedFunc
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.controller.actionsets.status import read_status_data
 from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.core.errors import AlreadyExists, LeadershipLost, NotFound
@@ -27,6 +26,7 @@ from kanister_py.core.registry.entries import (
     default_of,
 )
 from kanister_py.core.versions.semver import Version
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run_actionset import FunctionSource
 from kanister_py.ports.clock import Clock

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.blueprints import model
 from kanister_py.core.objects.documents import parse_documents
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 
 MANIFESTS = sorted((Path(__file__).parents[2] / "kanister_py" / "crds").glob("*.yaml"))
 
@@ -28,7 +29,7 @@ def schema(plural: str) -> Any:
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_a_cluster_takes_every_manifest(path: Path) -> None:
     (document,) = parse_documents(path.read_bytes(), path.name)
-    made = MemoryCluster().create(document.value)
+    made = MemoryCluster(clock=SystemClock()).create(document.value)
     assert made["metadata"]["name"].startswith(f"{path.stem}.")
 
 

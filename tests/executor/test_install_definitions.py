@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.cli.crds import guard_on
 from kanister_py.core.errors import AnotherController
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.install_definitions import Change, Step, install_definitions
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.wiring import read_definitions
@@ -65,7 +65,7 @@ def operator(cluster: MemoryCluster, replicas: int = 1) -> None:
 
 
 def test_a_bare_cluster_gets_them_all_and_installing_again_changes_nothing() -> None:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     assert steps(bring(cluster)) == {Step.CREATED}
     before = cluster.list(CUSTOM_RESOURCE_DEFINITIONS).items
     assert [each["metadata"]["name"] for each in before] == [
@@ -79,7 +79,7 @@ def test_a_bare_cluster_gets_them_all_and_installing_again_changes_nothing() -> 
 
 
 def test_installing_leaves_a_definition_that_differs_and_says_where() -> None:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     before = older(cluster)
     changes = bring(cluster)
     assert changes[BLUEPRINTS].step is Step.LEFT
@@ -90,7 +90,7 @@ def test_installing_leaves_a_definition_that_differs_and_says_where() -> None:
 
 
 def test_a_dry_run_tells_of_an_upgrade_and_changes_nothing() -> None:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     before = older(cluster)
     changes = bring(cluster, replaces=True, dry_run=True)
     assert changes[BLUEPRINTS].step is Step.UPGRADED
@@ -98,7 +98,7 @@ def test_a_dry_run_tells_of_an_upgrade_and_changes_nothing() -> None:
 
 
 def test_an_upgrade_brings_our_fields_and_keeps_whose_the_definition_is() -> None:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     before = older(cluster)
     assert bring(cluster, replaces=True)[BLUEPRINTS].step is Step.UPGRADED
     after = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, BLUEPRINTS)
@@ -108,7 +108,7 @@ def test_an_upgrade_brings_our_fields_and_keeps_whose_the_definition_is() -> Non
 
 
 def test_nothing_is_replaced_while_kanisters_operator_runs() -> None:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     before = older(cluster)
     operator(cluster)
     with pytest.raises(AnotherController, match="Deployment kanister/op"):
@@ -117,7 +117,7 @@ def test_nothing_is_replaced_while_kanisters_operator_runs() -> None:
 
 
 def test_an_operator_that_is_scaled_to_nothing_is_no_obstacle() -> None:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     older(cluster)
     operator(cluster, replicas=0)
     assert bring(cluster, replaces=True)[BLUEPRINTS].step is Step.UPGRADED

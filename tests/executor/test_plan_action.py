@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.model import ObjectReference, blueprints_in
 from kanister_py.core.errors import ActionNotFound
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import parse_documents
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.plan_action import Circumstances, Plan, plan_action
 from kanister_py.gotemplate import NO_EFFECTS
 from kanister_py.ports.function import Args, Func
@@ -99,7 +100,7 @@ SECRET = {
 
 
 def plan(action: str = "go", objects: Iterable[Mapping[str, Any]] = (SECRET,)) -> Plan:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     cluster.load(list(objects))
     reference = {"kind": "Deployment", "name": "db", "namespace": "shop"}
     spec = ActionSpec(action, ObjectReference(**reference), options={"really": "yes"})

@@ -15,7 +15,6 @@ import pytest
 from kanister_py import Args, Func, OnRestart, PhaseContext, run
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.core.actionsets.course import course_of
 from kanister_py.core.actionsets.model import parse_actionset
 from kanister_py.core.actionsets.status import State
@@ -30,6 +29,7 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.objects.resources import CONFIG_MAPS, PODS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run_actionset import ActionSetRun, FunctionSource
@@ -212,7 +212,7 @@ class Unsteady(MemoryCluster):
     """A cluster whose first answers do not come."""
 
     def __init__(self, failures: int) -> None:
-        super().__init__()
+        super().__init__(clock=SystemClock())
         self.failures = failures
 
     def get(self, *args: Any, **rest: Any) -> Any:
@@ -257,7 +257,7 @@ def test_a_phase_that_had_no_turn_before_the_time_was_over_says_so() -> None:
 
 
 def test_a_wait_ends_when_the_object_it_reads_changes() -> None:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     cluster.load([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate"}}])
     made = run(
         blueprint({"func": "WaitsForMap", "name": "w"}),
@@ -279,7 +279,7 @@ def waiting(timeout: str = "", onlooker: Any = None) -> Run:
     phase = {"func": "WaitsForMap", "name": "w"}
     if timeout:
         phase["timeout"] = timeout
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     cluster.load([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate"}}])
     return run_blueprint(
         blueprint(phase, echo("never"), deferred=TIDY),
@@ -321,7 +321,7 @@ def run_of(made: dict[str, Any], clock: Clock, **rest: Any) -> ActionSetRun:
     target = {"kind": "Namespace", "name": "default", "namespace": "default"}
     action = {"name": "act", "blueprint": "made-up", "object": target}
     actionset = parse_actionset(parse_document(json.dumps({"spec": {"actions": [action]}})))
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     return ActionSetRun(
         course_of(actionset, {"made-up": found.blueprint}),
         FunctionSource(registry_of(Deaf, Echo, Flaky), load_function),

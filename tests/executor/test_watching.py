@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.watching import SharedWatches
 
 
 def test_a_thousand_that_wake_up_ask_the_cluster_a_few_at_a_time() -> None:
-    watches = SharedWatches(MemoryCluster(), SystemClock())
+    watches = SharedWatches(MemoryCluster(clock=SystemClock()), SystemClock())
     lock, full, go = threading.Lock(), threading.Event(), threading.Event()
     at_once: list[int] = []
     asking = 0

@@ -9,8 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.http_api.admission import MOST_BYTES, Judge, admission_app
 from kanister_py.wiring import read_functions
 
@@ -26,7 +27,9 @@ class Client:
     """Posts to the webhook as an API server does."""
 
     def __init__(self) -> None:
-        self._app = admission_app(Judge(MemoryCluster(), Context(read_functions().registry)))
+        self._app = admission_app(
+            Judge(MemoryCluster(clock=SystemClock()), Context(read_functions().registry))
+        )
 
     def post(self, path: str, body: bytes) -> httpx.Response:
         async def send() -> httpx.Response:

@@ -12,10 +12,11 @@ import pytest
 from starlette.applications import Starlette
 
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.functions.revision_census import RevisionCensus
 from kanister_py.core.errors import ClusterUnavailable
 from kanister_py.core.objects.documents import parse_documents
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.http_api.app import build_app
 from kanister_py.http_api.discovery import Publication
 from tests.cli.test_revisions import CRDS, function_revision
@@ -132,7 +133,7 @@ def test_names_out_of_a_cluster_are_text_on_the_page(app: Starlette, seen: Seen)
 
 def test_a_cluster_is_asked_now_and_then_and_a_failure_keeps_what_was_known() -> None:
 
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     for path in sorted(CRDS.glob("*.yaml")):
         cluster.create(parse_documents(path.read_bytes(), path.name)[0].value)
     cluster.load([function_revision(1, "Active", channel="stable", serves=True)])

@@ -13,13 +13,13 @@ import pytest
 import yaml
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
-from kanister_py.adapters.pods_processes.node import ProcessNode
-from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
 from kanister_py.core.actionsets.transitions import refused_status
 from kanister_py.core.errors import ActionNotFound
 from kanister_py.core.objects.documents import parse_document, parse_documents
 from kanister_py.core.objects.resources import PODS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.node import ProcessNode
+from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.executor.phase_context import RUN_LABEL
 from kanister_py.ports.cluster import EventType
 from kanister_py.wiring import RunSettings, run_actionset
@@ -56,7 +56,7 @@ class Ended(NamedTuple):
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[MemoryCluster]:
     """A cluster with the objects that all cases share, whose pods are real processes."""
-    cluster = MemoryCluster(default_namespace="kanister")
+    cluster = MemoryCluster(clock=SystemClock(), default_namespace="kanister")
     for document in parse_documents((RECORDED / "objects.yaml").read_bytes()):
         cluster.create(document.value)
     node = ProcessNode(ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
-from kanister_py.adapters.pods_processes.node import ClusterSources, ProcessNode
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.errors import BadRequest
 from kanister_py.core.objects.resources import PODS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.node import ClusterSources, ProcessNode
 from kanister_py.ports.cluster import Channel, EventType, KubeObject, LogOptions
 from kanister_py.ports.pods import PodStatus
 from kanister_py.testing.pace import StageClock
@@ -137,7 +138,11 @@ def test_a_log_that_is_followed_ends_once_it_is_known_how_its_container_ended() 
     container = {"name": "main", "image": "x", "command": ["work"]}
     spec = {"restartPolicy": "Never", "containers": [container]}
     metadata = {"uid": "u", "name": "p", "namespace": SHOP}
-    pods.start({"metadata": metadata, "spec": spec}, ClusterSources(MemoryCluster()), report)
+    pods.start(
+        {"metadata": metadata, "spec": spec},
+        ClusterSources(MemoryCluster(clock=SystemClock())),
+        report,
+    )
     assert arrived.wait(PATIENCE_SECONDS)
 
     def follow() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.actionsets.status import (
     STATUS_ANNOTATION,
     StatusWriter,
@@ -21,6 +21,7 @@ from kanister_py.core.actionsets.outcomes import PhaseProgressed
 from kanister_py.core.actionsets.status import Place, State, Status, parse_status
 from kanister_py.core.errors import JournalUnwritable
 from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import actionset, definitions
 
 FULL = {
@@ -77,7 +78,7 @@ def test_nothing_is_lost_by_parting_a_status() -> None:
     kept, rest = split_status(FULL)
     assert "reason" not in kept["error"]
     assert "attempt" not in kept["actions"][0]["phases"][0]
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     cluster.create(kanisters_definition())
     obj = cluster.create(actionset())
     writer = StatusWriter(cluster, FakeClock(), form_of(cluster), obj, check=lambda: None)
@@ -91,7 +92,7 @@ def test_nothing_is_lost_by_parting_a_status() -> None:
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster()
+    made = MemoryCluster(clock=SystemClock())
     for each in definitions():
         made.create(each)
     return made

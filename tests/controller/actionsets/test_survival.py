@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.controller.actionsets.projection import CONCURRENCY_KEY
 from kanister_py.core.actionsets.creation import RETRY_OF
 from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, CONFIG_MAPS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import (
     PATIENCE_SECONDS,
     Counted,

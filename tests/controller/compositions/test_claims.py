@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.controller.compositions.claims import FINALIZER, ClaimReconciler
 from kanister_py.controller.compositions.world import CompositionSettings
 from kanister_py.controller.machine.events import Subject
@@ -18,6 +17,7 @@ from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import CONFIG_MAPS, SECRETS, GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.compositions.test_kinds import World
 

@@ -14,7 +14,6 @@ import pytest
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.controller.compositions.kinds import Compositions
 from kanister_py.controller.compositions.world import CompositionSettings, FunctionTools
@@ -30,6 +29,7 @@ from kanister_py.core.objects.resources import (
     GroupVersionResource,
 )
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS, DEFINITIONS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.alarms import Alarms
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
@@ -144,7 +144,7 @@ class World:
     ) -> None:
         """`through` is how the controller sees the cluster, if not as it is."""
         self.clock = clock or SystemClock()
-        self.cluster = cluster or MemoryCluster()
+        self.cluster = cluster or MemoryCluster(clock=SystemClock())
         self.writes: list[str] = []
         self.told: list[str] = []
         if cluster is None:
@@ -545,7 +545,7 @@ class _RefusesKinds:
 
 
 def test_a_definition_whose_schema_the_cluster_refuses_says_so() -> None:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     for path in sorted(CRDS.glob("*.yaml")):
         cluster.create(parse_documents(path.read_bytes(), path.name)[0].value)
     world = World(REVISIONS, cluster, through=_RefusesKinds(cluster))

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.controller.compositions.requirements import ClusterSource
 from kanister_py.controller.compositions.world import CompositionSettings
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.core.errors import ExtraResourcesDisabled
 from kanister_py.core.objects.resources import CONFIG_MAPS
 from kanister_py.core.revisions.kinds import ENVIRONMENT_CONFIGS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.compositions.test_kinds import (
     World,
     bucket,
@@ -54,7 +54,7 @@ WIDGETS = {
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster()
+    made = MemoryCluster(clock=SystemClock())
     made.load(
         [
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
@@ -149,7 +149,7 @@ class Describing(MemoryCluster):
 def test_kinds_without_a_definition_are_as_the_cluster_describes_them(
     api_version: str, kind: str, want: str
 ) -> None:
-    cluster = Describing()
+    cluster = Describing(clock=SystemClock())
     cluster.load([WIDGETS])
     seen = Seen(cluster, SystemClock(), lambda *_change: None)
     try:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.machine.events import Subject
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.revisions.identity import COMPOSITION_NAME_LABEL
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 CRDS = Path(__file__).parents[3] / "kanister_py" / "crds"
@@ -40,7 +41,7 @@ def _composition(size: int = 1, **labels: str) -> dict[str, Any]:
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster()
+    made = MemoryCluster(clock=SystemClock())
     for name in ("compositions", "compositionrevisions"):
         path = CRDS / f"{name}.yaml"
         made.create(parse_documents(path.read_bytes(), path.name)[0].value)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.adapters.packages_oci.images import build_image, package_layer
 from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.controller.functions.packages import FunctionReconciler
@@ -22,6 +21,7 @@ from kanister_py.core.objects.resources import SECRETS
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.core.revisions.functions import Runtime, revision_of
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from tests.oci_registry import RunningRegistry, running_registry
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.functions.pull_secrets import logins_of
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 
 
 def encoded(text: str) -> str:
@@ -17,7 +18,7 @@ def encoded(text: str) -> str:
 
 
 def logins(said: Any, key: str = ".dockerconfigjson") -> list[tuple[str, str, str]]:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     text = said if isinstance(said, str) else json.dumps(said)
     secret = {
         "apiVersion": "v1",
@@ -63,7 +64,7 @@ def test_a_secret_that_says_nothing_logs_in_nowhere(said: str) -> None:
 
 
 def test_a_login_shows_no_password() -> None:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",

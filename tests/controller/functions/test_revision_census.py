@@ -7,15 +7,16 @@ import time
 from contextlib import ExitStack
 
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.controller import seen_of
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.wiring import read_definitions, read_functions
 from tests.cli.test_revisions import function_revision
 
 
 def test_revisions_are_read_soon_after_the_start_where_compositions_are_on() -> None:
     clock = FakeClock()
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     for each in read_definitions("compositions"):
         cluster.create(each)
     cluster.load([function_revision(1, "Active", channel="stable", serves=True)])

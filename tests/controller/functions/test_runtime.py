@@ -10,7 +10,6 @@ import pytest
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.controller.functions.runtime import (
     FunctionRuntime,
     RuntimeSettings,
@@ -21,6 +20,7 @@ from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import DEPLOYMENTS, SECRETS, SERVICES
 from kanister_py.core.revisions.functions import revision_of
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 
 CRDS = Path(__file__).parents[3] / "kanister_py" / "crds"

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.controller.machine.events import NORMAL, EventPoster, Subject
 from kanister_py.core.errors import Forbidden
 from kanister_py.core.objects.resources import EVENTS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 
 SUBJECT = Subject("cr.kanister.io/v1alpha1", "ActionSet", "default", "one", "uid-1")
 
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    return MemoryCluster()
+    return MemoryCluster(clock=SystemClock())
 
 
 @pytest.fixture

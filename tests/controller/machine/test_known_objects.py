@@ -9,11 +9,11 @@ from typing import Any, Self
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import CONFIG_MAPS, SECRETS, GroupVersionResource
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 
 KEY = ObjectKey("default", "settings")
@@ -24,7 +24,7 @@ class Watched:
     """A cluster whose watches tell nothing while they are held back."""
 
     def __init__(self) -> None:
-        self.cluster = MemoryCluster()
+        self.cluster = MemoryCluster(clock=SystemClock())
         self.is_open = threading.Event()
         self.is_open.set()
         self.watched: list[GroupVersionResource] = []

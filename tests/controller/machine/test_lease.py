@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.lease import Leadership, LeaseTerms
 from kanister_py.core.errors import AnotherController, ClusterUnavailable, LeadershipLost
 from kanister_py.core.objects.resources import CONFIG_MAPS, LEASES
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 
 TERMS = LeaseTerms()
 STEP_SECONDS = 0.5
@@ -260,7 +261,7 @@ def test_a_pod_that_comes_back_under_its_name_leads_at_once() -> None:
 def test_who_may_not_act_does_not_get_through_to_the_cluster() -> None:
     replica = Replica(MemoryCluster(clock=FakeClock()), "one")
     fenced = FencedCluster(
-        MemoryCluster(),
+        MemoryCluster(clock=SystemClock()),
         replica.leadership.check,
     ).as_cluster()
     assert replica.leadership.acquire()

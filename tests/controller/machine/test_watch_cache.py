@@ -12,10 +12,10 @@ import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.errors import Forbidden
 from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList
 
 
@@ -42,7 +42,7 @@ class Seen:
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    return MemoryCluster()
+    return MemoryCluster(clock=SystemClock())
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.compositions.definitions import (
     Scope,
     claim_crd_of,
@@ -18,6 +18,7 @@ from kanister_py.core.compositions.definitions import (
     scope_of,
     target_version,
 )
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 
 MODERN: dict[str, Any] = {
     "apiVersion": "apiextensions.crossplane.io/v2",
@@ -120,7 +121,7 @@ def test_only_legacy_definitions_offer_claims() -> None:
 
 @pytest.mark.parametrize("definition", [MODERN, LEGACY], ids=["modern", "legacy"])
 def test_a_cluster_takes_resources_of_the_kinds(definition: dict[str, Any]) -> None:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     cluster.create(crd_of(definition))
     resource: dict[str, Any] = {
         "apiVersion": "example.org/v1alpha1",

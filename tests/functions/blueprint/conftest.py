@@ -11,9 +11,6 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
-from kanister_py.adapters.pods_processes.node import ProcessNode
-from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import Place
 from kanister_py.core.errors import KanisterError, RunCancelled
@@ -21,6 +18,9 @@ from kanister_py.core.objects.resources import PODS
 from kanister_py.core.objects.weak import decode_args
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.node import ProcessNode
+from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.executor.phase_context import RunIdentity, RunningPhase, StopSignal, Surroundings
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
@@ -166,7 +166,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         runner.close()
         pytest.skip(f"this machine gives no namespaces: {runner.why_no_mounts}")
     node = ProcessNode(runner, SystemClock())
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     cluster.attach_pods(node)
     node.start(cluster)
     yield World(cluster)
@@ -176,4 +176,4 @@ def world(tmp_path: Path) -> Iterator[World]:
 @pytest.fixture
 def paper() -> World:
     """A world in which pods are written down, but run nowhere."""
-    return World(MemoryCluster())
+    return World(MemoryCluster(clock=SystemClock()))

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import pytest
 
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.errors import (
     CommandFailed,
     CommandLost,
@@ -22,6 +22,7 @@ from kanister_py.core.errors import (
     WaitTimedOut,
 )
 from kanister_py.core.objects.resources import PODS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.functions.blueprint.kube_exec.v0_0_0 import KubeExec
 from kanister_py.functions.blueprint.kube_exec.v0_1_0 import KubeExecV010
 from kanister_py.functions.blueprint.kube_exec_all.v0_0_0 import KubeExecAll
@@ -137,7 +138,7 @@ class ScriptedPods:
 
 
 def scripted(session: ScriptedSession) -> World:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     cluster.attach_pods(ScriptedPods(session))
     made: Cluster = cluster
     made.create(

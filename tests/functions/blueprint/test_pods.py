@@ -9,7 +9,7 @@ from typing import Any, Self
 import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.errors import (
     AlreadyExists,
     BadRequest,
@@ -23,6 +23,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.objects.resources import PODS
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.functions.blueprint.kube_exec.v0_0_0 import KubeExec
 from kanister_py.functions.blueprint.kube_task.v0_0_0 import KubeTask, KubeTaskArgs, job_of
 from kanister_py.functions.blueprint.kube_task.v0_1_0 import KubeTaskV010
@@ -86,7 +87,7 @@ class ScriptedKubelet:
 def scripted(
     *logs: tuple[bytes | KanisterError, ...], clock: FakeClock | None = None
 ) -> tuple[World, ScriptedKubelet]:
-    cluster, kubelet = MemoryCluster(), ScriptedKubelet(*logs)
+    cluster, kubelet = MemoryCluster(clock=SystemClock()), ScriptedKubelet(*logs)
     cluster.attach_pods(kubelet)
     return World(cluster, clock), kubelet
 

@@ -10,10 +10,6 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
-from kanister_py.adapters.pods_processes.node import ProcessNode
-from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
-from kanister_py.adapters.pods_processes.workloads import Workloads
 from kanister_py.core.errors import (
     ClusterUnavailable,
     InvalidArgs,
@@ -33,6 +29,10 @@ from kanister_py.core.objects.resources import (
     GroupVersionResource,
 )
 from kanister_py.core.templates.facts import ActionFacts, Workload
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.node import ProcessNode
+from kanister_py.embedded.pods.runner import ProcessPodRunner
+from kanister_py.embedded.pods.workloads import Workloads
 from kanister_py.functions.blueprint.scale_workload.v0_0_0 import ScaleWorkload
 from kanister_py.functions.blueprint.scale_workload.v0_1_0 import ScaleWorkloadV010
 from kanister_py.ports.cluster import ExecSession, KubeObject, LogStream
@@ -357,7 +357,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     if runner.why_no_mounts:
         runner.close()
         pytest.skip(f"this machine gives no namespaces: {runner.why_no_mounts}")
-    cluster, node = MemoryCluster(), ProcessNode(runner, clock)
+    cluster, node = MemoryCluster(clock=SystemClock()), ProcessNode(runner, clock)
     cluster.attach_pods(node)
     node.start(cluster)
     workloads = Workloads(cluster, clock)

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kanister_py.adapters.pods_processes.following import Follower
 from kanister_py.core.errors import ApiError, BadRequest, Conflict, NotFound
 from kanister_py.core.objects.resources import (
     CONFIG_MAPS,
@@ -18,6 +17,7 @@ from kanister_py.core.objects.resources import (
     SERVICES,
     GroupVersionResource,
 )
+from kanister_py.embedded.pods.following import Follower
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import (
     Cluster,

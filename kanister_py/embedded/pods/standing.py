@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kanister_py.adapters.pods_processes.node import ProcessNode
-from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
-from kanister_py.adapters.pods_processes.workloads import Workloads
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.resources import (
     DAEMON_SETS,
@@ -17,6 +14,9 @@ from kanister_py.core.objects.resources import (
     STATEFUL_SETS,
     GroupVersionResource,
 )
+from kanister_py.embedded.pods.node import ProcessNode
+from kanister_py.embedded.pods.runner import ProcessPodRunner
+from kanister_py.embedded.pods.workloads import Workloads
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList
 

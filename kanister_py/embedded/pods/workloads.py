@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from kanister_py.adapters.pods_processes.following import Follower
 from kanister_py.core.errors import AlreadyExists, ApiError, NotFound
 from kanister_py.core.objects.resources import (
     DAEMON_SETS,
@@ -24,6 +23,7 @@ from kanister_py.core.objects.resources import (
     STATEFUL_SETS,
     GroupVersionResource,
 )
+from kanister_py.embedded.pods.following import Follower
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 

@@ -14,26 +14,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from kanister_py.adapters.pods_processes.environment import (
-    NODE_IP,
-    address_of,
-    environment_of,
-    expand,
-    hostname_of,
-)
-from kanister_py.adapters.pods_processes.launcher import (
-    Exit,
-    Launch,
-    Mount,
-    Process,
-    StartFailed,
-    drain,
-)
-from kanister_py.adapters.pods_processes.logs import ContainerLog
-from kanister_py.adapters.pods_processes.node_setup import NodeSetup
-from kanister_py.adapters.pods_processes.probes import Prober, RunCommand
-from kanister_py.adapters.pods_processes.sessions import ProcessSession
-from kanister_py.adapters.pods_processes.volumes import Volume, Volumes, mounts_of
 from kanister_py.core.errors import (
     BadRequest,
     ContainerConfigError,
@@ -41,6 +21,26 @@ from kanister_py.core.errors import (
     MountsUnavailable,
     VolumeUnavailable,
 )
+from kanister_py.embedded.pods.environment import (
+    NODE_IP,
+    address_of,
+    environment_of,
+    expand,
+    hostname_of,
+)
+from kanister_py.embedded.pods.launcher import (
+    Exit,
+    Launch,
+    Mount,
+    Process,
+    StartFailed,
+    drain,
+)
+from kanister_py.embedded.pods.logs import ContainerLog
+from kanister_py.embedded.pods.node_setup import NodeSetup
+from kanister_py.embedded.pods.probes import Prober, RunCommand
+from kanister_py.embedded.pods.sessions import ProcessSession
+from kanister_py.embedded.pods.volumes import Volume, Volumes, mounts_of
 from kanister_py.ports.cluster import LogOptions, LogStream
 from kanister_py.ports.pods import PodSources, PodStatus, ReportStatus
 

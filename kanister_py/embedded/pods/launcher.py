@@ -27,7 +27,7 @@ _READ_BYTES: Final = 256 * 1024
 # Runs the spawner out of its file, without the package and all that it imports.
 _SPAWNER: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from pods_processes.spawner import main; "
+    "from pods.spawner import main; "
     "main(int(sys.argv[2]), sys.argv[3], sys.argv[4])"
 )
 

@@ -10,17 +10,6 @@ from datetime import timedelta
 from threading import RLock
 from typing import Any, Final, TypeAlias
 
-from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory import admission, schemas
-from kanister_py.adapters.cluster_memory.catalogue import (
-    Catalogue,
-    Known,
-    complaints_about_definition,
-    set_definition_defaults,
-    status_of_definition,
-)
-from kanister_py.adapters.cluster_memory.deletion import Deletions
-from kanister_py.adapters.cluster_memory.store import MemoryWatch, Store, place_of
 from kanister_py.core.errors import (
     AlreadyExists,
     BadRequest,
@@ -62,6 +51,16 @@ from kanister_py.core.objects.selectors import (
     predicate_of,
     unknown_fields,
 )
+from kanister_py.embedded.cluster import admission, schemas
+from kanister_py.embedded.cluster.catalogue import (
+    Catalogue,
+    Known,
+    complaints_about_definition,
+    set_definition_defaults,
+    status_of_definition,
+)
+from kanister_py.embedded.cluster.deletion import Deletions
+from kanister_py.embedded.cluster.store import MemoryWatch, Store, place_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import (
     ExecSession,
@@ -105,14 +104,14 @@ class MemoryCluster:
     def __init__(
         self,
         *,
-        clock: Clock | None = None,
+        clock: Clock,
         creates_namespaces: bool = True,
         default_namespace: str = "default",
         history_limit: int = 10_000,
         new_uid: Callable[[], str] | None = None,
         seed: int | None = None,
     ) -> None:
-        self._clock: Clock = clock or SystemClock()
+        self._clock = clock
         self._creates_namespaces = creates_namespaces
         self._default_namespace = default_namespace
         self._history_limit = history_limit

@@ -21,13 +21,13 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
-from kanister_py.adapters.pods_processes import WARNING
-from kanister_py.adapters.pods_processes.launcher import Launcher
-from kanister_py.adapters.pods_processes.node import ProcessNode
-from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
 from kanister_py.core.errors import BadRequest, ProcessesUnavailable
 from kanister_py.core.objects.resources import NODES, PODS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods import WARNING
+from kanister_py.embedded.pods.launcher import Launcher
+from kanister_py.embedded.pods.node import ProcessNode
+from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.ports.cluster import Cluster, LogOptions
 from tests.contracts.pods import (
     DEADLINE_SECONDS,
@@ -53,7 +53,7 @@ ROOT = Path(__file__).parents[2]
 @contextlib.contextmanager
 def running(runner: ProcessPodRunner, cluster: MemoryCluster | None = None) -> Iterator[Cluster]:
     node = ProcessNode(runner, SystemClock())
-    cluster = cluster or MemoryCluster()
+    cluster = cluster or MemoryCluster(clock=SystemClock())
     cluster.attach_pods(node)
     node.start(cluster)
     try:
@@ -381,7 +381,7 @@ KILLED_RUN = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from tests.adapters.test_pods_processes import STUBBORN, runner_in, running
+from tests.embedded.test_pods import STUBBORN, runner_in, running
 from tests.contracts.pods import pod, start, wait_for_line
 mount = {{"volumeMounts": [{{"name": "v", "mountPath": "/v"}}]}} if {mounts} else {{}}
 with running(runner_in(Path({state!r}), namespaces={namespaces!r})) as cluster:
@@ -583,7 +583,7 @@ def test_a_pod_of_another_node_is_left_alone(cluster: Cluster) -> None:
 def test_a_pod_that_ran_when_its_run_died_is_told_as_lost_and_not_run_twice(
     tmp_path: Path,
 ) -> None:
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     with running(runner_in(tmp_path), cluster):
         start(cluster, pod("once", "exec sleep 1000"))
         start(cluster, pod("service", "exec sleep 1000", restartPolicy="Always"))
@@ -641,7 +641,7 @@ ORDINARY_USER = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from kanister_py.adapters.pods_processes.launcher import Launch, Launcher, Mount
+from kanister_py.embedded.pods.launcher import Launch, Launcher, Mount
 folder = Path(sys.argv[1])
 for name in ("root", "tmp", "data"):
     (folder / name).mkdir()

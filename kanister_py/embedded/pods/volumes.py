@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from kanister_py.adapters.pods_processes.environment import (
+from kanister_py.core.errors import HostPathRefused, VolumeNotSupported, VolumeUnavailable
+from kanister_py.embedded.pods.environment import (
     data_of,
     expand,
     field_of,
     resource_of,
 )
-from kanister_py.adapters.pods_processes.launcher import Mount
-from kanister_py.core.errors import HostPathRefused, VolumeNotSupported, VolumeUnavailable
+from kanister_py.embedded.pods.launcher import Mount
 from kanister_py.ports.pods import PodSources
 
 _DEFAULT_MODE: Final = 0o644

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kanister_py.adapters.cluster_memory.catalogue import Catalogue, Known
-from kanister_py.adapters.cluster_memory.store import Store, TableKey, place_of
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
+from kanister_py.embedded.cluster.catalogue import Catalogue, Known
+from kanister_py.embedded.cluster.store import Store, TableKey, place_of
 from kanister_py.ports.cluster import KubeObject, Propagation
 
 _FOREGROUND: Final = "foregroundDeletion"

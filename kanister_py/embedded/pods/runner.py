@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from kanister_py.adapters.pods_processes.launcher import Wanted
-from kanister_py.adapters.pods_processes.node_setup import NodeSetup
-from kanister_py.adapters.pods_processes.pod import PodRun
 from kanister_py.core.errors import BadRequest
+from kanister_py.embedded.pods.launcher import Wanted
+from kanister_py.embedded.pods.node_setup import NodeSetup
+from kanister_py.embedded.pods.pod import PodRun
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import ExecSession, KubeObject, LogOptions, LogStream
 from kanister_py.ports.pods import PodSources, ReportStatus

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.pods_processes.probes import Prober
+from kanister_py.embedded.pods.probes import Prober
 
 PATIENCE_SECONDS = 30.0
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kanister_py.adapters.pods_processes.logs import ContainerLog
+from kanister_py.embedded.pods.logs import ContainerLog
 from kanister_py.ports.cluster import LogOptions
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

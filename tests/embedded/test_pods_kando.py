@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.pods_processes import kando
 from kanister_py.core.actionsets.outputs import MARKER, Output, parse_output
+from kanister_py.embedded.pods import kando
 
 PROFILE = {
     "Location": {"type": "s3Compliant", "bucket": "backups", "endpoint": "", "prefix": "/team/a/"},

@@ -10,7 +10,6 @@ import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory import MemoryCluster
 from kanister_py.core.errors import (
     Conflict,
     Expired,
@@ -28,6 +27,7 @@ from kanister_py.core.objects.resources import (
     PODS,
     GroupVersionResource,
 )
+from kanister_py.embedded.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject, Propagation
 
 
@@ -129,7 +129,7 @@ def test_the_namespaces_of_the_cluster_itself_stay(cluster: MemoryCluster) -> No
 
 
 def test_a_strict_cluster_wants_its_namespaces_first() -> None:
-    strict = MemoryCluster(creates_namespaces=False)
+    strict = MemoryCluster(clock=SystemClock(), creates_namespaces=False)
     with pytest.raises(NotFound) as caught:
         strict.create(config_map("a", namespace="nowhere"))
     assert caught.value.message == 'namespaces "nowhere" not found'
@@ -161,7 +161,7 @@ def test_a_saved_cluster_goes_on_where_it_stood(cluster: MemoryCluster) -> None:
     cluster.create(config_map("child", root))
     cluster.load([{"apiVersion": "x.example.org/v1", "kind": "Thing", "metadata": {"name": "t"}}])
     state = json.loads(json.dumps(cluster.save()))
-    again = MemoryCluster()
+    again = MemoryCluster(clock=SystemClock())
     again.restore(state)
     assert again.objects() == cluster.objects()
     assert again.resource_for("x.example.org/v1", "Thing").gvr.resource == "things"
@@ -181,7 +181,7 @@ def test_a_state_of_another_format_is_refused(cluster: MemoryCluster) -> None:
 
 
 def test_a_bounded_history_forgets_its_beginning() -> None:
-    short = MemoryCluster(history_limit=3)
+    short = MemoryCluster(clock=SystemClock(), history_limit=3)
     since = short.create(config_map("a"))["metadata"]["resourceVersion"]
     for index in range(5):
         short.patch(CONFIG_MAPS, "a", {"data": {"n": str(index)}})
@@ -234,7 +234,7 @@ def test_an_owned_field_that_is_applied_no_more_leaves_its_item(cluster: MemoryC
 
 
 def test_threads_that_count_together_lose_nothing() -> None:
-    shared = MemoryCluster()
+    shared = MemoryCluster(clock=SystemClock())
     shared.create({**config_map("counter"), "data": {"n": "0"}})
 
     def count() -> None:

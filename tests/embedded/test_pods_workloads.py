@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_memory.cluster import MemoryCluster
-from kanister_py.adapters.pods_processes.runner import ProcessPodRunner
-from kanister_py.adapters.pods_processes.standing import StandingPods
 from kanister_py.core.objects.resources import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -22,6 +19,9 @@ from kanister_py.core.objects.resources import (
     REPLICA_SETS,
     STATEFUL_SETS,
 )
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.runner import ProcessPodRunner
+from kanister_py.embedded.pods.standing import StandingPods
 from kanister_py.ports.cluster import Cluster, KubeObject
 from tests.contracts.pods import NAMESPACE, claim, exec_in, in_phase, is_ready, wait_for, wait_gone
 
@@ -33,7 +33,7 @@ def pods(tmp_path: Path) -> Iterator[StandingPods]:
     if runner.why_no_mounts:
         runner.close()
         pytest.skip(f"this machine gives no namespaces: {runner.why_no_mounts}")
-    cluster = MemoryCluster()
+    cluster = MemoryCluster(clock=SystemClock())
     pods = StandingPods(cluster, runner, clock)
     cluster.attach_pods(pods.node)
     pods.start()

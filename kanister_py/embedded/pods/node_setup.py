@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from kanister_py.adapters.pods_processes.launcher import Launcher, Mount, Reactor, Wanted
-from kanister_py.adapters.pods_processes.volumes import Claims
 from kanister_py.core.errors import ProcessesUnavailable
+from kanister_py.embedded.pods.launcher import Launcher, Mount, Reactor, Wanted
+from kanister_py.embedded.pods.volumes import Claims
 from kanister_py.ports.clock import Clock
 
 HELPERS_FOLDER: Final = "/.kanister-py"

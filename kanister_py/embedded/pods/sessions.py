@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Self
 
-from kanister_py.adapters.pods_processes.launcher import (
+from kanister_py.embedded.pods.launcher import (
     Launch,
     Launcher,
     Process,
