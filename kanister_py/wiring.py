@@ -14,17 +14,12 @@ from kanister_py.adapters.plugins_metadata import (
     installed_plugins,
     installed_version,
 )
-from kanister_py.core.errors import (
-    CatalogueMismatch,
-    InvalidVersion,
-    NoArtifacts,
-    PluginBroken,
-    RegistrationRefused,
-)
+from kanister_py.core.errors import InvalidVersion, NoArtifacts
 from kanister_py.core.registry.declared import catalogued_entries, disagreements, entries_of
 from kanister_py.core.registry.entries import (
     FunctionEntry,
     FunctionRevision,
+    RegistrationRefused,
     Registry,
     RegistryBuilder,
     Source,
@@ -32,7 +27,7 @@ from kanister_py.core.registry.entries import (
 )
 from kanister_py.core.versions.catalogue import Catalogue, parse_catalogue
 from kanister_py.core.versions.semver import Version, parse_version
-from kanister_py.executor.loading import LOADING, load_function
+from kanister_py.executor.loading import LOADING, CatalogueMismatch, PluginBroken, load_function
 from kanister_py.functions.builtin import BUILTIN_FUNCTIONS
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from kanister_py.adapters.plugins_metadata import ENTRY_POINT_GROUP
-from kanister_py.core.errors import CatalogueMismatch, PluginBroken
 from kanister_py.core.registry.reference import status_of
 from kanister_py.core.versions.catalogue import Catalogue, parse_catalogue
 from kanister_py.core.versions.semver import parse_version
-from kanister_py.executor.loading import load_function
+from kanister_py.executor.loading import CatalogueMismatch, PluginBroken, load_function
 from kanister_py.wiring import (
     build_functions,
     check_everything,

@@ -8,7 +8,25 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kanister_py.core.errors import FunctionRuntimeUnavailable
+from kanister_py.core.errors import UsageError
+
+
+class FunctionRuntimeUnavailable(UsageError):
+    """A function is to run in a way that this machine does not offer."""
+
+    reason = "FunctionRuntimeUnavailable"
+
+    def __init__(self, function: str, why: str) -> None:
+        super().__init__(
+            f"Function {function} cannot be run: {why}; annotate it with "
+            "render.crossplane.io/runtime: Development and a "
+            "render.crossplane.io/runtime-development-target, with Process and a "
+            "kanister-py.io/runtime-command, with Python and a kanister-py.io/runtime-entry-point "
+            "(module:Class), or use a function that is built in"
+        )
+        self.function = function
+        self.why = why
+
 
 _PREFIX = "render.crossplane.io/runtime-docker-"
 _PORT = "9443/tcp"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -25,14 +25,45 @@ from kanister_py.core.actionsets.outcomes import (
     parse_outcome,
 )
 from kanister_py.core.actionsets.status import Status
-from kanister_py.core.errors import (
-    JournalUnwritable,
-    RunNotFound,
-    StateFolderInUse,
-    StateFolderUnreadable,
-)
+from kanister_py.core.errors import JournalUnwritable, UsageError
 from kanister_py.core.objects.names import why_not_a_dns_subdomain
 from kanister_py.ports.clock import Clock
+
+
+class StateFolderInUse(UsageError):
+    """Another run works in this state folder."""
+
+    reason = "StateFolderInUse"
+
+    def __init__(self, folder: str, holder: str) -> None:
+        by = f" by {holder}" if holder else ""
+        super().__init__(f"State folder {folder} is in use{by}; wait for it, or take another one")
+        self.folder = folder
+        self.holder = holder
+
+
+class StateFolderUnreadable(UsageError):
+    """A state folder is of another version, damaged, or none at all."""
+
+    reason = "StateFolderUnreadable"
+
+    def __init__(self, folder: str, why: str) -> None:
+        super().__init__(f"State folder {folder} cannot be used: {why}")
+        self.folder = folder
+        self.why = why
+
+
+class RunNotFound(UsageError):
+    """A state folder holds no run of this name."""
+
+    reason = "RunNotFound"
+
+    def __init__(self, run: str, folder: str, known: Sequence[str] = ()) -> None:
+        there = f"; there are {', '.join(known)}" if known else "; there are none"
+        super().__init__(f"No run {run} in {folder}{there}")
+        self.run = run
+        self.known = tuple(known)
+
 
 FORMAT: Final = 1
 _SYNC_SECONDS: Final = 1.0

@@ -20,10 +20,12 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import grpc
 
 from kanister_py.core.compositions.messages import FunctionResponse
-from kanister_py.core.errors import (
-    CertificatesUnreadable,
+from kanister_py.core.errors import CertificatesUnreadable
+from kanister_py.executor.transcribing import read_response, write_request
+from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
     FunctionAnswerTooLarge,
+    FunctionCall,
     FunctionCallError,
     FunctionCallFailed,
     FunctionCertificateRefused,
@@ -33,8 +35,6 @@ from kanister_py.core.errors import (
     FunctionTimedOut,
     FunctionUnavailable,
 )
-from kanister_py.executor.transcribing import read_response, write_request
-from kanister_py.ports.function_runner import FunctionCall
 from kanister_py.proto.decoding import NotDecodable
 from kanister_py.proto.encoding import NotEncodable
 from kanister_py.proto.messages import METHODS, V1, V1BETA1

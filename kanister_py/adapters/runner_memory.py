@@ -6,18 +6,17 @@ import threading
 from collections.abc import Callable
 
 from kanister_py.core.compositions.messages import FunctionResponse
-from kanister_py.core.errors import (
+from kanister_py.core.errors import KanisterError, TransientError
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.executor.calling import LoopThread, PythonFunction
+from kanister_py.ports.function_runner import (
+    FunctionCall,
     FunctionCallError,
     FunctionCallFailed,
     FunctionFault,
     FunctionTimedOut,
     FunctionUnavailable,
-    KanisterError,
-    TransientError,
 )
-from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.executor.calling import LoopThread, PythonFunction
-from kanister_py.ports.function_runner import FunctionCall
 
 
 class MemoryRunner:

@@ -18,16 +18,16 @@ from typing import NamedTuple
 
 from kanister_py.core.compositions.endpoints import command_of
 from kanister_py.core.compositions.messages import FunctionResponse
-from kanister_py.core.errors import (
+from kanister_py.executor.transcribing import RESPONSE
+from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
     FunctionAnswerTooLarge,
+    FunctionCall,
     FunctionCallFailed,
     FunctionNotServed,
     FunctionRequestInvalid,
     FunctionTimedOut,
 )
-from kanister_py.executor.transcribing import RESPONSE
-from kanister_py.ports.function_runner import FunctionCall
 from kanister_py.proto.checking import check_message
 from kanister_py.proto.encoding import NotEncodable
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 
 from kanister_py.core.compositions.endpoints import scheme_of
 from kanister_py.core.compositions.messages import FunctionResponse
-from kanister_py.core.errors import FunctionNotServed
-from kanister_py.ports.function_runner import FunctionCall, FunctionRunner
+from kanister_py.ports.function_runner import FunctionCall, FunctionNotServed, FunctionRunner
 
 
 class RoutingRunner:

@@ -13,6 +13,20 @@ from kanister_py.core.objects.resources import ACTION_SETS
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
+from kanister_py.core.errors import UsageError
+
+
+class CancelNotKept(UsageError):
+    """The cluster's definition of ActionSets drops the wish to cancel one."""
+
+    reason = "CancelNotKept"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"This cluster's definition of ActionSets knows no spec.cancel; "
+            f"delete {name} instead, or install ours with kanister-py crds upgrade"
+        )
+        self.name = name
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
+    from kanister_py.cli.actionset_retry import ActionSetState
     from kanister_py.controller.actionsets.status import read_status
     from kanister_py.core.actionsets.status import Status
-    from kanister_py.core.errors import ActionSetState, CancelNotKept
 
     found = cluster.get(ACTION_SETS, args.name, namespace=args.namespace)
     status = read_status(found) or Status()

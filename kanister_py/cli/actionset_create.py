@@ -32,6 +32,18 @@ from kanister_py.core.objects.resources import (
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.model import ObjectReference
     from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.core.errors import UsageError
+
+
+class ActionSetNotFit(UsageError):
+    """What an ActionSet names is not there; it would fail at once."""
+
+    reason = "ActionSetNotFit"
+
+    def __init__(self, missing: Sequence[str]) -> None:
+        super().__init__(f"{'; '.join(missing)}; --skip-validation creates it all the same")
+        self.missing = tuple(missing)
+
 
 _KINDS: Final[Mapping[str, tuple[str, GroupVersionResource]]] = {
     "deployment": ("Deployment", DEPLOYMENTS),
@@ -160,7 +172,7 @@ def _split(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _pairs(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
-    from kanister_py.core.errors import InvalidReference
+    from kanister_py.core.actionsets.references import InvalidReference
 
     for text in texts:
         for part in _parts(text):
@@ -221,7 +233,6 @@ def _selected(args: argparse.Namespace, cluster: Cluster) -> Iterator[ObjectRefe
 
 def _validate(made: Mapping[str, Any], cluster: Cluster) -> None:
     """Refuse what would fail at once, and say everything that is missing."""
-    from kanister_py.core.errors import ActionSetNotFit
 
     missing = list(dict.fromkeys(_missing(made, cluster)))
     if missing:

@@ -53,8 +53,7 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
 
 def _say_nothing(cluster: Cluster, namespace: str, selector: str) -> None:
     """An empty answer looks like one that got lost, and like one about another place."""
-    from kanister_py.core.errors import NamespaceUnknown
-    from kanister_py.executor.find_namespace import check_namespace
+    from kanister_py.executor.find_namespace import NamespaceUnknown, check_namespace
 
     where = f"in namespace {namespace}" if namespace else "in any namespace"
     say(f"No ActionSets {where}" + (f" with labels {selector}" if selector else ""))

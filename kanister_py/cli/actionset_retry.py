@@ -15,6 +15,18 @@ from kanister_py.core.objects.resources import ACTION_SETS
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.core.errors import UsageError
+
+
+class ActionSetState(UsageError):
+    """Something is asked of an ActionSet that does not fit how far it is."""
+
+    reason = "ActionSetState"
+
+    def __init__(self, name: str, state: str, why: str) -> None:
+        super().__init__(f"ActionSet {name} is {state}: {why}")
+        self.name = name
+        self.state = state
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +63,7 @@ def _refuse(found: KubeObject, from_phase: str) -> None:
     """Refuse what nobody can do again, before anything is made."""
     from kanister_py.controller.actionsets.status import read_status
     from kanister_py.core.actionsets.status import State, Status
-    from kanister_py.core.errors import ActionSetState, NothingToRetry
+    from kanister_py.core.errors import NothingToRetry
 
     status = read_status(found) or Status()
     name = found["metadata"]["name"]

@@ -19,6 +19,18 @@ from kanister_py.core.objects.resources import ACTION_SETS
 if TYPE_CHECKING:
     from kanister_py.core.actionsets.status import PhaseStatus, Status
     from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.core.errors import UsageError
+
+
+class ActionSetGone(UsageError):
+    """Somebody deleted an ActionSet while another one waited for its end."""
+
+    reason = "ActionSetGone"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"ActionSet {name} was deleted before it ended")
+        self.name = name
+
 
 _OK, _FAILED, _CANCELLED = 0, 1, 130
 _LOOK_SECONDS: Final = 0.25
@@ -49,7 +61,6 @@ def follow(
     from kanister_py.cli.view import view_on
     from kanister_py.controller.actionsets.status import read_status
     from kanister_py.core.actionsets.status import Status
-    from kanister_py.core.errors import ActionSetGone
 
     clock = SystemClock()
     view = view_on(sys.stderr, clock)

@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
 def _meant(args: argparse.Namespace) -> tuple[Project | None, str, str]:
     """Say which project and class are meant, and what the package is called."""
     from kanister_py.adapters.packages_oci.contents import read_project
-    from kanister_py.core.errors import InvalidTarget
+    from kanister_py.cli.function_targets import InvalidTarget
 
     folder = Path(args.source)
     if folder.is_dir():

@@ -14,7 +14,19 @@ import re
 import sys
 from pathlib import Path
 
-from kanister_py.core.errors import FolderNotEmpty, InvalidTarget
+from kanister_py.cli.function_targets import InvalidTarget
+from kanister_py.core.errors import UsageError
+
+
+class FolderNotEmpty(UsageError):
+    """A new project should begin where something is already."""
+
+    reason = "FolderNotEmpty"
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(f"{folder} is there already, and not empty; choose another --directory")
+        self.folder = folder
+
 
 _NAME = re.compile(r"function-[a-z0-9]+(-[a-z0-9]+)*\Z")
 

@@ -26,8 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from kanister_py.adapters.packages_oci.images import read_archive
     from kanister_py.adapters.packages_oci.registry import OciPackages
-    from kanister_py.core.errors import InvalidPackageReference
-    from kanister_py.core.revisions.package import parse_package_reference
+    from kanister_py.core.revisions.package import InvalidPackageReference, parse_package_reference
 
     reference = parse_package_reference(args.reference)
     if reference.digest:

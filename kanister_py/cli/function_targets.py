@@ -13,8 +13,22 @@ from kanister_py.core.compositions.endpoints import (
     exec_endpoint,
     python_endpoint,
 )
-from kanister_py.core.errors import InvalidTarget
+from kanister_py.core.errors import UsageError
 from kanister_py.core.registry.entries import FunctionRevision
+
+
+class InvalidTarget(UsageError):
+    """A text that should name a composition function names none."""
+
+    reason = "InvalidTarget"
+
+    def __init__(self, target: str, why: str) -> None:
+        super().__init__(
+            f"{target!r} is no composition function: {why}; name one of the registry "
+            "(function-auto-ready), a class (module:Class), or a program (-- COMMAND)"
+        )
+        self.target = target
+        self.why = why
 
 
 class DashParser(Parser):

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kanister_py.cli.files import find_inputs, read_input
-from kanister_py.core.errors import InvalidDocument, InvalidReference
+from kanister_py.core.actionsets.references import InvalidReference
+from kanister_py.core.errors import InvalidDocument
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:

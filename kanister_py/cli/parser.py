@@ -108,8 +108,7 @@ def _appends(action: argparse.Action) -> bool:
 
 def seconds(text: str) -> float:
     """Read a duration such as `1m30s`."""
-    from kanister_py.core.errors import InvalidDuration
-    from kanister_py.core.objects.durations import parse_seconds
+    from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
 
     try:
         return parse_seconds(text)

@@ -6,10 +6,28 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from kanister_py.core.errors import InvalidVersion, UnknownDistribution
+from kanister_py.core.errors import InvalidVersion, UsageError
 from kanister_py.core.objects.documents import nearest
 from kanister_py.core.registry.entries import FunctionEntry, Registry, Source
 from kanister_py.core.versions.semver import Version, parse_version
+
+
+class UnknownDistribution(UsageError):
+    """No installed package of this name brings functions."""
+
+    reason = "UnknownDistribution"
+
+    def __init__(self, package: str, near: Sequence[str], known: Sequence[str]) -> None:
+        meant = (
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else f"there are {', '.join(sorted(known))}"
+        )
+        super().__init__(f"No package {package} brings functions; {meant}")
+        self.package = package
+        self.near = tuple(near)
+        self.known = tuple(known)
+
 
 OURS = "kanister-py"
 

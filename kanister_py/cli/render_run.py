@@ -11,12 +11,12 @@ from kanister_py.adapters.requirements_manifests import ManifestSource
 from kanister_py.core.compositions.installed import BUILT_IN_LEFT_OUT, stand_ins_used
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.compositions.rendering import served_alike
-from kanister_py.core.errors import FunctionUnavailable, PipelineStepFailed
 from kanister_py.core.notices import Notice
 from kanister_py.core.revisions.owners import controller_of
-from kanister_py.executor.compose import Engine
+from kanister_py.executor.compose import Engine, PipelineStepFailed
 from kanister_py.executor.recording import Record
 from kanister_py.executor.render import RenderInput, render
+from kanister_py.ports.function_runner import FunctionUnavailable
 
 if TYPE_CHECKING:
     from kanister_py.cli.render_inputs import Inputs

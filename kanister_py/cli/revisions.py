@@ -26,6 +26,19 @@ from kanister_py.cli.parser import Parser
 if TYPE_CHECKING:
     from kanister_py.executor.revision_inventory import Inventory, Known
     from kanister_py.ports.cluster import Cluster
+from kanister_py.core.errors import UsageError
+
+
+class RevisionNotSwitched(UsageError):
+    """Somebody wants a revision to serve, or not to, and that cannot last or would harm."""
+
+    reason = "RevisionNotSwitched"
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name} stays as it is: {why}")
+        self.name = name
+        self.why = why
+
 
 _KINDS: Final = {"composition": "CompositionRevision", "function": "FunctionRevision"}
 _COLOURS: Final = {"routable": "green", "newest": "green", "inactive": "dim", "older": "dim"}
@@ -199,7 +212,6 @@ def _users(known: Known, form: str) -> int:
 
 
 def _switch(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -> int:
-    from kanister_py.core.errors import RevisionNotSwitched
     from kanister_py.core.registry.entries import DesiredState
     from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS
 

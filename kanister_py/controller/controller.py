@@ -38,12 +38,7 @@ from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.neighbours import refuse_neighbours
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
-from kanister_py.core.errors import (
-    KanisterError,
-    LeadershipLost,
-    NotFound,
-    TransientError,
-)
+from kanister_py.core.errors import KanisterError, LeadershipLost, NotFound, TransientError
 from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, NAMESPACES
 from kanister_py.executor.alarms import Alarms
 from kanister_py.executor.phase_context import Surroundings

@@ -7,9 +7,8 @@ import threading
 from collections.abc import Awaitable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kanister_py.core.compositions.authoring import Request, Response
+from kanister_py.core.compositions.authoring import InvalidResponse, Request, Response
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
-from kanister_py.core.errors import InvalidResponse
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.ports.composition_function import CompositionFunction
 

@@ -17,6 +17,7 @@ from kanister_py.core.compositions.pipeline import (
     PipelineState,
     StepOutcome,
     accept,
+    blamed,
     first_state,
     give_up,
     inexact_numbers,
@@ -25,15 +26,7 @@ from kanister_py.core.compositions.pipeline import (
     skip,
 )
 from kanister_py.core.compositions.requirements import Fetched, check_allowed
-from kanister_py.core.errors import (
-    CredentialMissing,
-    Fault,
-    KanisterError,
-    PipelineStepBroken,
-    PipelineStepRefused,
-    PipelineStepUnavailable,
-    TransientError,
-)
+from kanister_py.core.errors import Fault, KanisterError, TransientError, UsageError
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.registry.choose import choose_revision
 from kanister_py.core.registry.entries import FunctionRevision, Registry
@@ -43,8 +36,54 @@ from kanister_py.executor.retrying import Backoff, RetryingRunner
 from kanister_py.executor.settling import SettlingRunner, fetch, fetch_resources, fetch_schema
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_metrics import FunctionMetrics
-from kanister_py.ports.function_runner import FunctionCall, FunctionRunner
+from kanister_py.ports.function_runner import FunctionCall, FunctionCallError, FunctionRunner
 from kanister_py.ports.requirement_source import RequirementSource
+
+
+class PipelineStepFailed(KanisterError):
+    """A step of a pipeline brought no answer. Stands beside one of the three groups."""
+
+    reason = "PipelineStepFailed"
+
+    def __init__(self, step: str, function: str, revision: str, cause: KanisterError) -> None:
+        why = cause.why if isinstance(cause, FunctionCallError) else cause.message
+        message = f'cannot run Composition pipeline step "{step}": {why}'
+        super().__init__(message + blamed(function, revision))
+        self.step = step
+        self.function = function
+        self.revision = revision
+        self.cause = cause
+
+
+class PipelineStepRefused(PipelineStepFailed, UsageError):
+    """A step fails until somebody changes its input, its function or its surroundings."""
+
+
+class PipelineStepUnavailable(PipelineStepFailed, TransientError):
+    """A step fails for the moment."""
+
+    def __init__(self, step: str, function: str, revision: str, cause: KanisterError) -> None:
+        super().__init__(step, function, revision, cause)
+        self.delay_seconds = cause.delay_seconds if isinstance(cause, TransientError) else 0.0
+
+
+class PipelineStepBroken(PipelineStepFailed, Fault):
+    """A step fails by our own fault."""
+
+
+class CredentialMissing(UsageError):
+    """The Secret that a step's credentials name is not there."""
+
+    reason = "CredentialMissing"
+
+    def __init__(self, step: str, credential: str, secret: str, function: str) -> None:
+        super().__init__(
+            f'cannot get Composition pipeline step "{step}" credential "{credential}" from Secret: '
+            f"there is no Secret {secret}" + blamed(function, "")
+        )
+        self.step = step
+        self.credential = credential
+        self.secret = secret
 
 
 class Engine(NamedTuple):

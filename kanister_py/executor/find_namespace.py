@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from kanister_py.core.errors import ApiError, NamespaceUnknown, NotFound
+from kanister_py.core.errors import ApiError, NotFound, UsageError
 from kanister_py.core.objects.documents import nearest
 from kanister_py.core.objects.resources import NAMESPACES
 from kanister_py.ports.cluster import Cluster
+
+
+class NamespaceUnknown(UsageError):
+    """Somebody wants to look at a namespace that the cluster does not have."""
+
+    reason = "NamespaceNotFound"
+
+    def __init__(self, name: str, near: Sequence[str] = ()) -> None:
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        super().__init__(f"There is no namespace {name}{meant}")
+        self.name = name
+        self.near = tuple(near)
+
 
 _MOST: Final = 500
 

@@ -6,12 +6,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.errors import Conflict, DefinitionNotServed, Expired, NotFound
+from kanister_py.core.errors import Conflict, Expired, NotFound, TransientError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.differences import Difference, differences_of
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject
+
+
+class DefinitionNotServed(TransientError):
+    """A cluster took a definition, and does not serve what it defines."""
+
+    reason = "DefinitionNotServed"
+
+    def __init__(self, name: str, seconds: float) -> None:
+        super().__init__(f"{name} is not served after {seconds:.0f}s; look at its conditions")
+        self.name = name
+
 
 _MANAGER: Final = "kanister-py"
 _ATTEMPTS: Final = 5

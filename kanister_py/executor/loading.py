@@ -8,14 +8,32 @@ from contextlib import redirect_stdout
 from importlib import import_module
 from typing import Any
 
-from kanister_py.core.errors import (
-    CatalogueMismatch,
-    FunctionVersionRemoved,
-    KanisterError,
-    PluginBroken,
-)
+from kanister_py.core.errors import FunctionVersionRemoved, KanisterError, UsageError
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind
 from kanister_py.core.versions.semver import parse_version
+
+
+class PluginBroken(UsageError):
+    """What an entry point names could not be loaded or registered."""
+
+    reason = "PluginBroken"
+
+    def __init__(self, plugin: str, why: str) -> None:
+        super().__init__(f"Plugin {plugin} is broken: {why}")
+        self.plugin = plugin
+        self.why = why
+
+
+class CatalogueMismatch(UsageError):
+    """The record of versions and the code disagree about a function."""
+
+    reason = "CatalogueMismatch"
+
+    def __init__(self, function: str, why: str) -> None:
+        super().__init__(f"versions.yaml and the code disagree about {function}: {why}")
+        self.function = function
+        self.why = why
+
 
 # Where standard output goes is one thing for the whole process: of two threads that turn it
 # aside at once, the second would turn it back to where the first had sent it.

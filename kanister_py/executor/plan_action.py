@@ -7,12 +7,13 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from kanister_py.core.actionsets.course import ActionNotFound
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.model import ActionSpec, artifacts_as_dict, reference_as_dict
 from kanister_py.core.actionsets.status import text_of_moment
 from kanister_py.core.blueprints.model import Blueprint, Phase
 from kanister_py.core.blueprints.plan import Known, PlannedPhase, plan_phase
-from kanister_py.core.errors import ActionNotFound, KanisterError
+from kanister_py.core.errors import KanisterError
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.templates.facts import (
     ActionFacts,

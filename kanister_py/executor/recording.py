@@ -7,15 +7,16 @@ from typing import NamedTuple
 
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.compositions.results import said_by
-from kanister_py.core.errors import (
-    FunctionOverloaded,
-    FunctionTimedOut,
-    FunctionUnavailable,
-    KanisterError,
-)
+from kanister_py.core.errors import KanisterError
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_metrics import FunctionMetrics
-from kanister_py.ports.function_runner import FunctionCall, FunctionRunner
+from kanister_py.ports.function_runner import (
+    FunctionCall,
+    FunctionOverloaded,
+    FunctionRunner,
+    FunctionTimedOut,
+    FunctionUnavailable,
+)
 
 
 class Record(NamedTuple):

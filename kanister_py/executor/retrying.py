@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kanister_py.core.compositions.messages import FunctionResponse
-from kanister_py.core.errors import FunctionCallError, FunctionOverloaded, FunctionUnavailable
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.function_runner import FunctionCall, FunctionRunner
+from kanister_py.ports.function_runner import (
+    FunctionCall,
+    FunctionCallError,
+    FunctionOverloaded,
+    FunctionRunner,
+    FunctionUnavailable,
+)
 
 
 class Backoff(NamedTuple):

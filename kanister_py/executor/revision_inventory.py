@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.compositions.definitions import is_legacy, machinery_of, target_version
-from kanister_py.core.errors import NoMatch, NotFound, RevisionUnknown
+from kanister_py.core.errors import NoMatch, NotFound, UsageError
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.core.revisions.functions import revision_of
@@ -27,6 +27,19 @@ from kanister_py.core.revisions.users import (
     users_of_function,
 )
 from kanister_py.ports.cluster import Cluster, KubeObject
+
+
+class RevisionUnknown(UsageError):
+    """Somebody names a revision that the cluster does not have."""
+
+    reason = "RevisionNotFound"
+
+    def __init__(self, name: str, there: Sequence[str]) -> None:
+        shown = ", ".join(sorted(there)[:10]) or "no revision at all"
+        super().__init__(f"There is no revision {name}; there is {shown}")
+        self.name = name
+        self.there = tuple(there)
+
 
 _PAGE: Final = 500
 COMPOSITION: Final = "CompositionRevision"

@@ -13,10 +13,10 @@ from kanister_py.core.actionsets.status import DEFER, PhaseError, Place
 from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.errors import (
     Fault,
-    FunctionFailed,
     KanisterError,
     PhaseInterrupted,
     TransientError,
+    UsageError,
 )
 from kanister_py.core.objects.weak import decode_args
 from kanister_py.core.templates.facts import needs_of_phase
@@ -26,6 +26,18 @@ from kanister_py.executor.fetching import fetch
 from kanister_py.executor.phase_context import RunningPhase
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Func, OnRestart
+
+
+class FunctionFailed(UsageError):
+    """A function raised something that is none of our errors."""
+
+    reason = "FunctionFailed"
+
+    def __init__(self, function: str, why: str) -> None:
+        super().__init__(f"{function}: {why}")
+        self.function = function
+        self.why = why
+
 
 _LOG: Final = logging.getLogger(__name__)
 _LONGEST_MESSAGE: Final = 4000

@@ -5,7 +5,85 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
+from kanister_py.core.errors import Fault, KanisterError, TransientError, UsageError
 from kanister_py.core.registry.entries import FunctionRevision
+
+
+class FunctionCallError(KanisterError):
+    """A call of a composition function brought no answer; says which step asked which revision."""
+
+    reason = "FunctionCallFailed"
+
+    def __init__(self, step: str, function: str, revision: str, why: str) -> None:
+        at = f"Step {step}: function {function}" if step else f"Function {function}"
+        called = f", revision {revision}" if revision and revision != function else ""
+        super().__init__(f"{at}{called}: {why}")
+        self.step = step
+        self.function = function
+        self.revision = revision
+        self.why = why
+        # Every group of errors may stand beside this one; the time to wait is not known.
+        self.delay_seconds = 0.0
+
+
+class FunctionUnavailable(FunctionCallError, TransientError):
+    """Nobody answers where the function should be, or the connection broke off."""
+
+    reason = "FunctionUnavailable"
+
+
+class FunctionOverloaded(FunctionCallError, TransientError):
+    """The function says that it has no room for the call."""
+
+    reason = "FunctionOverloaded"
+
+
+class FunctionTimedOut(FunctionCallError, TransientError):
+    """The function did not answer in its time."""
+
+    reason = "FunctionTimedOut"
+
+
+class FunctionCertificateRefused(FunctionCallError, UsageError):
+    """One side of a connection does not take the other's certificate."""
+
+    reason = "FunctionCertificateRefused"
+
+
+class FunctionAnswerTooLarge(FunctionCallError, UsageError):
+    """A request or an answer is larger than was allowed."""
+
+    reason = "FunctionAnswerTooLarge"
+
+
+class FunctionAnswerInvalid(FunctionCallError, UsageError):
+    """What came back is no response."""
+
+    reason = "FunctionAnswerInvalid"
+
+
+class FunctionRequestInvalid(FunctionCallError, UsageError):
+    """What should be sent cannot be written as a request."""
+
+    reason = "FunctionRequestInvalid"
+
+
+class FunctionCallFailed(FunctionCallError, UsageError):
+    """The function failed, and says why, or died."""
+
+    reason = "FunctionCallFailed"
+
+
+class FunctionNotServed(FunctionCallError, UsageError):
+    """Where a function should be is something else, or an address that nobody can read."""
+
+    reason = "FunctionNotServed"
+
+
+class FunctionFault(FunctionCallError, Fault):
+    """A function of ours failed in a way that it never should."""
+
+    reason = "Fault"
 
 
 class FunctionCall(NamedTuple):

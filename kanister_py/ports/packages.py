@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from kanister_py.core.errors import TransientError
 from kanister_py.core.revisions.package import PackageReference
+
+
+class RegistryUnavailable(TransientError):
+    """A registry gives no answer for the moment."""
+
+    reason = "RegistryUnavailable"
+
+    def __init__(self, registry: str, why: str) -> None:
+        super().__init__(f"Registry {registry} gives no answer: {why}")
+        self.registry = registry
 
 
 class RegistryLogin(NamedTuple):

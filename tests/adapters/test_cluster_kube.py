@@ -19,13 +19,11 @@ from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_kube.answers import Asked, error_of
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
-from kanister_py.adapters.cluster_kube.connection import ClusterChoice
+from kanister_py.adapters.cluster_kube.connection import ClusterChoice, ClusterConfigInvalid
 from kanister_py.core.errors import (
     AlreadyExists,
     ApiError,
-    ApplyConflict,
     BadRequest,
-    ClusterConfigInvalid,
     ClusterUnavailable,
     Conflict,
     Expired,
@@ -37,6 +35,7 @@ from kanister_py.core.errors import (
     TooManyRequests,
     Unauthorized,
 )
+from kanister_py.core.objects.managed_fields import ApplyConflict
 from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.ports.cluster import LogOptions
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kanister_py.adapters.containers_docker import DockerContainers
-from kanister_py.core.errors import FunctionRuntimeUnavailable
+from kanister_py.adapters.containers_docker import DockerContainers, FunctionRuntimeUnavailable
 
 PREFIX = "render.crossplane.io/runtime-docker-"
 

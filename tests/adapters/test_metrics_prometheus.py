@@ -7,9 +7,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from kanister_py.adapters.metrics_prometheus import PrometheusFunctionMetrics
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.compositions.model import Step
-from kanister_py.core.errors import FunctionUnavailable
 from kanister_py.executor.caching import ResponseCache
-from kanister_py.ports.function_runner import FunctionCall
+from kanister_py.ports.function_runner import FunctionCall, FunctionUnavailable
 from tests.executor.composing import FunctionsByName, Stage, passes
 
 

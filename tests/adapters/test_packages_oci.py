@@ -22,9 +22,9 @@ from kanister_py.adapters.packages_oci.images import (
     read_archive,
     write_archive,
 )
-from kanister_py.adapters.packages_oci.registry import OciPackages
-from kanister_py.core.errors import InvalidPackage, PackageNotFound, RegistryUnavailable
-from kanister_py.core.revisions.package import PackageReference
+from kanister_py.adapters.packages_oci.registry import OciPackages, PackageNotFound
+from kanister_py.core.revisions.package import InvalidPackage, PackageReference
+from kanister_py.ports.packages import RegistryUnavailable
 from tests.oci_registry import RunningRegistry, running_registry
 
 PACKAGE = b"apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {name: function-x}\n"

@@ -21,10 +21,16 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
 from kanister_py.adapters.runner_memory import MemoryRunner
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
-from kanister_py.core.errors import (
-    CertificatesUnreadable,
+from kanister_py.core.errors import CertificatesUnreadable
+from kanister_py.core.objects.certificates import KeyPair
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.executor.calling import PythonFunction
+from kanister_py.grpc_api.certificates import ServerCertificates
+from kanister_py.grpc_api.server import FunctionServer, ServerSettings
+from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
     FunctionAnswerTooLarge,
+    FunctionCall,
     FunctionCallError,
     FunctionCallFailed,
     FunctionCertificateRefused,
@@ -34,12 +40,6 @@ from kanister_py.core.errors import (
     FunctionTimedOut,
     FunctionUnavailable,
 )
-from kanister_py.core.objects.certificates import KeyPair
-from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.executor.calling import PythonFunction
-from kanister_py.grpc_api.certificates import ServerCertificates
-from kanister_py.grpc_api.server import FunctionServer, ServerSettings
-from kanister_py.ports.function_runner import FunctionCall
 from kanister_py.proto.messages import METHODS, V1, V1BETA1
 from tests.contracts.function_runner import (
     FUNCTIONS,

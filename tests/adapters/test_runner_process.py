@@ -13,14 +13,14 @@ import pytest
 
 from kanister_py.adapters.runner_process import ProcessRunner
 from kanister_py.core.compositions.endpoints import exec_endpoint
-from kanister_py.core.errors import (
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
     FunctionAnswerTooLarge,
     FunctionCallFailed,
     FunctionNotServed,
     FunctionTimedOut,
 )
-from kanister_py.core.registry.entries import FunctionRevision
 from tests.contracts.function_runner import (
     PATIENCE_SECONDS,
     FunctionRunnerContract,

@@ -17,9 +17,8 @@ from kanister_py.core.compositions.endpoints import (
     target_of,
 )
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
-from kanister_py.core.errors import FunctionNotServed
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.ports.function_runner import FunctionCall
+from kanister_py.ports.function_runner import FunctionCall, FunctionNotServed
 
 
 class Named:

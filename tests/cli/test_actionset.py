@@ -21,17 +21,14 @@ from kanister_py.cli import (
     actionset_retry,
     actionset_watch,
 )
+from kanister_py.cli.actionset_cancel import CancelNotKept
+from kanister_py.cli.actionset_create import ActionSetNotFit
+from kanister_py.cli.actionset_retry import ActionSetState
 from kanister_py.cli.actionset_watch import told_between
 from kanister_py.cli.parser import Parser
+from kanister_py.core.actionsets.references import InvalidReference
 from kanister_py.core.actionsets.status import Status, parse_status
-from kanister_py.core.errors import (
-    ActionSetNotFit,
-    ActionSetState,
-    CancelNotKept,
-    InvalidReference,
-    NotFound,
-    NothingToRetry,
-)
+from kanister_py.core.errors import NotFound, NothingToRetry
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.clock import Clock

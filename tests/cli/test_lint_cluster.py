@@ -11,9 +11,10 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.lint_cluster import report_on
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding
-from kanister_py.core.errors import Forbidden, NamespaceUnknown
+from kanister_py.core.errors import Forbidden
 from kanister_py.core.objects.resources import NAMESPACES, GroupVersionResource
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.find_namespace import NamespaceUnknown
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.wiring import read_definitions, read_functions, read_signatures
 

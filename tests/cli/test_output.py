@@ -7,13 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kanister_py.cli.output import error_lines, has_colours, paint, table
-from kanister_py.core.errors import (
-    Fault,
-    FunctionNotRegistered,
-    InvalidDocument,
-    NoMatch,
-    Problem,
-)
+from kanister_py.core.errors import Fault, FunctionNotRegistered, InvalidDocument, NoMatch, Problem
 from kanister_py.core.objects.documents import dump_yaml, parse_document
 
 

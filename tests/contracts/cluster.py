@@ -19,7 +19,6 @@ import pytest
 
 from kanister_py.core.errors import (
     AlreadyExists,
-    ApplyConflict,
     BadRequest,
     Conflict,
     Expired,
@@ -28,6 +27,7 @@ from kanister_py.core.errors import (
     NotFound,
     UnsupportedMediaType,
 )
+from kanister_py.core.objects.managed_fields import ApplyConflict
 from kanister_py.core.objects.resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,

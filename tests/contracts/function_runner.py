@@ -15,13 +15,14 @@ import pytest
 
 from kanister_py.core.compositions.authoring import Request, Response
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
-from kanister_py.core.errors import (
-    FunctionCallFailed,
-    FunctionTimedOut,
-)
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.ports.composition_function import CompositionFunction
-from kanister_py.ports.function_runner import FunctionCall, FunctionRunner
+from kanister_py.ports.function_runner import (
+    FunctionCall,
+    FunctionCallFailed,
+    FunctionRunner,
+    FunctionTimedOut,
+)
 
 PATIENCE_SECONDS = 60.0
 

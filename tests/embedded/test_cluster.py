@@ -10,15 +10,7 @@ import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.errors import (
-    Conflict,
-    Expired,
-    Forbidden,
-    NoMatch,
-    NotFound,
-    PodsNotRun,
-    StateNotReadable,
-)
+from kanister_py.core.errors import Conflict, Expired, Forbidden, NoMatch, NotFound, PodsNotRun
 from kanister_py.core.objects.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -28,6 +20,7 @@ from kanister_py.core.objects.resources import (
     GroupVersionResource,
 )
 from kanister_py.embedded.cluster import MemoryCluster
+from kanister_py.embedded.cluster.cluster import StateNotReadable
 from kanister_py.ports.cluster import KubeObject, Propagation
 
 

@@ -21,11 +21,11 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.errors import BadRequest, ProcessesUnavailable
+from kanister_py.core.errors import BadRequest
 from kanister_py.core.objects.resources import NODES, PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods import WARNING
-from kanister_py.embedded.pods.launcher import Launcher
+from kanister_py.embedded.pods.launcher import Launcher, ProcessesUnavailable
 from kanister_py.embedded.pods.node import ProcessNode
 from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.ports.cluster import Cluster, LogOptions

@@ -7,30 +7,14 @@ from typing import Any
 import pytest
 
 from kanister_py.core.blueprints.model import Retry
-from kanister_py.core.compositions.composed import Rules
+from kanister_py.core.compositions.capabilities import FunctionCapabilityMissing
+from kanister_py.core.compositions.composed import ComposedResourceRefused, DeletionRefused, Rules
 from kanister_py.core.compositions.messages import Data, FunctionResponse
 from kanister_py.core.compositions.model import AllowedResource, Credential, Step
-from kanister_py.core.compositions.pipeline import CAPABILITIES, Observed
+from kanister_py.core.compositions.pipeline import CAPABILITIES, Observed, PipelineFatal
+from kanister_py.core.compositions.requirements import RequirementsUnsettled
 from kanister_py.core.compositions.results import Event
-from kanister_py.core.errors import (
-    ComposedResourceRefused,
-    CredentialMissing,
-    DeletionRefused,
-    FunctionAnswerInvalid,
-    FunctionAnswerTooLarge,
-    FunctionCallFailed,
-    FunctionCapabilityMissing,
-    FunctionCertificateRefused,
-    FunctionTimedOut,
-    FunctionUnavailable,
-    KanisterError,
-    PipelineFatal,
-    PipelineStepFailed,
-    PipelineStepRefused,
-    PipelineStepUnavailable,
-    RequirementsUnsettled,
-    TransientError,
-)
+from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.registry.choose import RevisionRequest
 from kanister_py.core.registry.entries import (
     DesiredState,
@@ -39,8 +23,22 @@ from kanister_py.core.registry.entries import (
     RegistryBuilder,
 )
 from kanister_py.core.versions.semver import parse_version
+from kanister_py.executor.compose import (
+    CredentialMissing,
+    PipelineStepFailed,
+    PipelineStepRefused,
+    PipelineStepUnavailable,
+)
 from kanister_py.executor.recording import Record
-from kanister_py.ports.function_runner import FunctionCall
+from kanister_py.ports.function_runner import (
+    FunctionAnswerInvalid,
+    FunctionAnswerTooLarge,
+    FunctionCall,
+    FunctionCallFailed,
+    FunctionCertificateRefused,
+    FunctionTimedOut,
+    FunctionUnavailable,
+)
 from tests.executor.composing import Stage, adds, config_map, passes, xr
 
 RESULT = {"severity": "SEVERITY_NORMAL", "message": "made it"}

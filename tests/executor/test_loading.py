@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.errors import PluginBroken
-from kanister_py.executor.loading import load_function
+from kanister_py.executor.loading import PluginBroken, load_function
 from kanister_py.ports.function import Args, Func
 from kanister_py.wiring import registry_of
 

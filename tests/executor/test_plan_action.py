@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.core.actionsets.course import ActionNotFound
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.model import ObjectReference, blueprints_in
-from kanister_py.core.errors import ActionNotFound
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster

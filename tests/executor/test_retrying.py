@@ -6,9 +6,12 @@ import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
-from kanister_py.core.errors import (
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.executor.retrying import Backoff, RetryingRunner
+from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
     FunctionAnswerTooLarge,
+    FunctionCall,
     FunctionCallError,
     FunctionCallFailed,
     FunctionCertificateRefused,
@@ -16,9 +19,6 @@ from kanister_py.core.errors import (
     FunctionTimedOut,
     FunctionUnavailable,
 )
-from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.executor.retrying import Backoff, RetryingRunner
-from kanister_py.ports.function_runner import FunctionCall
 
 CALL = FunctionCall("s", FunctionRevision("f", "f-1", 1), FunctionRequest(Part({})))
 

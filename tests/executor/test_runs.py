@@ -15,18 +15,12 @@ import pytest
 from kanister_py import Args, Func, OnRestart, PhaseContext, run
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.journal_files import RunNotFound, StateFolderInUse, StateFolderUnreadable
 from kanister_py.core.actionsets.course import course_of
 from kanister_py.core.actionsets.model import parse_actionset
 from kanister_py.core.actionsets.status import State
 from kanister_py.core.blueprints.model import blueprints_in
-from kanister_py.core.errors import (
-    JournalUnwritable,
-    RunNotFound,
-    StateFolderInUse,
-    StateFolderUnreadable,
-    StreamLost,
-    TransientApiError,
-)
+from kanister_py.core.errors import JournalUnwritable, StreamLost, TransientApiError
 from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.objects.resources import CONFIG_MAPS, PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster

@@ -19,13 +19,13 @@ from kanister_py.core.compositions.messages import FunctionRequest, FunctionResp
 from kanister_py.core.errors import (
     AddressUnavailable,
     CertificatesUnreadable,
-    FunctionFault,
     TransientError,
     UsageError,
 )
 from kanister_py.grpc_api.certificates import ServerCertificates
 from kanister_py.grpc_api.metrics import ServerMetrics
 from kanister_py.grpc_api.server import FunctionServer, Served, ServerSettings
+from kanister_py.ports.function_runner import FunctionFault
 from kanister_py.proto.messages import METHODS, V1, V1BETA1
 
 LIFE = timedelta(days=1)

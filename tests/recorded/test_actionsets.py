@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.core.actionsets.course import ActionNotFound
 from kanister_py.core.actionsets.transitions import refused_status
-from kanister_py.core.errors import ActionNotFound
 from kanister_py.core.objects.documents import parse_document, parse_documents
 from kanister_py.core.objects.resources import PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster

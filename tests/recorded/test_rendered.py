@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.errors import RenderFailed
 from kanister_py.core.objects.documents import parse_document, parse_documents
 from kanister_py.core.templates.engines import Engine, choose_engine
 from kanister_py.core.templates.facts import (
@@ -22,7 +21,7 @@ from kanister_py.core.templates.facts import (
     Workload,
 )
 from kanister_py.core.templates.params import Params
-from kanister_py.core.templates.render import Renderer
+from kanister_py.core.templates.render import Renderer, RenderFailed
 from kanister_py.gotemplate import Effects
 from kanister_py.gotemplate.times import from_datetime
 

@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 from kanister_py.core.errors import (
     AlreadyExists,
     ApiError,
-    ApplyConflict,
     BadRequest,
     Cause,
     ClusterUnavailable,
@@ -29,6 +28,7 @@ from kanister_py.core.errors import (
     Unauthorized,
     UnsupportedMediaType,
 )
+from kanister_py.core.objects.managed_fields import ApplyConflict
 
 _BY_CODE: Final[Mapping[int, type[ApiError]]] = {
     400: BadRequest,

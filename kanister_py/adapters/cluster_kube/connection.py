@@ -10,11 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.adapters.cluster_kube.exchange import Exchange, Way
-from kanister_py.core.errors import ClusterConfigInvalid
 from kanister_py.ports.clock import Clock
 
 if TYPE_CHECKING:
     import ssl
+from kanister_py.core.errors import UsageError
+
+
+class ClusterConfigInvalid(UsageError):
+    """What should say how to reach a cluster does not."""
+
+    reason = "ClusterConfigInvalid"
+
+    def __init__(self, source: str, why: str) -> None:
+        super().__init__(f"No cluster can be reached by {source}: {why}")
+        self.source = source
+        self.why = why
+
 
 _IN_CLUSTER_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _IN_CLUSTER_TOKEN: Final = _IN_CLUSTER_NAMESPACE.with_name("token")

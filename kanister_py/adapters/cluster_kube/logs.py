@@ -10,13 +10,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.requests import Request, Requests
-from kanister_py.core.errors import (
-    ApiError,
-    BadRequest,
-    NotFound,
-    StreamLost,
-    TransientError,
-)
+from kanister_py.core.errors import ApiError, BadRequest, NotFound, StreamLost, TransientError
 from kanister_py.ports.cluster import KubeObject, LogOptions
 
 _PIECE: Final = 64 * 1024

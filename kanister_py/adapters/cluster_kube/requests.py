@@ -25,10 +25,18 @@ from kanister_py.core.errors import (
     ClusterUnavailable,
     NotFound,
     RequestTimeout,
-    ServerNotTrusted,
     TooManyRequests,
+    UsageError,
 )
 from kanister_py.ports.clock import Clock
+
+
+class ServerNotTrusted(ApiError, UsageError):
+    """Whoever answers under the cluster's address cannot prove to be the cluster."""
+
+    reason = "ServerNotTrusted"
+    code = 495
+
 
 _log = logging.getLogger(__name__)
 

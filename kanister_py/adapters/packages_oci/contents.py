@@ -12,7 +12,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.errors import FunctionNotBuilt
+from kanister_py.core.errors import UsageError
+
+
+class FunctionNotBuilt(UsageError):
+    """No package can be made of a function as it is."""
+
+    reason = "FunctionNotBuilt"
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"No package can be made of {what}: {why}")
+        self.what = what
+        self.why = why
+
 
 PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 _ENTRY_POINTS: Final = "kanister_py.functions"

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.errors import InvalidPackage
+from kanister_py.core.revisions.package import InvalidPackage
 
 PACKAGE_FILE: Final = "package.yaml"
 LAYER_ANNOTATION: Final = "io.crossplane.xpkg"

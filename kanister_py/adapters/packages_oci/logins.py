@@ -10,8 +10,20 @@ import subprocess
 from pathlib import Path
 from typing import Any, Final
 
-from kanister_py.core.errors import InvalidDockerConfig
+from kanister_py.core.errors import UsageError
 from kanister_py.ports.packages import RegistryLogin
+
+
+class InvalidDockerConfig(UsageError):
+    """The file in which container tools keep their logins says nothing that can be read."""
+
+    reason = "InvalidDockerConfig"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path = path
+        self.why = why
+
 
 _SECONDS: Final = 30.0
 

@@ -25,12 +25,24 @@ from kanister_py.adapters.packages_oci.images import (
     digest_of,
     write_whole,
 )
-from kanister_py.core.errors import InvalidPackage, PackageNotFound, RegistryUnavailable
-from kanister_py.core.revisions.package import PackageReference
-from kanister_py.ports.packages import RegistryLogin
+from kanister_py.core.revisions.package import InvalidPackage, PackageReference
+from kanister_py.ports.packages import RegistryLogin, RegistryUnavailable
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
+from kanister_py.core.errors import UsageError
+
+
+class PackageNotFound(UsageError):
+    """A registry does not have a package, or not for us."""
+
+    reason = "PackageNotFound"
+
+    def __init__(self, package: str, why: str) -> None:
+        super().__init__(f"Package {package} cannot be had: {why}")
+        self.package = package
+        self.why = why
+
 
 INDEX_TYPES: Final = (
     "application/vnd.oci.image.index.v1+json",

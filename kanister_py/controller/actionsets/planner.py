@@ -16,13 +16,11 @@ from kanister_py.core.actionsets.status import ActionStatus, State, Status
 from kanister_py.core.actionsets.transitions import status_for_retry
 from kanister_py.core.blueprints.model import Blueprint, Found, parse_blueprint
 from kanister_py.core.errors import (
-    BegunElsewhere,
-    BlueprintChanged,
-    BlueprintNotFound,
     InvalidDocument,
     KanisterError,
     NotFound,
     NothingToRetry,
+    UsageError,
 )
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.durations import parse_seconds
@@ -31,6 +29,46 @@ from kanister_py.executor.run_actionset import FunctionSource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import OnRestart
+
+
+class BlueprintNotFound(UsageError):
+    """An ActionSet names a Blueprint that is not there, or none at all."""
+
+    reason = "BlueprintNotFound"
+
+    def __init__(self, path: str, name: str, namespace: str, why: str) -> None:
+        where = f" in namespace {namespace}" if namespace else ""
+        super().__init__(f"{path}: Blueprint {name or '(none)'}{where}: {why}")
+        self.path = path
+        self.name = name
+        self.namespace = namespace
+
+
+class BlueprintChanged(UsageError):
+    """A Blueprint is no longer what a run that is to be taken up began with."""
+
+    reason = "BlueprintChanged"
+
+    def __init__(self, action: str, blueprint: str) -> None:
+        super().__init__(
+            f"Action {action} was under way, and Blueprint {blueprint} has other phases now: "
+            "it cannot be taken up"
+        )
+        self.action = action
+        self.blueprint = blueprint
+
+
+class BegunElsewhere(UsageError):
+    """A run was under way in a controller that leaves no trace of how far it was."""
+
+    reason = "Interrupted"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The run was under way in another controller, which is gone and has not left "
+            "behind how far it was; create the ActionSet anew"
+        )
+
 
 _MOST_PARSED: Final = 256
 _FRESH_SECONDS: Final = 1.0

@@ -28,13 +28,37 @@ from kanister_py.core.errors import (
     KanisterError,
     LeadershipLost,
     NotFound,
-    StatusOvertaken,
-    StatusUnreadable,
     TransientError,
+    UsageError,
 )
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
+
+
+class StatusOvertaken(TransientError):
+    """Somebody else has written the status of an ActionSet that runs here."""
+
+    reason = "StatusOvertaken"
+
+    def __init__(self, namespace: str, name: str) -> None:
+        super().__init__(
+            f"Somebody else has written the status of ActionSet {namespace}/{name}; "
+            "it goes on from what stands there now"
+        )
+
+
+class StatusUnreadable(UsageError):
+    """The status of an ActionSet is not what a status looks like."""
+
+    reason = "StatusUnreadable"
+
+    def __init__(self, namespace: str, name: str) -> None:
+        super().__init__(
+            f"status: What stands there cannot be read as the status of an ActionSet; "
+            f"create {namespace}/{name} anew, without one"
+        )
+
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -8,13 +8,26 @@ from typing import Any
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.compositions.messages import Data
-from kanister_py.core.errors import ExtraResourcesDisabled, NoMatch, NotFound
+from kanister_py.core.errors import NoMatch, NotFound, UsageError
 from kanister_py.core.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     SECRETS,
     group_version_of,
 )
 from kanister_py.ports.cluster import Cluster
+
+
+class ExtraResourcesDisabled(UsageError):
+    """A function asks for objects of the cluster where none are given out."""
+
+    reason = "ExtraResourcesDisabled"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"A function asks for {what}, and this controller gives out no extra resources; "
+            "start it without --disable-extra-resources"
+        )
+        self.what = what
 
 
 class ClusterSource:

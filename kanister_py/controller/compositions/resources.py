@@ -41,19 +41,10 @@ from kanister_py.core.compositions.naming import (
 )
 from kanister_py.core.compositions.pipeline import Observed, StepOutcome
 from kanister_py.core.compositions.results import COMPOSE, CustomCondition
-from kanister_py.core.errors import (
-    CompositionFailed,
-    Conflict,
-    DesiredStateEmpty,
-    FunctionRevisionNotFound,
-    Invalid,
-    KanisterError,
-    NotFound,
-    PipelineStepFailed,
-    PipelineStepUnavailable,
-)
+from kanister_py.core.errors import Conflict, Invalid, KanisterError, NotFound, UsageError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.registry.choose import FunctionRevisionNotFound
 from kanister_py.core.revisions.owners import controller_of, controller_reference
 from kanister_py.core.revisions.policy import (
     CompositionFacts,
@@ -64,8 +55,34 @@ from kanister_py.core.revisions.policy import (
     choose_composition_revision,
     wishes_of,
 )
+from kanister_py.executor.compose import PipelineStepFailed, PipelineStepUnavailable
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, Propagation
+
+
+class CompositionFailed(UsageError):
+    """The pipeline of a composite resource did not come to its end."""
+
+    reason = "CompositionFailed"
+
+    def __init__(self, cause: KanisterError) -> None:
+        super().__init__(f"cannot compose resources: {cause.message}")
+        self.cause = cause
+
+
+class DesiredStateEmpty(UsageError):
+    """A pipeline asks for nothing at all, while there are resources that it composed."""
+
+    reason = "DesiredStateEmpty"
+
+    def __init__(self, observed: int, annotation: str) -> None:
+        plural = "s" if observed != 1 else ""
+        super().__init__(
+            f"The pipeline desires no resource at all, which would delete {observed} resource"
+            f"{plural}; if that is meant, annotate the Composition with {annotation}=true"
+        )
+        self.observed = observed
+
 
 FINALIZER: Final = "composite.apiextensions.crossplane.io"
 _ORPHAN: Final = "orphan"

@@ -7,10 +7,13 @@ from typing import Any, Final
 
 from kanister_py.controller.machine.conditions import condition, with_conditions
 from kanister_py.controller.machine.events import WARNING, Tell, subject_of
-from kanister_py.core.compositions.capabilities import missing_capabilities
+from kanister_py.core.compositions.capabilities import (
+    FunctionCapabilityMissing,
+    missing_capabilities,
+)
 from kanister_py.core.compositions.conditions import RECONCILE_ERROR
 from kanister_py.core.compositions.model import parse_composition
-from kanister_py.core.errors import FunctionCapabilityMissing, InvalidDocument, NotFound
+from kanister_py.core.errors import InvalidDocument, NotFound
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.registry.entries import FunctionRevision, Registry
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS

@@ -13,13 +13,7 @@ from typing import Any, Final, NamedTuple
 from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.machine.conditions import condition, with_conditions
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
-from kanister_py.core.errors import (
-    AlreadyExists,
-    Conflict,
-    KanisterError,
-    NotFound,
-    RegistryUnavailable,
-)
+from kanister_py.core.errors import AlreadyExists, Conflict, KanisterError, NotFound
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.activation import (
     DEFAULT_ACTIVE_LIMIT,
@@ -59,7 +53,7 @@ from kanister_py.core.revisions.package import (
 )
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.ports.packages import Packages, RegistryLogin
+from kanister_py.ports.packages import Packages, RegistryLogin, RegistryUnavailable
 
 Users = Callable[[str, Sequence[FunctionRevision]], Mapping[str, Sequence[str]]]
 """Say of each revision of a function who needs it kept, in words."""

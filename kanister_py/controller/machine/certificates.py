@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.errors import AlreadyExists, AuthorityUnusable, Conflict, NotFound
+from kanister_py.core.errors import AlreadyExists, Conflict, NotFound, UsageError
 from kanister_py.core.objects.certificates import (
     STAGING,
     AuthorityFacts,
@@ -26,6 +26,20 @@ from kanister_py.core.objects.resources import SECRETS
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
+
+
+class AuthorityUnusable(UsageError):
+    """A Secret holds a certificate to sign with whose key is another's or missing."""
+
+    reason = "AuthorityUnusable"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Secret {name} holds an authority that cannot sign: tls.crt and tls.key do not "
+            "belong together; put the right key there, or delete the Secret to get a new authority"
+        )
+        self.name = name
+
 
 _AUTHORITY_LIFE: Final = timedelta(days=3650)
 _LIFE: Final = timedelta(days=90)

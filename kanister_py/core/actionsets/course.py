@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -29,10 +29,35 @@ from kanister_py.core.actionsets.transitions import (
 )
 from kanister_py.core.blueprints.model import Action, Blueprint, Phase, Retry
 from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
-from kanister_py.core.errors import ActionNotFound, FunctionNotYetHere
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.registry.choose import Choice, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
+
+
+class ActionNotFound(UsageError):
+    """An ActionSet names an action that its blueprint has not."""
+
+    reason = "ActionNotFound"
+
+    def __init__(self, action: str, kind: str, blueprint: str, known: Sequence[str] = ()) -> None:
+        there = f"; it has {', '.join(known)}" if known else ""
+        super().__init__(
+            f"Action {action} for object kind {kind} not found in blueprint {blueprint}{there}"
+        )
+        self.action = action
+        self.blueprint = blueprint
+        self.known = tuple(known)
+
+
+class FunctionNotYetHere(UsageError):
+    """A function of the original that this release does not offer yet."""
+
+    reason = "FunctionNotYetHere"
+
+    def __init__(self, function: str) -> None:
+        super().__init__(f"Function {function} is not in this release yet")
+        self.function = function
 
 
 class ActionCourse(NamedTuple):

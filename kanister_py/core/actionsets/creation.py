@@ -7,9 +7,32 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.blueprints.model import ObjectReference
-from kanister_py.core.errors import ActionSetIncomplete, ActionSetUnclear
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.names import generate_name
+
+
+class ActionSetUnclear(UsageError):
+    """Not enough is said of an ActionSet for it to be made."""
+
+    reason = "ActionSetUnclear"
+
+    def __init__(self, what: str, what_to_do: str) -> None:
+        super().__init__(f"An ActionSet with {what} does nothing; {what_to_do}")
+
+
+class ActionSetIncomplete(UsageError):
+    """An ActionSet is to follow one that has not come to a good end."""
+
+    reason = "ActionSetIncomplete"
+
+    def __init__(self, name: str, state: str) -> None:
+        super().__init__(
+            f"ActionSet {name} is {state}; only one that is complete has artifacts to go on from"
+        )
+        self.name = name
+        self.state = state
+
 
 API_VERSION: Final = "cr.kanister.io/v1alpha1"
 PARENT: Final = "kanister-py.io/from"

@@ -6,7 +6,31 @@ import json
 import re
 from typing import Final, NamedTuple, NoReturn, TypeAlias
 
-from kanister_py.core.errors import OutputTooLarge, OutputUnreadable
+from kanister_py.core.errors import UsageError
+
+
+class OutputUnreadable(UsageError):
+    """A command printed a line that claims to be an output and is none."""
+
+    reason = "OutputUnreadable"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Failed to unmarshal key-value pair: {why}")
+        self.why = why
+
+
+class OutputTooLarge(UsageError):
+    """A command printed more output than the status of an ActionSet can hold."""
+
+    reason = "OutputTooLarge"
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(
+            f"Outputs hold more than {limit_bytes // 1024} KiB: "
+            "keep the data elsewhere, and make its place the output"
+        )
+        self.limit_bytes = limit_bytes
+
 
 MARKER: Final = b"###Phase-output###:"
 MAX_OUTPUT_BYTES: Final = 512 * 1024

@@ -5,8 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from kanister_py.core.blueprints.model import ObjectReference
-from kanister_py.core.errors import InvalidReference
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS, ResourceKind
+
+
+class InvalidReference(UsageError):
+    """A word that should lead to an object leads nowhere."""
+
+    reason = "InvalidReference"
+
+    def __init__(self, text: str, why: str, forms: str) -> None:
+        super().__init__(f"{text!r} leads to no object: {why}; write {forms}")
+        self.text = text
+        self.why = why
+
 
 # What an ActionSet calls by its kind alone; templates see more of these than of others.
 _BY_KIND: Final = {

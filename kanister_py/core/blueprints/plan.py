@@ -9,7 +9,7 @@ from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
 from kanister_py.core.blueprints.reads import Read, reads_of
 from kanister_py.core.blueprints.texts import is_condition
-from kanister_py.core.errors import KanisterError, RenderFailed, TemplateError
+from kanister_py.core.errors import KanisterError, TemplateError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.access import Access, merged
 from kanister_py.core.objects.documents import Path, text_of_path
@@ -17,7 +17,7 @@ from kanister_py.core.registry.choose import asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.templates.engines import is_template
 from kanister_py.core.templates.params import Params
-from kanister_py.core.templates.render import Renderer
+from kanister_py.core.templates.render import Renderer, RenderFailed
 from kanister_py.core.versions.semver import Version
 
 

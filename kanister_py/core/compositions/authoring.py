@@ -26,13 +26,32 @@ from kanister_py.core.compositions.messages import (
     Part,
     duration_of,
 )
-from kanister_py.core.errors import InvalidFunctionInput, InvalidResponse
 from kanister_py.core.objects.copies import copy_json
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     Model = TypeVar("Model", bound=BaseModel)
+from collections.abc import Sequence
+
+from kanister_py.core.errors import UsageError
+
+
+class InvalidFunctionInput(UsageError):
+    """The input of a step is not what its function takes."""
+
+    reason = "InvalidFunctionInput"
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(f"The input of the step is refused: {'; '.join(problems)}")
+        self.problems = tuple(problems)
+
+
+class InvalidResponse(UsageError):
+    """A function was about to answer what no response can say."""
+
+    reason = "InvalidResponse"
+
 
 DEFAULT_TTL_SECONDS = 60.0
 ENVIRONMENT = "apiextensions.crossplane.io/environment"

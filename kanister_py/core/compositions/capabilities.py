@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from kanister_py.core.compositions.model import Step
-from kanister_py.core.errors import (
-    FunctionCapabilityMissing,
-    FunctionNotRegistered,
-    FunctionRevisionNotFound,
-)
-from kanister_py.core.registry.choose import choose_revision
+from kanister_py.core.errors import FunctionNotRegistered, UsageError
+from kanister_py.core.registry.choose import FunctionRevisionNotFound, choose_revision
 from kanister_py.core.registry.entries import (
     DesiredState,
     FunctionRevision,
@@ -18,6 +14,32 @@ from kanister_py.core.registry.entries import (
     RegistryBuilder,
 )
 from kanister_py.core.revisions.package import COMPOSITION, has_capability
+
+
+class FunctionCapabilityMissing(UsageError):
+    """A step would call a revision whose package is made for something else."""
+
+    reason = "MissingCapabilities"
+
+    def __init__(
+        self,
+        function: str,
+        revision: str,
+        wanted: str,
+        capabilities: Sequence[str],
+        others: Sequence[str],
+    ) -> None:
+        named = f"name {' or '.join(others)} in functionRevisionRef, or " if others else ""
+        super().__init__(
+            f"Active revision {revision} of function {function} is made for "
+            f"{', '.join(sorted(capabilities))}, not for {wanted}; {named}install a package "
+            f"of it whose spec.capabilities lists {wanted}"
+        )
+        self.function = function
+        self.revision = revision
+        self.wanted = wanted
+        self.capabilities = tuple(capabilities)
+        self.others = tuple(others)
 
 
 def check_capability(revision: FunctionRevision, family: Iterable[FunctionRevision]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data
@@ -19,19 +19,44 @@ from kanister_py.core.compositions.pipeline import (
     Observed,
     PipelineState,
     StepOutcome,
+    blamed,
     notice_of_number,
     origin_of,
 )
 from kanister_py.core.compositions.results import CustomCondition, Event
-from kanister_py.core.errors import (
-    ComposedResourceRefused,
-    DeletionRefused,
-    KanisterError,
-    ObservedResourceRefused,
-)
+from kanister_py.core.errors import KanisterError, ObservedResourceRefused, UsageError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.resources import group_version_of
 from kanister_py.core.revisions.owners import controller_of, controller_reference
+
+
+class ComposedResourceRefused(UsageError):
+    """A desired state holds a resource that no cluster could take."""
+
+    reason = "ComposedResourceRefused"
+
+    def __init__(self, message: str, *, resource: str, path: str, place: Sequence[str]) -> None:
+        self.step, self.function, self.revision = (*place, "", "", "")[:3]
+        at = f"desired.resources[{resource}].{path}"
+        by = f"; it comes from pipeline step {self.step}" if self.step else ""
+        super().__init__(message + by + blamed(self.function, self.revision, at))
+        self.resource = resource
+        self.path = at
+
+
+class DeletionRefused(UsageError):
+    """A composed resource is no longer desired, and belongs to somebody else."""
+
+    reason = "DeletionRefused"
+
+    def __init__(self, resource: str, owner: str) -> None:
+        super().__init__(
+            "cannot garbage collect composed resources that are no longer desired: refusing to "
+            f'delete composed resource "{resource}" that is controlled by {owner}'
+        )
+        self.resource = resource
+        self.owner = owner
+
 
 _EXACT = 2**53
 _NOTHING: Data = {}

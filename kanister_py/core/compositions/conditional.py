@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kanister_py.core.compositions.pipeline import PipelineState
-from kanister_py.core.errors import CelError
+from kanister_py.core.objects.cel import CelError
 
 
 def why_not_due(when: str, state: PipelineState) -> str:

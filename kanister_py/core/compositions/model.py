@@ -17,16 +17,16 @@ from kanister_py.core.compositions.old_mode import (
     environment_configs_input,
     patch_and_transform_input,
 )
-from kanister_py.core.errors import (
-    CelError,
-    InvalidDocument,
-    InvalidDuration,
-    InvalidVersion,
-    Problem,
-)
+from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.notices import Notice
+from kanister_py.core.objects.cel import CelError
 from kanister_py.core.objects.documents import Document, Path, nearest, text_of_path
-from kanister_py.core.objects.durations import SECOND, format_duration, parse_seconds
+from kanister_py.core.objects.durations import (
+    SECOND,
+    InvalidDuration,
+    format_duration,
+    parse_seconds,
+)
 from kanister_py.core.objects.reading import Reader
 from kanister_py.core.registry.choose import RevisionRequest
 from kanister_py.core.revisions.identity import (

@@ -16,8 +16,33 @@ from kanister_py.core.compositions.messages import (
 from kanister_py.core.compositions.model import Step
 from kanister_py.core.compositions.requirements import requirements_of
 from kanister_py.core.compositions.results import CustomCondition, Event, said_by
-from kanister_py.core.errors import KanisterError, PipelineFatal
+from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.notices import Notice, Severity
+
+
+def blamed(function: str, revision: str, path: str = "") -> str:
+    """Name who is to blame, as far as it is known, at the end of a message."""
+    told = [f"function {function}"] if function else []
+    if revision:
+        told.append(f"revision {revision}")
+    if path:
+        told.append(f"path {path}")
+    return f" ({', '.join(told)})" if told else ""
+
+
+class PipelineFatal(UsageError):
+    """A function says itself that the pipeline must not go on."""
+
+    reason = "PipelineFatal"
+
+    def __init__(self, step: str, function: str, revision: str, said: str) -> None:
+        message = f'pipeline step "{step}" returned a fatal result: {said}'
+        super().__init__(message + blamed(function, revision))
+        self.step = step
+        self.function = function
+        self.revision = revision
+        self.said = said
+
 
 CAPABILITIES = (
     "CAPABILITY_CAPABILITIES",

@@ -17,17 +17,23 @@ from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
-from kanister_py.core.compositions.pipeline import Observed, StepOutcome
+from kanister_py.core.compositions.pipeline import Observed, PipelineFatal, StepOutcome
 from kanister_py.core.compositions.results import COMPOSE, Event
-from kanister_py.core.errors import (
-    CompositionMismatch,
-    KanisterError,
-    ObservedResourceRefused,
-    PipelineFatal,
-)
+from kanister_py.core.errors import KanisterError, ObservedResourceRefused, UsageError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import group_version_of
+
+
+class CompositionMismatch(UsageError):
+    """A composition is not meant for the composite resource it is given with."""
+
+    reason = "CompositionMismatch"
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
+
 
 ALWAYS = "2024-01-01T00:00:00Z"
 """The time at which everything rendered has happened, so that it is the same each time."""

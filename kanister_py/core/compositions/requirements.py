@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
 from kanister_py.core.compositions.model import AllowedResource, Step
-from kanister_py.core.errors import RequirementRefused, RequirementsUnsettled
+from kanister_py.core.errors import RequirementRefused, UsageError
+
+
+class RequirementsUnsettled(UsageError):
+    """A function asks for something else in every round."""
+
+    reason = "RequirementsUnsettled"
+
+    def __init__(self, rounds: int, asked: Sequence[str], said: Sequence[str] = ()) -> None:
+        told = "; ".join(
+            f"{when} it asked for {what}"
+            for when, what in zip(
+                ("in the round before the last", "in the last"), asked, strict=False
+            )
+        )
+        message = (
+            "requirements didn't stabilize after the maximum number of iterations "
+            f"({rounds}): {told}"
+        )
+        if said:
+            message += f"; it said: {'; '.join(said)}"
+        super().__init__(message)
+        self.rounds = rounds
+        self.asked = tuple(asked)
+        self.said = tuple(said)
+
 
 KINDS = ("resources", "extraResources", "schemas")
 

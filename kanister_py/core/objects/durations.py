@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from kanister_py.core.errors import InvalidDuration
+from kanister_py.core.errors import UsageError
+
+
+class InvalidDuration(UsageError):
+    """A text that should be a duration is none; the message is Go's."""
+
+    reason = "InvalidDuration"
+
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(f"time: {why}")
+        self.text = text
+        self.why = why
+
 
 NANOSECOND: Final = 1
 MICROSECOND: Final = 1000

@@ -10,7 +10,23 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kanister_py.core.errors import FieldNotFound, FieldPathError
+from kanister_py.core.errors import UsageError
+
+# What these say is part of what functions answer on the wire, word for word: they begin
+# with the path, small letters included.
+
+
+class FieldPathError(UsageError):
+    """A field path of a composition cannot be read, or not be followed in an object."""
+
+    reason = "FieldPathInvalid"
+
+
+class FieldNotFound(FieldPathError):
+    """A field path leads to where nothing is; there may be something later."""
+
+    reason = "FieldNotFound"
+
 
 Step: TypeAlias = str | int
 """A field's name, or an index into a list."""

@@ -8,7 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kanister_py.core.errors import InvalidJSONPath
+from kanister_py.core.errors import UsageError
+
+
+class InvalidJSONPath(UsageError):
+    """A JSONPath expression cannot be parsed or followed."""
+
+    reason = "InvalidJSONPath"
+
+    def __init__(self, expression: str, why: str) -> None:
+        super().__init__(why)
+        self.expression = expression
+        self.why = why
+
 
 # What a template is made of
 

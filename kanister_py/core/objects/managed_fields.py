@@ -11,9 +11,40 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kanister_py.core.errors import ApplyConflict
+from kanister_py.core.errors import ApiError, Cause, UsageError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.merge_rules import MergeRule
+
+
+class ApplyConflict(ApiError, UsageError):
+    """Fields to be applied belong to other field managers, and force was not asked for.
+
+    `conflicts` are pairs of manager and path of the field.
+    """
+
+    reason = "Conflict"
+    code = 409
+
+    def __init__(
+        self, conflicts: Sequence[tuple[str, str]], *, resource: str = "", name: str = ""
+    ) -> None:
+        found = sorted(conflicts)
+        managers = dict.fromkeys(manager for manager, _ in found)
+        told = "; ".join(
+            f'conflict with "{manager}": '
+            + ", ".join(path for owner, path in found if owner == manager)
+            for manager in managers
+        )
+        count = f"{len(found)} conflict{'s' if len(found) != 1 else ''}"
+        causes = [
+            Cause(path, f'conflict with "{manager}"', "FieldManagerConflict")
+            for manager, path in found
+        ]
+        super().__init__(
+            f"Apply failed with {count}: {told}", resource=resource, name=name, causes=causes
+        )
+        self.conflicts = tuple(found)
+
 
 FieldSet: TypeAlias = dict[str, Any]
 

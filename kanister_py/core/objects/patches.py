@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kanister_py.core.errors import InvalidPatch
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.merge_rules import NO_RULE, MergeRule
+
+
+class InvalidPatch(UsageError):
+    """A patch cannot be applied to the object it is meant for."""
+
+    reason = "InvalidPatch"
+
 
 # Merge patch
 

@@ -6,7 +6,31 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kanister_py.core.errors import InvalidPath, PathNotFound
+from kanister_py.core.errors import UsageError
+
+
+class InvalidPath(UsageError):
+    """A text that should lead to a field leads nowhere at all."""
+
+    reason = "InvalidPath"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path!r} is not a path to a field: {why}")
+        self.path = path
+        self.why = why
+
+
+class PathNotFound(UsageError):
+    """An object has no field at a path; `at` is how far the path could be followed."""
+
+    reason = "PathNotFound"
+
+    def __init__(self, path: str, at: str, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path = path
+        self.at = at
+        self.why = why
+
 
 Step: TypeAlias = str | int
 """A field's name, or an index into a list."""

@@ -7,7 +7,19 @@ from decimal import ROUND_UP, Context, Decimal, localcontext
 from functools import total_ordering
 from typing import Final
 
-from kanister_py.core.errors import InvalidQuantity
+from kanister_py.core.errors import UsageError
+
+
+class InvalidQuantity(UsageError):
+    """A text that should be an amount of something is none."""
+
+    reason = "InvalidQuantity"
+
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(f"{text!r} is not a quantity: {why}")
+        self.text = text
+        self.why = why
+
 
 _BINARY: Final = {
     "Ki": 1 << 10,

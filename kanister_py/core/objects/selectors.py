@@ -7,8 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.errors import InvalidSelector
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.names import why_not_a_label_key, why_not_a_label_value
+
+
+class InvalidSelector(UsageError):
+    """A text that should be a selector is none."""
+
+    reason = "InvalidSelector"
+
+    def __init__(self, selector: str, why: str) -> None:
+        super().__init__(f"Unable to parse selector {selector!r}: {why}")
+        self.selector = selector
+        self.why = why
 
 
 class Requirement(NamedTuple):

@@ -15,13 +15,43 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 from math import isfinite
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from kanister_py.core.errors import ArgProblem, InvalidArgs
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.documents import kind_of, nearest, text_of_path
+
+
+class ArgProblem(NamedTuple):
+    """One thing that is wrong with one arg: where, what was wanted, and what was found there.
+
+    `kind` is missing, unknown or type. Of a missing or unknown arg, `wanted` and
+    `found` say nothing.
+    """
+
+    path: str
+    message: str
+    kind: str
+    wanted: str = ""
+    found: str = ""
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class InvalidArgs(UsageError):
+    """The args of a phase are not what its function takes; holds every problem."""
+
+    reason = "InvalidArgs"
+
+    def __init__(self, function: str, problems: Sequence[ArgProblem]) -> None:
+        self.function = function
+        self.problems = tuple(problems)
+        told = "; ".join(problem.message for problem in self.problems)
+        super().__init__(f"Args of {function or 'the function'} are refused: {told}")
+
 
 M = TypeVar("M", bound=BaseModel)
 Path = tuple[str | int, ...]

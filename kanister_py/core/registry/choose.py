@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from kanister_py.core.errors import (
-    FunctionOfAnotherKind,
-    FunctionRevisionNotFound,
-    FunctionVersionNotFound,
-    FunctionVersionRemoved,
-)
+from kanister_py.core.errors import FunctionVersionNotFound, FunctionVersionRemoved, UsageError
 from kanister_py.core.notices import Notice
 from kanister_py.core.registry.entries import (
     Candidate,
@@ -30,6 +25,32 @@ from kanister_py.core.versions.semver import (
     parse_request,
     parse_version,
 )
+
+
+class FunctionOfAnotherKind(UsageError):
+    """A blueprint names a function of compositions, or the other way round."""
+
+    reason = "FunctionOfAnotherKind"
+
+    def __init__(self, function: str, found: str, wanted: str) -> None:
+        super().__init__(f"Function {function} is for {found}, not for {wanted}")
+        self.function = function
+        self.found = found
+        self.wanted = wanted
+
+
+class FunctionRevisionNotFound(UsageError):
+    """No revision of a function can take the call of a pipeline step."""
+
+    reason = "FunctionRevisionNotFound"
+
+    def __init__(self, function: str, asked: str, passed_over: Sequence[str]) -> None:
+        found = f": {'; '.join(passed_over)}" if passed_over else ": it has no revisions"
+        super().__init__(f"No revision of function {function} answers {asked}{found}")
+        self.function = function
+        self.asked = asked
+        self.passed_over = tuple(passed_over)
+
 
 T = TypeVar("T", bound=Candidate)
 

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kanister_py.core.errors import InvalidDocument, InvalidVersion, RegistrationRefused
+from kanister_py.core.errors import InvalidDocument, InvalidVersion
 from kanister_py.core.objects.documents import text_of_path
-from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Source
+from kanister_py.core.registry.entries import (
+    FunctionEntry,
+    FunctionKind,
+    RegistrationRefused,
+    Source,
+)
 from kanister_py.core.versions.catalogue import (
     Catalogue,
     Lifecycle,

@@ -7,10 +7,21 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from kanister_py.core.errors import FunctionNotRegistered, RegistrationRefused
+from kanister_py.core.errors import FunctionNotRegistered, UsageError
 from kanister_py.core.objects.documents import nearest
 from kanister_py.core.versions.deprecation import Listing, Release, Support, support_of
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version
+
+
+class RegistrationRefused(UsageError):
+    """A function cannot be registered, and the registry is as it was before."""
+
+    reason = "RegistrationRefused"
+
+    def __init__(self, function: str, why: str) -> None:
+        super().__init__(f"Cannot register function {function}: {why}")
+        self.function = function
+        self.why = why
 
 
 class FunctionKind(StrEnum):

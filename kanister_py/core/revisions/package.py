@@ -6,10 +6,35 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.errors import InvalidPackage, InvalidPackageReference, InvalidVersion
+from kanister_py.core.errors import InvalidVersion, UsageError
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.versions.semver import Version, parse_version
+
+
+class InvalidPackageReference(UsageError):
+    """A text does not say where a package is."""
+
+    reason = "InvalidPackageReference"
+
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(
+            f"{text!r} is no reference to a package: {why}; write it as "
+            "registry.example.org/team/function-x:v1.0.0"
+        )
+        self.text = text
+
+
+class InvalidPackage(UsageError):
+    """What was found is no package of a function."""
+
+    reason = "InvalidPackage"
+
+    def __init__(self, package: str, why: str) -> None:
+        super().__init__(f"{package} is no package of a function: {why}")
+        self.package = package
+        self.why = why
+
 
 META_GROUP: Final = "meta.pkg.crossplane.io"
 COMPOSITION: Final = "composition"

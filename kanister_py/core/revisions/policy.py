@@ -6,12 +6,78 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.errors import (
-    CompositionNotCompatible,
-    CompositionNotSelected,
-    CompositionRevisionNotFound,
-    RevisionOfAnotherComposition,
-)
+from kanister_py.core.errors import UsageError
+
+
+def _selected(labels: Mapping[str, str]) -> str:
+    pairs = ", ".join(f"{key}={labels[key]}" for key in sorted(labels))
+    return f" with the labels {pairs}" if pairs else ""
+
+
+class CompositionNotSelected(UsageError):
+    """No Composition is there for a kind of composite resource."""
+
+    reason = "CompositionNotSelected"
+
+    def __init__(self, kind: str, labels: Mapping[str, str], others: Sequence[str]) -> None:
+        found = f"; without them there is {', '.join(sorted(others))}" if others else ""
+        super().__init__(f"No Composition for {kind}{_selected(labels)}{found}")
+        self.kind = kind
+        self.labels = dict(labels)
+        self.others = tuple(others)
+
+
+class CompositionNotCompatible(UsageError):
+    """A Composition is meant for another kind than the resource that names it."""
+
+    reason = "CompositionNotCompatible"
+
+    def __init__(
+        self, composition: str, api_version: str, kind: str, of_api_version: str, of_kind: str
+    ) -> None:
+        super().__init__(
+            f"Composition {composition} is for {api_version} {kind}, not for "
+            f"{of_api_version} {of_kind}"
+        )
+        self.composition = composition
+
+
+class CompositionRevisionNotFound(UsageError):
+    """No revision of a Composition is what a composite resource asks for."""
+
+    reason = "CompositionRevisionNotFound"
+
+    def __init__(
+        self,
+        composition: str,
+        labels: Mapping[str, str],
+        others: Sequence[str],
+        name: str = "",
+    ) -> None:
+        nothing = ": there is no such Composition, or its first revision is still to be made"
+        found = f": there is {', '.join(others)}" if others else nothing
+        asked = f" called {name}" if name else _selected(labels)
+        super().__init__(f"Composition {composition} has no revision{asked}{found}")
+        self.composition = composition
+        self.labels = dict(labels)
+        self.others = tuple(others)
+        self.name = name
+
+
+class RevisionOfAnotherComposition(UsageError):
+    """A composite resource holds a revision that is not of its Composition."""
+
+    reason = "RevisionOfAnotherComposition"
+
+    def __init__(self, revision: str, its_composition: str, composition: str) -> None:
+        super().__init__(
+            f"compositionRevisionRef names {revision}, a revision of {its_composition}, but the "
+            f"composition is {composition}; name one of its revisions, or remove the reference"
+        )
+        self.revision = revision
+        self.its_composition = its_composition
+        self.composition = composition
+
 
 Labels = Mapping[str, str]
 

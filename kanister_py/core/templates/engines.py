@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kanister_py.core.errors import TemplateParseError, UnknownTemplateEngine
+from kanister_py.core.errors import TemplateParseError, UsageError
 from kanister_py.core.templates.go import compile_go
 from kanister_py.gotemplate import FunctionTable
+
+
+class UnknownTemplateEngine(UsageError):
+    """A blueprint asks for its templates to be read in a language we do not have."""
+
+    reason = "UnknownTemplateEngine"
+
+    def __init__(self, engine: str, known: Sequence[str]) -> None:
+        super().__init__(f"Template engine {engine!r} is not known; there are {', '.join(known)}")
+        self.engine = engine
+        self.known = tuple(known)
+
 
 ENGINE_ANNOTATION = "kanister-py.io/template-engine"
 

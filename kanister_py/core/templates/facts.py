@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.errors import InvalidObjectReference, InvalidProfile
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.resources import (
     CONFIG_MAPS,
     DEPLOYMENT_CONFIGS,
@@ -24,6 +24,28 @@ from kanister_py.core.objects.resources import (
     STATEFUL_SETS,
     GroupVersionResource,
 )
+
+
+class InvalidObjectReference(UsageError):
+    """A reference to an object says too little about where the object is."""
+
+    reason = "InvalidObjectReference"
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(
+            f"Object {name or 'without a name'} of kind {kind!r} cannot be found: "
+            "give apiVersion and resource (and group, unless it is a core resource), "
+            "or a kind that is known: StatefulSet, Deployment, DeploymentConfig, PVC, Namespace"
+        )
+        self.kind = kind
+        self.name = name
+
+
+class InvalidProfile(UsageError):
+    """A Profile, or a Secret it refers to, is not what a location is opened with."""
+
+    reason = "InvalidProfile"
+
 
 KubeObject = Mapping[str, Any]
 

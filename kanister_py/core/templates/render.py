@@ -5,12 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kanister_py.core.errors import RenderFailed, TemplateError, TemplateKeyMissing
+from kanister_py.core.errors import TemplateError, TemplateKeyMissing, UsageError
 from kanister_py.core.objects.documents import text_of_path
 from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
 from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
 from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Effects, Limits
+
+
+class RenderFailed(UsageError):
+    """A template of a blueprint cannot be rendered.
+
+    The message is Kanister's. `path` is where the template stands below what was
+    rendered, `line` and `column` the place inside it, `cause` what its engine said.
+    """
+
+    reason = "RenderFailed"
+
+    def __init__(self, message: str, path: str, cause: TemplateError) -> None:
+        super().__init__(message)
+        self.path = path
+        self.cause = cause
+        self.line = cause.line
+        self.column = cause.column
+
 
 Path = tuple[str | int, ...]
 

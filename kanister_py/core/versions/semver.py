@@ -12,7 +12,17 @@ from typing import NamedTuple
 
 from semver import Version as SemVer
 
-from kanister_py.core.errors import InvalidRange, InvalidVersion
+from kanister_py.core.errors import InvalidVersion
+
+
+class InvalidRange(InvalidVersion):
+    """A text that should be a range of versions is none."""
+
+    def __init__(self, text: str, why: str, suggestion: str = "") -> None:
+        super().__init__(text, why, suggestion)
+        hint = f"; {suggestion}" if suggestion else ""
+        self.args = (f"{text!r} is not a range of versions: {why}{hint}",)
+
 
 # The order of a version within its three numbers: a release comes after all of its
 # pre-releases; among those numbers come before words, and compare as numbers.

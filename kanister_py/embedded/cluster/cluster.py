@@ -18,13 +18,12 @@ from kanister_py.core.errors import (
     Expired,
     Forbidden,
     Invalid,
-    InvalidPatch,
     MethodNotAllowed,
     NoMatch,
     NotFound,
     PodsNotRun,
-    StateNotReadable,
     UnsupportedMediaType,
+    UsageError,
 )
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.managed_fields import (
@@ -35,7 +34,12 @@ from kanister_py.core.objects.managed_fields import (
     write_managed_fields,
 )
 from kanister_py.core.objects.names import generate_name
-from kanister_py.core.objects.patches import json_patched, merge_patched, strategic_patched
+from kanister_py.core.objects.patches import (
+    InvalidPatch,
+    json_patched,
+    merge_patched,
+    strategic_patched,
+)
 from kanister_py.core.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     NAMESPACES,
@@ -73,6 +77,18 @@ from kanister_py.ports.cluster import (
     PodAccess,
     Propagation,
 )
+
+
+class StateNotReadable(UsageError):
+    """A saved state of a cluster was written by a version that this one does not understand."""
+
+    reason = "StateNotReadable"
+
+    def __init__(self, found: object, wanted: str) -> None:
+        super().__init__(f"The saved state has format {found!r}; this version reads {wanted!r}")
+        self.found = found
+        self.wanted = wanted
+
 
 _FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 _KEPT_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})

@@ -9,9 +9,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kanister_py.core.errors import ContainerConfigError, KanisterError
+from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.objects.quantities import parse_quantity
 from kanister_py.ports.pods import PodSources
+
+
+class ContainerConfigError(TransientError):
+    """What a container's environment refers to is not there, or not yet."""
+
+    reason = "CreateContainerConfigError"
+
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NODE_IP: Final = "127.0.0.1"

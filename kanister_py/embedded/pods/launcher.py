@@ -16,7 +16,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from kanister_py.core.errors import ProcessesUnavailable
+from kanister_py.core.errors import UsageError
+
+
+class ProcessesUnavailable(UsageError):
+    """Processes for pods cannot be started on this machine at all."""
+
+    reason = "ProcessesUnavailable"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Pods cannot run as processes here: {why}")
+        self.why = why
+
 
 Wanted: TypeAlias = Literal["any", "user", "none"]
 """Which namespaces to try: whatever there is, those an ordinary user gets, or none."""

@@ -17,8 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from kanister_py.core.errors import ProcessesUnavailable
-from kanister_py.embedded.pods.launcher import Launcher, Mount, Reactor, Wanted
+from kanister_py.embedded.pods.launcher import (
+    Launcher,
+    Mount,
+    ProcessesUnavailable,
+    Reactor,
+    Wanted,
+)
 from kanister_py.embedded.pods.volumes import Claims
 from kanister_py.ports.clock import Clock
 

@@ -14,15 +14,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from kanister_py.core.errors import (
-    BadRequest,
-    ContainerConfigError,
-    KanisterError,
-    MountsUnavailable,
-    VolumeUnavailable,
-)
+from kanister_py.core.errors import BadRequest, KanisterError, UsageError
 from kanister_py.embedded.pods.environment import (
     NODE_IP,
+    ContainerConfigError,
     address_of,
     environment_of,
     expand,
@@ -40,9 +35,22 @@ from kanister_py.embedded.pods.logs import ContainerLog
 from kanister_py.embedded.pods.node_setup import NodeSetup
 from kanister_py.embedded.pods.probes import Prober, RunCommand
 from kanister_py.embedded.pods.sessions import ProcessSession
-from kanister_py.embedded.pods.volumes import Volume, Volumes, mounts_of
+from kanister_py.embedded.pods.volumes import Volume, Volumes, VolumeUnavailable, mounts_of
 from kanister_py.ports.cluster import LogOptions, LogStream
 from kanister_py.ports.pods import PodSources, PodStatus, ReportStatus
+
+
+class MountsUnavailable(UsageError):
+    """A pod has mounts, and this machine has no namespaces to make them in."""
+
+    reason = "MountsUnavailable"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"Volumes cannot be mounted: {why}; use Linux with user namespaces, or a real cluster"
+        )
+        self.why = why
+
 
 _DEFAULT_GRACE_SECONDS: Final = 30.0
 _RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0)

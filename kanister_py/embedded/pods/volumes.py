@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.errors import HostPathRefused, VolumeNotSupported, VolumeUnavailable
+from kanister_py.core.errors import TransientError, UsageError
 from kanister_py.embedded.pods.environment import (
     data_of,
     expand,
@@ -16,6 +16,41 @@ from kanister_py.embedded.pods.environment import (
 )
 from kanister_py.embedded.pods.launcher import Mount
 from kanister_py.ports.pods import PodSources
+
+
+class HostPathRefused(UsageError):
+    """A pod asks for a folder of this machine, and nobody allowed that."""
+
+    reason = "HostPathRefused"
+
+    def __init__(self, volume: str, path: str) -> None:
+        super().__init__(
+            f"Volume {volume} is {path} of this machine; "
+            "pods as processes get no hostPath unless it is allowed"
+        )
+        self.volume = volume
+        self.path = path
+
+
+class VolumeNotSupported(UsageError):
+    """A volume is of a kind that only a real node has."""
+
+    reason = "VolumeNotSupported"
+
+    def __init__(self, volume: str, kind: str) -> None:
+        super().__init__(
+            f"Volume {volume} is of kind {kind}; pods as processes have emptyDir, "
+            "persistentVolumeClaim, configMap, secret, projected and downwardAPI"
+        )
+        self.volume = volume
+        self.kind = kind
+
+
+class VolumeUnavailable(TransientError):
+    """A volume of a pod is not there, or not yet."""
+
+    reason = "FailedMount"
+
 
 _DEFAULT_MODE: Final = 0o644
 _DEFAULT_TOKEN_SECONDS: Final = 3600

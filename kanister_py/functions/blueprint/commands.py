@@ -8,11 +8,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from kanister_py.core.actionsets.outputs import LogTail
-from kanister_py.core.errors import CommandFailed, CommandLost, StreamLost
+from kanister_py.core.errors import CommandFailed, StreamLost, UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.functions.blueprint.pods import TimeLimit
 from kanister_py.ports.cluster import Channel, ExecSession
 from kanister_py.ports.function import PhaseContext
+
+
+class CommandLost(UsageError):
+    """The connection to a command broke off; nobody knows whether it ended, and how."""
+
+    reason = "StreamLost"
+
+    def __init__(self, container: str) -> None:
+        super().__init__(
+            f"Failed to exec command in pod: the connection to {container} broke before the "
+            "command ended; retry with `on: [StreamLost]` if it is safe to do twice"
+        )
+        self.container = container
+
 
 _LONGEST_LINE = 64 * 1024
 

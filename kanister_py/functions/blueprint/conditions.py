@@ -7,26 +7,30 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import Field
 
-from kanister_py.core.errors import (
-    ApiError,
-    ArgProblem,
-    ConditionNotMet,
-    InvalidArgs,
-    InvalidDuration,
-    InvalidJSONPath,
-    RenderFailed,
-    TemplateError,
-    WaitTimedOut,
-)
+from kanister_py.core.errors import ApiError, TemplateError, WaitTimedOut
 from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
+from kanister_py.core.objects.jsonpath import InvalidJSONPath
+from kanister_py.core.objects.weak import ArgProblem, InvalidArgs
 from kanister_py.core.templates.params import Params
-from kanister_py.core.templates.render import Path
+from kanister_py.core.templates.render import Path, RenderFailed
 from kanister_py.functions.blueprint.references import ObjectReference, access_to, check_scope
 from kanister_py.gotemplate import FunctionTable, GoError, go_function
 from kanister_py.gotemplate.values import Kind, Value, from_bytes, kind_of
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Args, PhaseContext
+
+
+class ConditionNotMet(WaitTimedOut):
+    """Objects were not as a blueprint waited for them to be; `why` says what kept the last look."""
+
+    def __init__(self, why: str, timeout_seconds: float) -> None:
+        super().__init__("the condition to be met", timeout_seconds)
+        first = f"{why}: " if why else ""
+        self.args = (
+            f"{first}Failed to wait for the condition to be met within {timeout_seconds:g} s",
+        )
+        self.why = why
 
 
 class Condition(Args):

@@ -18,19 +18,17 @@ from kanister_py.core.errors import (
     ApiError,
     BadRequest,
     CommandFailed,
-    InvalidDuration,
     KanisterError,
     NotFound,
     PhaseInterrupted,
-    PodFailed,
-    PodGone,
-    PodNotReady,
     TransientApiError,
+    UsageError,
     WaitTimedOut,
 )
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.durations import (
     SECOND,
+    InvalidDuration,
     format_duration,
     parse_duration,
     parse_seconds,
@@ -46,6 +44,30 @@ from kanister_py.core.objects.resources import (
 from kanister_py.core.templates.params import Params
 from kanister_py.ports.cluster import KubeObject, LogOptions
 from kanister_py.ports.function import Args, PhaseContext
+
+
+class PodNotReady(UsageError):
+    """A pod did not come to run, or cannot."""
+
+    reason = "PodNotReady"
+
+
+class PodFailed(UsageError):
+    """A pod ended, and no command in it is to blame."""
+
+    reason = "PodFailed"
+
+
+class PodGone(UsageError):
+    """Somebody deleted a pod that a function was following."""
+
+    reason = "PodGone"
+
+    def __init__(self, namespace: str, pod: str) -> None:
+        super().__init__(f"Pod {namespace}/{pod} was deleted before its command had ended")
+        self.namespace = namespace
+        self.pod = pod
+
 
 MAIN_CONTAINER: Final = "container"
 JOB_PREFIX: Final = "kanister-job-"

@@ -6,13 +6,25 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kanister_py.core.errors import AlreadyExists, SnapshotFailed
+from kanister_py.core.errors import AlreadyExists, UsageError
 from kanister_py.core.objects.names import SUFFIX_ALPHABET
 from kanister_py.core.objects.quantities import format_quantity, parse_quantity
 from kanister_py.core.objects.resources import VOLUME_SNAPSHOTS, GroupVersionResource
 from kanister_py.functions.blueprint.references import failing_as, is_made_by
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import PhaseContext
+
+
+class SnapshotFailed(UsageError):
+    """The storage says that it could not take a snapshot."""
+
+    reason = "SnapshotFailed"
+
+    def __init__(self, snapshot: str, namespace: str, why: str) -> None:
+        super().__init__(f"Snapshot {namespace}/{snapshot} failed: {why}")
+        self.snapshot = snapshot
+        self.why = why
+
 
 API_VERSION: Final = VOLUME_SNAPSHOTS.api_version
 _SUFFIX_LENGTH: Final = 5

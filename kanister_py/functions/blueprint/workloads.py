@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from kanister_py.core.errors import WorkloadNotKnown, WorkloadNotSupported
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.resources import (
     DEPLOYMENT_CONFIGS,
@@ -19,6 +19,28 @@ from kanister_py.core.objects.resources import (
 )
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.ports.cluster import Cluster, KubeObject
+
+
+class WorkloadNotKnown(UsageError):
+    """Nobody says which workload is meant."""
+
+    reason = "WorkloadNotKnown"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Workload information not available via defaults or namespace/name/kind parameters"
+        )
+
+
+class WorkloadNotSupported(UsageError):
+    """A workload is of a kind that cannot be scaled."""
+
+    reason = "WorkloadNotSupported"
+
+    def __init__(self, kind: str, known: Sequence[str]) -> None:
+        super().__init__(f"Workload type not supported {kind}; use {', '.join(known)}")
+        self.kind = kind
+
 
 ORIGINAL_REPLICAS: Final = "kanister-py.io/original-replicas"
 """The annotation in which a workload remembers what it had before it was scaled."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kanister_py.core.errors import FieldPathError, InvalidDuration
-from kanister_py.core.objects.durations import SECOND, parse_duration
-from kanister_py.core.objects.field_paths import parse_field_path
+from kanister_py.core.objects.durations import SECOND, InvalidDuration, parse_duration
+from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
 
 Data = dict[str, Any]
 

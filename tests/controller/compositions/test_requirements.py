@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.compositions.requirements import ClusterSource
+from kanister_py.controller.compositions.requirements import ClusterSource, ExtraResourcesDisabled
 from kanister_py.controller.compositions.world import CompositionSettings
 from kanister_py.controller.machine.known_objects import Seen
-from kanister_py.core.errors import ExtraResourcesDisabled
 from kanister_py.core.objects.resources import CONFIG_MAPS
 from kanister_py.core.revisions.kinds import ENVIRONMENT_CONFIGS
 from kanister_py.embedded.cluster.cluster import MemoryCluster

@@ -15,7 +15,6 @@ from kanister_py.adapters.packages_oci.images import build_image, package_layer
 from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.controller.functions.packages import FunctionReconciler
 from kanister_py.controller.machine.events import Subject
-from kanister_py.core.errors import RegistryUnavailable
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.core.registry.entries import FunctionRevision
@@ -23,6 +22,7 @@ from kanister_py.core.revisions.functions import Runtime, revision_of
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
+from kanister_py.ports.packages import RegistryUnavailable
 from tests.oci_registry import RunningRegistry, running_registry
 
 CRDS = Path(__file__).parents[3] / "kanister_py" / "crds"

@@ -9,8 +9,11 @@ import pytest
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.controller.machine.certificates import Authority, CertificateKeeper
-from kanister_py.core.errors import AuthorityUnusable
+from kanister_py.controller.machine.certificates import (
+    Authority,
+    AuthorityUnusable,
+    CertificateKeeper,
+)
 from kanister_py.core.objects.certificates import KeyPair
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster

@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.actionsets.creation import Order, new_actionset, references_of, retry_of
+from kanister_py.core.actionsets.creation import (
+    ActionSetIncomplete,
+    ActionSetUnclear,
+    Order,
+    new_actionset,
+    references_of,
+    retry_of,
+)
 from kanister_py.core.blueprints.model import ObjectReference
-from kanister_py.core.errors import ActionSetIncomplete, ActionSetUnclear
 
 DB = ObjectReference(kind="StatefulSet", name="db", namespace="shop")
 CACHE = ObjectReference(kind="StatefulSet", name="cache", namespace="shop")

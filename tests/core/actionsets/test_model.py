@@ -9,10 +9,14 @@ from kanister_py.core.actionsets.model import (
     reference_as_dict,
 )
 from kanister_py.core.actionsets.profile import parse_profile
-from kanister_py.core.actionsets.references import parse_named_reference, parse_object_reference
+from kanister_py.core.actionsets.references import (
+    InvalidReference,
+    parse_named_reference,
+    parse_object_reference,
+)
 from kanister_py.core.actionsets.transitions import ExecutionMode
 from kanister_py.core.blueprints.model import ObjectReference
-from kanister_py.core.errors import InvalidDocument, InvalidReference
+from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import parse_document
 
 FULL = """\

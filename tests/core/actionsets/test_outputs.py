@@ -15,10 +15,11 @@ from kanister_py.core.actionsets.outputs import (
     LogTail,
     Output,
     OutputParser,
+    OutputTooLarge,
+    OutputUnreadable,
     Piece,
     parse_output,
 )
-from kanister_py.core.errors import OutputTooLarge, OutputUnreadable
 
 
 def read(*chunks: bytes) -> tuple[OutputParser, list[Piece]]:

@@ -9,12 +9,12 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from kanister_py import Request, Response
+from kanister_py.core.compositions.authoring import InvalidFunctionInput, InvalidResponse
 from kanister_py.core.compositions.messages import (
     FunctionRequest,
     FunctionResponse,
     duration_of,
 )
-from kanister_py.core.errors import InvalidFunctionInput, InvalidResponse
 
 DATA: dict[str, Any] = {
     "meta": {"tag": "t", "capabilities": ["CAPABILITY_CONDITIONS"]},

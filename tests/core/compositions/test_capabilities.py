@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.compositions.capabilities import check_capability, missing_capabilities
+from kanister_py.core.compositions.capabilities import (
+    FunctionCapabilityMissing,
+    check_capability,
+    missing_capabilities,
+)
 from kanister_py.core.compositions.model import Step
-from kanister_py.core.errors import FunctionCapabilityMissing
 from kanister_py.core.registry.choose import RevisionRequest
 from kanister_py.core.registry.entries import (
     DesiredState,

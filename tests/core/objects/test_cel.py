@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.errors import CelError, CelLimitExceeded
-from kanister_py.core.objects.cel import Uint, compile_cel
+from kanister_py.core.objects.cel import CelError, CelLimitExceeded, Uint, compile_cel
 
 OBJECT: dict[str, Any] = {
     "apiVersion": "v1",

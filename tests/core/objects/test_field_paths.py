@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.core.errors import FieldNotFound, FieldPathError
 from kanister_py.core.objects.field_paths import (
+    FieldNotFound,
     FieldPath,
+    FieldPathError,
     MergeOptions,
     merge_values,
     parse_field_path,

@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.core.errors import InvalidPatch
 from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.patches import json_patched, merge_patch_between, merge_patched
+from kanister_py.core.objects.patches import (
+    InvalidPatch,
+    json_patched,
+    merge_patch_between,
+    merge_patched,
+)
 
 plain = st.one_of(st.booleans(), st.integers(-3, 3), st.text(max_size=3))
 json_values = st.recursive(

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.core.errors import InvalidPath, PathNotFound
 from kanister_py.core.objects.paths import (
     FieldPath,
+    InvalidPath,
+    PathNotFound,
     expand_path,
     find_path,
     parse_path,

@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from kanister_py.core.errors import ArgProblem, InvalidArgs
-from kanister_py.core.objects.weak import arg_names, decode_args, problems_of_args
+from kanister_py.core.objects.weak import (
+    ArgProblem,
+    InvalidArgs,
+    arg_names,
+    decode_args,
+    problems_of_args,
+)
 
 
 class Reference(BaseModel):

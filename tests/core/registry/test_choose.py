@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from kanister_py.core.errors import (
     FunctionNotRegistered,
-    FunctionRevisionNotFound,
     FunctionVersionNotFound,
     FunctionVersionRemoved,
     InvalidVersion,
     KanisterError,
 )
 from kanister_py.core.registry.choose import (
+    FunctionRevisionNotFound,
     RevisionRequest,
     asked_version,
     choose_revision,

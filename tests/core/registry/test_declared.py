@@ -7,10 +7,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from kanister_py import Args, CompositionFunction, Func, PhaseContext, VersionedCompositionFunction
-from kanister_py.core.errors import FunctionOfAnotherKind, RegistrationRefused
-from kanister_py.core.registry.choose import choose_version
+from kanister_py.core.registry.choose import FunctionOfAnotherKind, choose_version
 from kanister_py.core.registry.declared import entries_of
-from kanister_py.core.registry.entries import FunctionKind, Source
+from kanister_py.core.registry.entries import FunctionKind, RegistrationRefused, Source
 from kanister_py.core.registry.reference import version_reference
 from kanister_py.core.versions.semver import Version
 from kanister_py.executor.loading import load_function

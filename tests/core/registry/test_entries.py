@@ -7,14 +7,11 @@ from typing import Any, ClassVar
 import pytest
 
 from kanister_py import Args, Func, OnRestart, PhaseContext, VersionedFunc
-from kanister_py.core.errors import (
-    FunctionNotRegistered,
-    FunctionVersionRemoved,
-    RegistrationRefused,
-)
+from kanister_py.core.errors import FunctionNotRegistered, FunctionVersionRemoved
 from kanister_py.core.registry.declared import entries_of
 from kanister_py.core.registry.entries import (
     FunctionEntry,
+    RegistrationRefused,
     Registry,
     RegistryBuilder,
     Source,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.errors import InvalidPackage, InvalidPackageReference
 from kanister_py.core.revisions.package import (
+    InvalidPackage,
+    InvalidPackageReference,
     PackageReference,
     has_capability,
     parse_function_package,

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.errors import (
+from kanister_py.core.revisions.policy import (
+    CompositionFacts,
     CompositionNotCompatible,
     CompositionNotSelected,
     CompositionRevisionNotFound,
-    RevisionOfAnotherComposition,
-)
-from kanister_py.core.revisions.policy import (
-    CompositionFacts,
     Held,
     RevisionFacts,
+    RevisionOfAnotherComposition,
     Rules,
     UpdatePolicy,
     Wishes,

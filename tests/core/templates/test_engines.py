@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.errors import UnknownTemplateEngine
 from kanister_py.core.templates.engines import (
     ENGINE_ANNOTATION,
     Engine,
+    UnknownTemplateEngine,
     choose_engine,
     is_template,
 )

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.errors import InvalidObjectReference, InvalidProfile
 from kanister_py.core.objects.resources import (
     CONFIG_MAPS,
     DEPLOYMENT_CONFIGS,
@@ -23,6 +22,8 @@ from kanister_py.core.objects.resources import (
 from kanister_py.core.templates.facts import (
     ActionFacts,
     ActionNeeds,
+    InvalidObjectReference,
+    InvalidProfile,
     Named,
     ObjectNeed,
     WorkloadKind,

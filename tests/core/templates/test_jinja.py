@@ -14,10 +14,10 @@ from kanister_py.core.errors import (
     TemplateExecError,
     TemplateLimitExceeded,
     TemplateParseError,
-    TemplateUndefined,
 )
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.jinja import compile_jinja
+from kanister_py.core.templates.jinja.template import TemplateUndefined
 from kanister_py.core.templates.params import Params
 from kanister_py.gotemplate import Effects, Limits
 

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.core.errors import RenderFailed, TemplateLimitExceeded, TemplateUndefined
+from kanister_py.core.errors import TemplateLimitExceeded
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.facts import ActionFacts
+from kanister_py.core.templates.jinja.template import TemplateUndefined
 from kanister_py.core.templates.params import Params
-from kanister_py.core.templates.render import Renderer
+from kanister_py.core.templates.render import Renderer, RenderFailed
 from kanister_py.gotemplate import Limits
 
 GO = Renderer(Engine.GO)

@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.core.errors import InvalidRange, InvalidVersion
-from kanister_py.core.versions.semver import Version, is_range, parse_range, parse_version
+from kanister_py.core.errors import InvalidVersion
+from kanister_py.core.versions.semver import (
+    InvalidRange,
+    Version,
+    is_range,
+    parse_range,
+    parse_version,
+)
 
 NUMBERS = st.integers(0, 99)
 PRERELEASES = st.sampled_from(["", "rc.1", "rc.2", "rc.10", "alpha", "alpha.1", "0", "1.x"])

@@ -7,18 +7,13 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.core.errors import (
-    AlreadyExists,
-    InvalidArgs,
-    NotFound,
-    RunCancelled,
-    SnapshotFailed,
-)
+from kanister_py.core.errors import AlreadyExists, NotFound, RunCancelled
 from kanister_py.core.objects.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     VOLUME_SNAPSHOT_CONTENTS,
     VOLUME_SNAPSHOTS,
 )
+from kanister_py.core.objects.weak import InvalidArgs
 from kanister_py.functions.blueprint.create_csi_snapshot.v0_0_0 import CreateCSISnapshot
 from kanister_py.functions.blueprint.create_csi_snapshot_static.v0_0_0 import (
     CreateCSISnapshotStatic,
@@ -28,6 +23,7 @@ from kanister_py.functions.blueprint.delete_csi_snapshot_content.v0_0_0 import (
     DeleteCSISnapshotContent,
 )
 from kanister_py.functions.blueprint.restore_csi_snapshot.v0_0_0 import RestoreCSISnapshot
+from kanister_py.functions.blueprint.snapshots import SnapshotFailed
 from kanister_py.ports.cluster import KubeObject
 from tests.functions.blueprint.api_calls import Api
 

@@ -15,19 +15,16 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.core.errors import (
-    InvalidArgs,
-    InvalidRequest,
-    KanisterError,
+from kanister_py.core.errors import KanisterError, RunCancelled, TransientError
+from kanister_py.core.objects.weak import InvalidArgs
+from kanister_py.functions.blueprint.http_request.exchange import InvalidRequest, ResponseTooLarge
+from kanister_py.functions.blueprint.http_request.v0_1_0 import (
+    HTTPRequest,
     OutputNotInResponse,
     RequestFailed,
-    ResponseTooLarge,
-    RunCancelled,
     ServiceNotReady,
-    TransientError,
     UnexpectedStatus,
 )
-from kanister_py.functions.blueprint.http_request.v0_1_0 import HTTPRequest
 from tests.functions.blueprint.api_calls import Api
 
 Answer = Callable[["Handler"], None]

@@ -9,20 +9,20 @@ from typing import Any, Self
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.core.actionsets.outputs import OutputUnreadable
 from kanister_py.core.errors import (
     CommandFailed,
-    CommandLost,
-    InvalidArgs,
     KanisterError,
     NotFound,
-    OutputUnreadable,
     RunCancelled,
     StreamLost,
     TransientError,
     WaitTimedOut,
 )
 from kanister_py.core.objects.resources import PODS
+from kanister_py.core.objects.weak import InvalidArgs
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.functions.blueprint.commands import CommandLost
 from kanister_py.functions.blueprint.kube_exec.v0_0_0 import KubeExec
 from kanister_py.functions.blueprint.kube_exec.v0_1_0 import KubeExecV010
 from kanister_py.functions.blueprint.kube_exec_all.v0_0_0 import KubeExecAll

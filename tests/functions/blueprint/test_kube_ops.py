@@ -8,22 +8,24 @@ import pytest
 
 from kanister_py.core.errors import (
     AlreadyExists,
-    ApplyConflict,
-    IncompleteOperation,
-    InvalidArgs,
     InvalidDocument,
-    InvalidOperation,
     NotFound,
     RunCancelled,
     UnsupportedMediaType,
 )
+from kanister_py.core.objects.managed_fields import ApplyConflict
 from kanister_py.core.objects.resources import (
     BLUEPRINTS,
     CONFIG_MAPS,
     STORAGE_CLASSES,
     GroupVersionResource,
 )
-from kanister_py.functions.blueprint.kube_ops.v0_0_0 import KubeOps
+from kanister_py.core.objects.weak import InvalidArgs
+from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
+    IncompleteOperation,
+    InvalidOperation,
+    KubeOps,
+)
 from kanister_py.functions.blueprint.kube_ops.v0_1_0 import KubeOpsV010
 from kanister_py.ports.function import Func
 from tests.functions.blueprint.api_calls import Api

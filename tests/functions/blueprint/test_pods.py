@@ -16,8 +16,6 @@ from kanister_py.core.errors import (
     CommandFailed,
     KanisterError,
     PhaseInterrupted,
-    PodFailed,
-    PodNotReady,
     StreamLost,
 )
 from kanister_py.core.objects.resources import PODS
@@ -27,7 +25,7 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.functions.blueprint.kube_exec.v0_0_0 import KubeExec
 from kanister_py.functions.blueprint.kube_task.v0_0_0 import KubeTask, KubeTaskArgs, job_of
 from kanister_py.functions.blueprint.kube_task.v0_1_0 import KubeTaskV010
-from kanister_py.functions.blueprint.pods import pod_of, ready_seconds
+from kanister_py.functions.blueprint.pods import PodFailed, PodNotReady, pod_of, ready_seconds
 from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData
 from kanister_py.ports.cluster import LogOptions
 from kanister_py.ports.function import Func

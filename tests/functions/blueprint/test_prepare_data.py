@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.errors import CommandFailed, ObjectNotFetched, VolumesNotFound
+from kanister_py.core.errors import CommandFailed, ObjectNotFetched
 from kanister_py.core.templates.facts import ActionFacts, Workload
-from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData
+from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData, VolumesNotFound
 from kanister_py.functions.blueprint.prepare_data.v0_1_0 import PrepareDataV010
 from kanister_py.ports.function import Func
 from tests.functions.blueprint.conftest import World, failure

@@ -12,14 +12,10 @@ import pytest
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.errors import (
     ClusterUnavailable,
-    InvalidArgs,
     NotFound,
     PodsNotRun,
     RunCancelled,
     WaitTimedOut,
-    WorkloadNotKnown,
-    WorkloadNotReady,
-    WorkloadNotSupported,
 )
 from kanister_py.core.objects.resources import (
     DEPLOYMENT_CONFIGS,
@@ -28,13 +24,18 @@ from kanister_py.core.objects.resources import (
     STATEFUL_SETS,
     GroupVersionResource,
 )
+from kanister_py.core.objects.weak import InvalidArgs
 from kanister_py.core.templates.facts import ActionFacts, Workload
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods.node import ProcessNode
 from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.embedded.pods.workloads import Workloads
 from kanister_py.functions.blueprint.scale_workload.v0_0_0 import ScaleWorkload
-from kanister_py.functions.blueprint.scale_workload.v0_1_0 import ScaleWorkloadV010
+from kanister_py.functions.blueprint.scale_workload.v0_1_0 import (
+    ScaleWorkloadV010,
+    WorkloadNotReady,
+)
+from kanister_py.functions.blueprint.workloads import WorkloadNotKnown, WorkloadNotSupported
 from kanister_py.ports.cluster import ExecSession, KubeObject, LogStream
 from kanister_py.ports.function import Func
 from tests.functions.blueprint.api_calls import TIME, Api

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import Phase
-from kanister_py.core.errors import InvalidDuration
-from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
 
 DURATION = Rule(
     "duration-invalid",

@@ -9,9 +9,9 @@ from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, S
 from kanister_py.core.blueprints.model import Action, LocatedBlueprint, Phase
 from kanister_py.core.blueprints.reads import ROOTS, Read, check_condition, reads_of
 from kanister_py.core.blueprints.texts import DEFER, Text, templates_of, texts_of
-from kanister_py.core.errors import TemplateError, UnknownTemplateEngine
+from kanister_py.core.errors import TemplateError
 from kanister_py.core.objects.documents import Path, nearest
-from kanister_py.core.templates.engines import Engine, choose_engine
+from kanister_py.core.templates.engines import Engine, UnknownTemplateEngine, choose_engine
 
 ENGINE = Rule(
     "template-engine",

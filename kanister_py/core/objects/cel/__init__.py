@@ -17,10 +17,35 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from kanister_py.core.errors import CelError, CelLimitExceeded
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.cel.compiling import compile_node
 from kanister_py.core.objects.cel.parser import parse
 from kanister_py.core.objects.cel.values import Failure, Limit, Scope, Uint
+
+
+class CelError(UsageError):
+    """A CEL expression cannot be read, or says nothing about what it was given.
+
+    `position` is the offset of the character where reading stopped, -1 for an
+    expression that was read and failed later.
+    """
+
+    reason = "CelInvalid"
+
+    def __init__(self, expression: str, why: str, position: int = -1) -> None:
+        where = f" at character {position + 1}" if position >= 0 else ""
+        shown = expression if len(expression) <= 200 else f"{expression[:199]}…"
+        super().__init__(f"CEL expression {shown!r}: {why}{where}")
+        self.expression = expression
+        self.why = why
+        self.position = position
+
+
+class CelLimitExceeded(CelError):
+    """A CEL expression does more than anybody wants to wait for."""
+
+    reason = "CelLimitExceeded"
+
 
 MAX_LENGTH = 16_384
 MAX_WORK = 2_000_000

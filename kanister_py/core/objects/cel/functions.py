@@ -8,7 +8,6 @@ from itertools import pairwise
 from math import isnan
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.errors import InvalidDuration
 from kanister_py.core.objects.cel.values import (
     NONE,
     Failure,
@@ -26,7 +25,7 @@ from kanister_py.core.objects.cel.values import (
     some,
     type_of,
 )
-from kanister_py.core.objects.durations import parse_duration
+from kanister_py.core.objects.durations import InvalidDuration, parse_duration
 
 
 class Function(NamedTuple):

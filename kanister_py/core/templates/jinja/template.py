@@ -15,7 +15,6 @@ from kanister_py.core.errors import (
     TemplateExecError,
     TemplateLimitExceeded,
     TemplateParseError,
-    TemplateUndefined,
 )
 from kanister_py.core.templates.go import template_error
 from kanister_py.core.templates.jinja.filters import FILTERS, GLOBALS, TESTS
@@ -30,6 +29,13 @@ from kanister_py.core.templates.params import ROOT_NAMES, Params
 from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Effects, GoError, Limits
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.values import byte_length
+
+
+class TemplateUndefined(TemplateExecError):
+    """A Jinja2 template uses something that is not there; `why` names it."""
+
+    reason = "TemplateUndefined"
+
 
 NO_FUNCTIONS: Mapping[str, Callee] = {}
 _MOST_KEPT = 2048

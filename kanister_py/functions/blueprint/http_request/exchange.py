@@ -13,7 +13,24 @@ from typing import Final, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
-from kanister_py.core.errors import InvalidRequest, ResponseTooLarge
+from kanister_py.core.errors import UsageError
+
+
+class InvalidRequest(UsageError):
+    """A request cannot be sent, or may not be sent where it should go."""
+
+    reason = "InvalidRequest"
+
+
+class ResponseTooLarge(UsageError):
+    """An answer holds more than anybody wants to keep in memory."""
+
+    reason = "ResponseTooLarge"
+
+    def __init__(self, request: str, limit_bytes: int) -> None:
+        super().__init__(f"{request}: the answer has more than {limit_bytes // 1024} KiB")
+        self.limit_bytes = limit_bytes
+
 
 _PORTS: Final = {"http": 80, "https": 443}
 _LARGEST_BODY: Final = 4 * 1024 * 1024

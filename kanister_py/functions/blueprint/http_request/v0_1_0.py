@@ -12,27 +12,67 @@ from typing import Any, ClassVar, Final
 
 from pydantic import Field, field_validator
 
-from kanister_py.core.errors import (
-    InvalidJSONPath,
-    InvalidRequest,
-    OutputNotInResponse,
-    RequestFailed,
-    ServiceNotReady,
-    TransientError,
-    UnexpectedStatus,
-)
+from kanister_py.core.errors import TransientError, UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.objects.jsonpath import parse_jsonpath
+from kanister_py.core.objects.jsonpath import InvalidJSONPath, parse_jsonpath
 from kanister_py.functions.blueprint.http_request.exchange import (
     Address,
     Exchange,
+    InvalidRequest,
     Request,
     Response,
     Security,
 )
 from kanister_py.functions.blueprint.pods import Timeout
 from kanister_py.ports.function import AnyOutputs, Args, Func, OnRestart, PhaseContext
+
+
+class RequestFailed(TransientError):
+    """Nobody answered a request."""
+
+    reason = "RequestFailed"
+
+    def __init__(self, request: str, why: str) -> None:
+        super().__init__(f"{request}: {why}")
+        self.request = request
+        self.why = why
+
+
+class UnexpectedStatus(UsageError):
+    """A request was answered otherwise than expected."""
+
+    reason = "UnexpectedStatus"
+
+    def __init__(self, request: str, status: int, body: str) -> None:
+        super().__init__(f"{request}: answered with {status}{f': {body}' if body else ''}")
+        self.request = request
+        self.status = status
+
+
+class ServiceNotReady(TransientError):
+    """A request was answered otherwise than expected, and may be answered so soon."""
+
+    reason = "UnexpectedStatus"
+
+    def __init__(self, request: str, status: int, body: str, delay_seconds: float) -> None:
+        told = f"{request}: answered with {status}{f': {body}' if body else ''}"
+        super().__init__(told, delay_seconds)
+        self.request = request
+        self.status = status
+
+
+class OutputNotInResponse(UsageError):
+    """An answer has nothing where an output is looked for."""
+
+    reason = "OutputNotInResponse"
+
+    def __init__(self, output: str, path: str, why: str) -> None:
+        super().__init__(f"Output {output}: the answer has nothing at {path}: {why}")
+        self.output = output
+        self.path = path
+        self.why = why
+
 
 _METHOD: Final = re.compile(r"[A-Z]+")
 _STATUS: Final = re.compile(r"[1-5](?:[0-9]{2}|xx)(?:-[1-5][0-9]{2})?")

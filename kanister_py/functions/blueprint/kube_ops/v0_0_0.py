@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import Field
 
-from kanister_py.core.errors import (
-    AlreadyExists,
-    IncompleteOperation,
-    InvalidDocument,
-    InvalidOperation,
-    NotFound,
-)
+from kanister_py.core.errors import AlreadyExists, InvalidDocument, NotFound, UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import Document, kind_of, parse_documents
 from kanister_py.core.objects.resources import (
@@ -33,6 +27,29 @@ from kanister_py.functions.blueprint.references import (
 )
 from kanister_py.ports.cluster import KubeObject, PatchType
 from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+
+
+class InvalidOperation(UsageError):
+    """A function is asked for an operation that it does not know."""
+
+    reason = "InvalidOperation"
+
+    def __init__(self, operation: str, known: Sequence[str]) -> None:
+        super().__init__(f"Invalid operation '{operation}'; use {', '.join(known)}")
+        self.operation = operation
+        self.known = tuple(known)
+
+
+class IncompleteOperation(UsageError):
+    """A function is told too little for what it is asked to do."""
+
+    reason = "IncompleteOperation"
+
+    def __init__(self, operation: str, missing: Sequence[str]) -> None:
+        super().__init__(f"Operation {operation} needs {', '.join(missing)}")
+        self.operation = operation
+        self.missing = tuple(missing)
+
 
 OPERATIONS = ("create", "delete", "patch")
 _FIELD_MANAGER = "kanister-create"

@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from kanister_py.core.errors import IncompleteOperation, InvalidOperation, UnsupportedMediaType
+from kanister_py.core.errors import UnsupportedMediaType
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
     OPERATIONS,
+    IncompleteOperation,
+    InvalidOperation,
     KubeOps,
     access_of,
     create_once,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
-from kanister_py.core.errors import CommandFailed, NotFound, ObjectNotFetched, VolumesNotFound
+from kanister_py.core.errors import CommandFailed, NotFound, ObjectNotFetched, UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS
 from kanister_py.core.templates.params import Params
@@ -20,6 +20,16 @@ from kanister_py.functions.blueprint.pods import (
     spec_of,
 )
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
+
+
+class VolumesNotFound(UsageError):
+    """A function needs volumes, and neither its args nor the object of the action name any."""
+
+    reason = "VolumesNotFound"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}; name them in `volumes`")
+
 
 _PREFIX: Final = "prepare-data-job-"
 _MOUNT_FOLDER: Final = "/mnt/prepare_data"

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Final
 
 from pydantic import Field, field_validator
 
-from kanister_py.core.errors import InvalidQuantity
 from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.quantities import format_quantity, parse_quantity
+from kanister_py.core.objects.quantities import InvalidQuantity, format_quantity, parse_quantity
 from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
 from kanister_py.functions.blueprint.snapshots import make
 from kanister_py.ports.cluster import KubeObject

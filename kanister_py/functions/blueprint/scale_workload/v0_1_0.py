@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from kanister_py.core.errors import WaitTimedOut, WorkloadNotReady
+from kanister_py.core.errors import WaitTimedOut
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.templates.params import Params
@@ -28,6 +28,15 @@ from kanister_py.functions.blueprint.workloads import (
     why_not_at_rest,
 )
 from kanister_py.ports.function import Func, PhaseContext
+
+
+class WorkloadNotReady(WaitTimedOut):
+    """A workload did not get the pods it shall have in time."""
+
+    def __init__(self, workload: str, why: str, timeout_seconds: float) -> None:
+        super().__init__(f"the pods of {workload}", timeout_seconds)
+        self.args = (f"{self}: {why}",)
+        self.why = why
 
 
 class ScaleWorkloadArgsV010(ScaleWorkloadArgs):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.core.errors import CelError, FieldPathError
-from kanister_py.core.objects.field_paths import parse_field_path
+from kanister_py.core.objects.cel import CelError
+from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
 from kanister_py.functions.composition.answering import (
     DEFAULT_TTL,
     TEXT,

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from kanister_py.core.errors import FieldPathError
-from kanister_py.core.objects.field_paths import FieldPath, MergeOptions, parse_field_path
+from kanister_py.core.objects.field_paths import (
+    FieldPath,
+    FieldPathError,
+    MergeOptions,
+    parse_field_path,
+)
 from kanister_py.functions.composition.patch_and_transform.documents import Document
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,

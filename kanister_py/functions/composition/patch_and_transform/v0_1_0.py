@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from kanister_py.core.errors import FieldNotFound, FieldPathError
 from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.field_paths import FieldNotFound, FieldPathError
 from kanister_py.functions.composition.patch_and_transform.connection import (
     extract_details,
     is_modern,
