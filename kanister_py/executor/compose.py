@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from kanister_py.core.blueprints.model import Retry
 from kanister_py.core.compositions.caching import Digests, kept_seconds
 from kanister_py.core.compositions.capabilities import check_capability
 from kanister_py.core.compositions.composed import Composed, Rules, compose_state
@@ -27,12 +26,11 @@ from kanister_py.core.compositions.pipeline import (
 )
 from kanister_py.core.compositions.requirements import Fetched, check_allowed
 from kanister_py.core.errors import Fault, KanisterError, TransientError, UsageError
-from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.registry.choose import choose_revision
 from kanister_py.core.registry.entries import FunctionRevision, Registry
 from kanister_py.executor.caching import CachingRunner, ResponseCache
 from kanister_py.executor.recording import MeasuringRunner, Record, RecordingRunner
-from kanister_py.executor.retrying import Backoff, RetryingRunner
+from kanister_py.executor.retrying import STEP_RETRY, RetryingRunner
 from kanister_py.executor.settling import SettlingRunner, fetch, fetch_resources, fetch_schema
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_metrics import FunctionMetrics
@@ -234,7 +232,8 @@ def _answer(
     runner = engine.runner
     if engine.metrics is not None:
         runner = MeasuringRunner(runner, engine.clock, engine.metrics)
-    runner = RetryingRunner(runner, engine.clock, _backoff_of(step.retry))
+    rule = STEP_RETRY if step.retry is None else STEP_RETRY.as_written(step.retry)
+    runner = RetryingRunner(runner, engine.clock, rule)
     settling = SettlingRunner(runner, step, engine.source)
     runner = settling
     if engine.cache is not None:
@@ -249,21 +248,6 @@ def _answer(
     response = RecordingRunner(runner, engine.clock, note).run(call)
     outcome = StepOutcome(step.name, step.function, call.revision.name, records[0].seconds)
     return outcome, response
-
-
-def _backoff_of(retry: Retry | None) -> Backoff:
-    if retry is None:
-        return Backoff()
-    standard = Backoff()
-    return Backoff(
-        attempts=retry.limit + 1,
-        first_seconds=parse_seconds(retry.backoff) if retry.backoff else standard.first_seconds,
-        factor=retry.factor,
-        longest_seconds=(
-            parse_seconds(retry.max_backoff) if retry.max_backoff else standard.longest_seconds
-        ),
-        on=retry.on,
-    )
 
 
 __all__ = ["Engine", "compose"]

@@ -1,74 +1,57 @@
-"""Calls again what may go well the next time."""
+"""Retries of a step's call: which failed calls of a composition function are made again."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final
 
 from kanister_py.core.compositions.messages import FunctionResponse
+from kanister_py.core.errors import KanisterError
+from kanister_py.core.retries import RetryRule
+from kanister_py.executor.insist import insist
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_runner import (
     FunctionCall,
-    FunctionCallError,
     FunctionOverloaded,
     FunctionRunner,
     FunctionUnavailable,
 )
 
+# A function that took too long is not called again: it would take as long.
+_MAY_GO_WELL: Final = frozenset({FunctionUnavailable.reason, FunctionOverloaded.reason})
 
-class Backoff(NamedTuple):
-    """How often a call is made at most, after which errors, and with how long a wait."""
+STEP_RETRY: Final = RetryRule(3, 0.1, 2.0, 5.0, _MAY_GO_WELL)
+"""What holds for a step that says nothing of retries."""
 
-    attempts: int = 4
-    first_seconds: float = 0.1
-    factor: float = 2.0
-    longest_seconds: float = 5.0
-    on: tuple[str, ...] = ()
-    """Reasons of errors; without any, those after which the same call may go well."""
-
-    def delay_before(self, attempt: int) -> float:
-        """Say how long to wait before an attempt, the second being number 1."""
-        return min(self.first_seconds * self.factor ** (attempt - 1), self.longest_seconds)
-
-    def is_for(self, error: FunctionCallError) -> bool:
-        """Say whether a call is made again after an error."""
-        if self.on:
-            return error.reason in self.on
-        return isinstance(error, FunctionUnavailable | FunctionOverloaded)
-
-
-DEFAULT_BACKOFF = Backoff()
-_MOST = 0.9
+_MOST: Final = 0.9
 
 
 class RetryingRunner:
     """Calls again where nobody answered, or the function had no room. Nothing else helps.
 
-    A function that took too long is not called again: it would take as long. Neither is
-    one that nobody could reach in all the time that an attempt has. A step that knows
-    better names the reasons itself.
+    Neither is a function called again that nobody could reach in all the time that an
+    attempt has. A step that knows better names the reasons itself.
     """
 
-    def __init__(
-        self, inner: FunctionRunner, clock: Clock, backoff: Backoff = DEFAULT_BACKOFF
-    ) -> None:
+    def __init__(self, inner: FunctionRunner, clock: Clock, rule: RetryRule = STEP_RETRY) -> None:
         self._inner = inner
         self._clock = clock
-        self._backoff = backoff
+        self._rule = rule
 
     def run(self, call: FunctionCall) -> FunctionResponse:
-        attempt = 0
-        while True:
-            attempt += 1
+        began = 0.0
+
+        def attempt() -> FunctionResponse:
+            nonlocal began
             began = self._clock.monotonic()
-            try:
-                return self._inner.run(call)
-            except FunctionCallError as error:
-                if attempt >= self._backoff.attempts or not self._backoff.is_for(error):
-                    raise
-                if not self._backoff.on and self._has_waited_out(call, began):
-                    raise
-                delay = max(self._backoff.delay_before(attempt), error.delay_seconds)
-            self._clock.sleep(delay)
+            return self._inner.run(call)
+
+        def rest(_: KanisterError, seconds: float) -> bool:
+            if self._rule.on == _MAY_GO_WELL and self._has_waited_out(call, began):
+                return False
+            self._clock.sleep(seconds)
+            return True
+
+        return insist(attempt, self._rule, rest)
 
     def _has_waited_out(self, call: FunctionCall, began: float) -> bool:
         # Who waits for a connection gives up a little before the time is up.

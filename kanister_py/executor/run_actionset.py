@@ -45,7 +45,6 @@ from kanister_py.core.actionsets.transitions import (
     Launch,
     RefusePhase,
     RenderArtifacts,
-    RetryRule,
     StartPhase,
     Step,
     StopPhase,
@@ -60,11 +59,12 @@ from kanister_py.core.errors import (
     PhaseTimedOut,
     RunCancelled,
     RunTimedOut,
-    TransientError,
 )
 from kanister_py.core.objects.durations import SECOND, format_duration
 from kanister_py.core.registry.choose import Asked, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.core.retries import RetryRule
+from kanister_py.executor.insist import insist
 from kanister_py.executor.launch_action import ActionWork, SecretBook, launch_action
 from kanister_py.executor.phase_context import RunIdentity, RunningPhase, StopSignal, Surroundings
 from kanister_py.executor.run_phase import (
@@ -554,15 +554,11 @@ class ActionSetRun:
 
         What may pass by itself is waited for, a few times.
         """
-        attempt = 1
-        while True:
-            try:
-                return self._find_work(action)
-            except TransientError as error:
-                seconds = max(LAUNCH_RETRY.delay_after(attempt), error.delay_seconds)
-                if attempt > LAUNCH_RETRY.limit or not self._rest(action, seconds):
-                    raise
-                attempt += 1
+
+        def rest(_: KanisterError, seconds: float) -> bool:
+            return self._rest(action, seconds)
+
+        return insist(lambda: self._find_work(action), LAUNCH_RETRY, rest)
 
     def _rest(self, action: int, seconds: float) -> bool:
         """Let time pass, and say whether the action is wanted still."""

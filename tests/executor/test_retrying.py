@@ -7,7 +7,8 @@ import pytest
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.executor.retrying import Backoff, RetryingRunner
+from kanister_py.core.retries import RetryRule
+from kanister_py.executor.retrying import STEP_RETRY, RetryingRunner
 from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
     FunctionAnswerTooLarge,
@@ -66,10 +67,10 @@ def test_nothing_else_is(kind: type[FunctionCallError]) -> None:
 
 def test_the_last_failure_is_told() -> None:
     inner = Failing(FunctionUnavailable, 99)
-    backoff = Backoff(attempts=3, first_seconds=4, longest_seconds=5)
+    rule = STEP_RETRY._replace(limit=2, backoff_seconds=4, max_backoff_seconds=5)
     clock = FakeClock(jumps=True)
     with pytest.raises(FunctionUnavailable):
-        RetryingRunner(inner, clock, backoff).run(CALL)
+        RetryingRunner(inner, clock, rule).run(CALL)
     assert (inner.calls, clock.monotonic()) == (3, 9.0)
 
 
@@ -91,17 +92,20 @@ class OutOfReach(Failing):
         return super().run(call)
 
 
+WANTED = STEP_RETRY._replace(on=frozenset({"FunctionUnavailable"}))
+
+
 @pytest.mark.parametrize(
-    ("seconds", "backoff", "calls"),
+    ("seconds", "rule", "calls"),
     [
-        pytest.param(60.0, Backoff(), 1, id="all its time was waited"),
-        pytest.param(1.0, Backoff(), 4, id="it was refused soon"),
-        pytest.param(60.0, Backoff(on=("FunctionUnavailable",)), 4, id="the step wants it so"),
+        pytest.param(60.0, STEP_RETRY, 1, id="all its time was waited"),
+        pytest.param(1.0, STEP_RETRY, 4, id="it was refused soon"),
+        pytest.param(60.0, WANTED, 4, id="the step wants it so"),
     ],
 )
-def test_nobody_is_waited_for_over_and_over(seconds: float, backoff: Backoff, calls: int) -> None:
+def test_nobody_is_waited_for_over_and_over(seconds: float, rule: RetryRule, calls: int) -> None:
     clock = FakeClock(jumps=True)
     inner = OutOfReach(clock, seconds)
     with pytest.raises(FunctionUnavailable):
-        RetryingRunner(inner, clock, backoff).run(CALL._replace(timeout_seconds=60.0))
+        RetryingRunner(inner, clock, rule).run(CALL._replace(timeout_seconds=60.0))
     assert inner.calls == calls

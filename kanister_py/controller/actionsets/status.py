@@ -32,6 +32,8 @@ from kanister_py.core.errors import (
     UsageError,
 )
 from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.retries import NO_END, RetryRule
+from kanister_py.executor.insist import insist
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
 
@@ -69,8 +71,7 @@ PROGRESS_SECONDS: Final = 5.0
 
 _MOST_STATUS_BYTES: Final = 1_000_000
 _MOST_ANNOTATION_BYTES: Final = 200_000
-_FIRST_PAUSE_SECONDS: Final = 0.1
-_LONGEST_PAUSE_SECONDS: Final = 10.0
+_RETRY: Final = RetryRule(NO_END, 0.1, 2.0, 10.0)
 
 # What the definitions that Kanister installs keep, level by level.
 _KEPT_IN_SET: Final = frozenset({"state", "progress", "actions"})
@@ -310,32 +311,40 @@ class StatusWriter:
     def _insist(
         self, attempt: Callable[[], KubeObject | None], data: dict[str, Any] | None
     ) -> None:
-        pause = _FIRST_PAUSE_SECONDS
+        insist(lambda: self._write_once(attempt, data), _RETRY, self._rest)
+
+    def _write_once(
+        self, attempt: Callable[[], KubeObject | None], data: dict[str, Any] | None
+    ) -> None:
+        """Write over whatever stands there; only what may pass by itself is raised as it is."""
         while not self.is_gone:
             try:
                 self._check()
                 written = attempt()
             except NotFound:
                 self.is_gone = True
-                return
             except Conflict as error:
                 if self._reread(data, error):
                     return
-                continue
             except LeadershipLost as error:
                 raise JournalUnwritable(f"the status of {self.name}", error.message) from error
-            except TransientError as error:
-                self._fail_unless_leader(error)
-                _LOG.warning("Cannot write the status of %s: %s", self.name, error.message)
-                until = self._clock.monotonic() + max(pause, error.delay_seconds)
-                while (left := until - self._clock.monotonic()) > 0:
-                    self._clock.wait(self._pause, left)
-                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+            except TransientError:
+                raise
             except ApiError as error:
                 raise JournalUnwritable(f"the status of {self.name}", error.message) from error
             else:
                 self._keep(written, data)
                 return
+
+    def _rest(self, error: KanisterError, seconds: float) -> bool:
+        if isinstance(error, JournalUnwritable):
+            return False
+        self._fail_unless_leader(error)
+        _LOG.warning("Cannot write the status of %s: %s", self.name, error.message)
+        until = self._clock.monotonic() + seconds
+        while (left := until - self._clock.monotonic()) > 0:
+            self._clock.wait(self._pause, left)
+        return True
 
     def _fail_unless_leader(self, error: KanisterError) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kanister_py.core.actionsets.model import (
     ActionSet,
@@ -24,15 +24,17 @@ from kanister_py.core.actionsets.status import (
 from kanister_py.core.actionsets.transitions import (
     ActionRules,
     PhaseRules,
-    RetryRule,
     Rules,
 )
-from kanister_py.core.blueprints.model import Action, Blueprint, Phase, Retry
+from kanister_py.core.blueprints.model import Action, Blueprint, Phase
 from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.registry.choose import Choice, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
+from kanister_py.core.retries import RetryRule
+
+_PHASE_RETRY: Final = RetryRule(limit=0)
 
 
 class ActionNotFound(UsageError):
@@ -113,19 +115,9 @@ def _rules_of(course: ActionCourse) -> ActionRules:
 def _phase_rules(phase: Phase) -> PhaseRules:
     return PhaseRules(
         phase.name,
-        _retry_rule(phase.retry) if phase.retry is not None else None,
+        _PHASE_RETRY.as_written(phase.retry) if phase.retry is not None else None,
         parse_seconds(phase.timeout) if phase.timeout else None,
     )
-
-
-def _retry_rule(retry: Retry) -> RetryRule:
-    rule = RetryRule(retry.limit, factor=retry.factor, on=frozenset(retry.on) or None)
-    if retry.backoff:
-        rule = rule._replace(backoff_seconds=parse_seconds(retry.backoff))
-    if retry.max_backoff:
-        longest = parse_seconds(retry.max_backoff)
-        rule = rule._replace(max_backoff_seconds=longest)
-    return rule
 
 
 def first_status(course: Course) -> Status:

@@ -53,6 +53,7 @@ from kanister_py.core.actionsets.status import (
     size_of,
 )
 from kanister_py.core.objects.distinct import distinct
+from kanister_py.core.retries import RetryRule
 
 MAX_OUTPUT_BYTES: Final = 512 * 1024
 """How much the outputs of all phases of one ActionSet may hold together."""
@@ -74,29 +75,6 @@ class ExecutionMode(StrEnum):
 
     PARALLEL = "Parallel"
     SEQUENTIAL = "Sequential"
-
-
-class RetryRule(NamedTuple):
-    """How often, and after which waits, a failed phase is tried again.
-
-    `limit` counts retries, the first attempt is none. `on` names reasons; without
-    it, only what may pass by itself is tried again.
-    """
-
-    limit: int
-    backoff_seconds: float = 10.0
-    factor: float = 2.0
-    max_backoff_seconds: float = 300.0
-    on: frozenset[str] | None = None
-
-    def delay_after(self, attempt: int) -> float:
-        """Say how long to wait after an attempt, counted from one."""
-        # A power that leaves the range of floats is beyond every bound as well.
-        try:
-            delay = self.backoff_seconds * self.factor ** (attempt - 1)
-        except OverflowError:
-            return self.max_backoff_seconds
-        return min(delay, self.max_backoff_seconds)
 
 
 class PhaseRules(NamedTuple):
@@ -314,12 +292,8 @@ def _retry_due(rule: RetryRule | None, phase: PhaseStatus, now: datetime) -> dat
     due = phase.retry_time
     if due is None or rule is None:
         return due
-    return min(due, now + timedelta(seconds=_delay_of(rule, phase.attempt, phase.error)))
-
-
-def _delay_of(rule: RetryRule, attempt: int, error: PhaseError | None) -> float:
-    """Say how long to wait after a failure: as the rule has it, or longer if the error says so."""
-    return max(rule.delay_after(attempt), error.delay_seconds if error is not None else 0.0)
+    least = phase.error.delay_seconds if phase.error is not None else 0.0
+    return min(due, now + timedelta(seconds=rule.delay_after(phase.attempt, least)))
 
 
 def current_phase(action: ActionStatus) -> int | None:
@@ -531,7 +505,7 @@ def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status
         return status
     if phase.state is State.RUNNING and not is_cancelled and _may_retry(rule, phase, error):
         assert rule is not None
-        delay = _delay_of(rule, phase.attempt, error)
+        delay = rule.delay_after(phase.attempt, error.delay_seconds)
         waiting = phase._replace(
             state=State.PENDING,
             percent=None,
@@ -555,9 +529,9 @@ def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status
 
 
 def _may_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError) -> bool:
-    if rule is None or phase.attempt > rule.limit or error.reason == CANCELLED:
+    if rule is None or error.reason == CANCELLED:
         return False
-    return error.is_transient if rule.on is None else error.reason in rule.on
+    return rule.allows(phase.attempt, error.reason, is_transient=error.is_transient)
 
 
 def _why_no_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError) -> str:

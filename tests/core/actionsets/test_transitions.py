@@ -50,7 +50,6 @@ from kanister_py.core.actionsets.transitions import (
     PhaseRules,
     RefusePhase,
     RenderArtifacts,
-    RetryRule,
     Rules,
     StartPhase,
     Step,
@@ -61,6 +60,7 @@ from kanister_py.core.actionsets.transitions import (
     record,
     status_for_retry,
 )
+from kanister_py.core.retries import RetryRule
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 BROKEN = PhaseError("it broke", "Broken")

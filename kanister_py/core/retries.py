@@ -1,0 +1,68 @@
+"""Retry rules: how often, and after which waits, what failed is tried again.
+
+One rule for everything that is: phases, pipeline steps, what an action needs to start,
+and writes of a status.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+from kanister_py.core.objects.durations import parse_seconds
+
+NO_END: Final = 2**62
+"""As a limit: tried again until it goes well."""
+
+
+class WrittenRetry(Protocol):
+    """A `retry` as blueprints and compositions write it; what is empty is left to a standard."""
+
+    @property
+    def limit(self) -> int: ...
+    @property
+    def backoff(self) -> str: ...
+    @property
+    def factor(self) -> float: ...
+    @property
+    def max_backoff(self) -> str: ...
+    @property
+    def on(self) -> tuple[str, ...]: ...
+
+
+class RetryRule(NamedTuple):
+    """How often, and after which waits, something that failed is tried again.
+
+    `limit` counts retries, the first attempt is none. `on` names reasons; without
+    it, only what may pass by itself is tried again.
+    """
+
+    limit: int
+    backoff_seconds: float = 10.0
+    factor: float = 2.0
+    max_backoff_seconds: float = 300.0
+    on: frozenset[str] | None = None
+
+    def allows(self, attempt: int, reason: str, *, is_transient: bool) -> bool:
+        """Say whether another attempt follows one that failed, counted from one."""
+        if attempt > self.limit:
+            return False
+        return is_transient if self.on is None else reason in self.on
+
+    def delay_after(self, attempt: int, least_seconds: float = 0.0) -> float:
+        """Say how long to wait after an attempt; longer, if its error asks for that."""
+        # A power that leaves the range of floats is beyond every bound as well.
+        try:
+            delay = self.backoff_seconds * self.factor ** (attempt - 1)
+        except OverflowError:
+            delay = self.max_backoff_seconds
+        return max(min(delay, self.max_backoff_seconds), least_seconds)
+
+    def as_written(self, retry: WrittenRetry) -> RetryRule:
+        """Give the rule that somebody wrote, this one being the standard."""
+        return RetryRule(
+            retry.limit,
+            parse_seconds(retry.backoff) if retry.backoff else self.backoff_seconds,
+            retry.factor,
+            parse_seconds(retry.max_backoff) if retry.max_backoff else self.max_backoff_seconds,
+            frozenset(retry.on) or self.on,
+        )

@@ -1,0 +1,46 @@
+"""Retry rules: limits, reasons and waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.blueprints.model import Retry
+from kanister_py.core.retries import NO_END, RetryRule
+
+RULE = RetryRule(2, backoff_seconds=4, factor=3, max_backoff_seconds=20)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "least", "want"),
+    [
+        pytest.param(1, 0, 4, id="the first wait"),
+        pytest.param(2, 0, 12, id="each is a multiple of the one before"),
+        pytest.param(3, 0, 20, id="none is longer than the longest"),
+        pytest.param(5000, 0, 20, id="a power that no float holds is too long as well"),
+        pytest.param(1, 60, 60, id="an error may ask for more"),
+    ],
+)
+def test_waits_grow_up_to_a_bound(attempt: int, least: float, want: float) -> None:
+    assert RULE.delay_after(attempt, least) == want
+
+
+@pytest.mark.parametrize(
+    ("rule", "attempt", "reason", "is_transient", "want"),
+    [
+        pytest.param(RULE, 2, "Any", True, True, id="the last retry"),
+        pytest.param(RULE, 3, "Any", True, False, id="none after it"),
+        pytest.param(RULE, 1, "Any", False, False, id="what does not pass by itself"),
+        pytest.param(RULE._replace(on=frozenset({"A"})), 1, "A", False, True, id="a named reason"),
+        pytest.param(RULE._replace(on=frozenset({"A"})), 1, "B", True, False, id="another reason"),
+        pytest.param(RULE._replace(limit=NO_END), 10**6, "Any", True, True, id="without end"),
+    ],
+)
+def test_a_rule_says_whether_there_is_another_attempt(
+    rule: RetryRule, attempt: int, reason: str, is_transient: bool, want: bool
+) -> None:
+    assert rule.allows(attempt, reason, is_transient=is_transient) is want
+
+
+def test_what_a_retry_leaves_out_is_as_in_the_standard() -> None:
+    written = Retry(limit=7, max_backoff="1m", on=("A",))
+    assert RULE.as_written(written) == RetryRule(7, 4, 2.0, 60, frozenset({"A"}))
