@@ -642,34 +642,13 @@ class RenderFunctions(NamedTuple):
 def open_render_functions(
     documents: Sequence[Document] | None, annotations: Mapping[str, str] | None = None
 ) -> RenderFunctions:
-    """Make ready what manifests of functions say; without any, everything that is built in.
-
-    Containers that had to be started end with `close`.
-    """
-    from contextlib import ExitStack
-
+    """Make ready what manifests of functions say; without any, everything that is built in."""
     from kanister_py.core.compositions.installed import built_in, installed
 
     entries = read_functions().registry
     found = built_in(entries) if documents is None else installed(documents, entries, annotations)
-    with ExitStack() as stack:
-        runner = function_runner(entries)
-        stack.callback(runner.close)
-        started = []
-        if found.containers:
-            from kanister_py.adapters.containers_docker import DockerContainers
-
-            containers = DockerContainers()
-            stack.callback(containers.close)
-            started = [
-                each.revision._replace(
-                    endpoint=containers.start(each.revision.function, each.image, each.annotations)
-                )
-                for each in found.containers
-            ]
-        registry = found.registry(started)
-        return RenderFunctions(registry, runner, found.notices, stack.pop_all().close)
-    raise AssertionError("an exit stack swallows nothing")
+    runner = function_runner(entries)
+    return RenderFunctions(found.registry(), runner, found.notices, runner.close)
 
 
 def function_runner(

@@ -15,7 +15,8 @@ What runs a function is said by annotations of its Function: render.crossplane.i
   Process      a program: JSON on stdin and stdout; kanister-py.io/runtime-command
   Python       a class; kanister-py.io/runtime-entry-point, as module:Class
   InProcess    the built-in function of that name
-  Docker       a container of its package, if docker answers; the default for all others
+Containers are not started: a Function whose runtime is Docker, which is the default of what is
+not built in, is refused with these ways out.
 
 Data of Secrets are masked unless --show-secrets
 is given. Ends with 1 where a pipeline or an expectation fails.

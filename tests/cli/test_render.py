@@ -599,16 +599,23 @@ class TestWhatRunsAFunction:
         assert (code, documents[1]["data"]) == (0, {"r": "eu"})
         assert "is built in; " not in err
 
-    def test_a_container_is_refused_where_no_engine_answers_and_the_ways_out_are_named(
-        self, write: Write, render: Render, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        "annotations",
+        [
+            pytest.param({}, id="nothing says what runs it"),
+            pytest.param({"runtime": "Docker"}, id="its annotation says Docker"),
+        ],
+    )
+    def test_a_container_is_refused_with_the_ways_out(
+        self, write: Write, render: Render, annotations: dict[str, str]
     ) -> None:
-        monkeypatch.setenv("PATH", "/nowhere")
         step = {"step": "own", "functionRef": {"name": "function-own"}}
-        write(composition=composition(step), functions=function("function-own"))
+        write(composition=composition(step), functions=function("function-own", **annotations))
         code, documents, err = render("functions.yaml")
         assert (code, documents) == (1, [])
-        assert "there is no docker on the PATH" in err
-        for way_out in ("Development", "runtime-command", "runtime-entry-point", "built in"):
+        assert "functions.yaml:" in err
+        assert "Needs a container of " in err
+        for way_out in ("Development", "runtime-command", "runtime-entry-point", "InProcess"):
             assert way_out in err
 
     def test_a_package_of_upstream_is_stood_in_for_whatever_its_registry(
@@ -625,7 +632,7 @@ class TestWhatRunsAFunction:
     @pytest.mark.parametrize(
         ("annotations", "told"),
         [
-            pytest.param({"runtime": "Podman"}, "Must be one of Docker", id="unknown runtime"),
+            pytest.param({"runtime": "Podman"}, "Must be one of Development", id="unknown runtime"),
             pytest.param({"runtime": "InProcess"}, "No function is built in", id="not built in"),
             pytest.param({"runtime": "Process"}, "Must hold the command", id="no command"),
             pytest.param({"runtime": "Python", "entry": "x"}, "module:Class", id="no class"),

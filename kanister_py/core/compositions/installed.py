@@ -34,28 +34,20 @@ ENTRY_POINT = "kanister-py.io/runtime-entry-point"
 DEFAULT_TARGET = "localhost:9443"
 BUILT_IN_LEFT_OUT = "BuiltInLeftOut"
 """Why it is said that a function is built in: it is to run elsewhere. Of use if it does not."""
-RUNTIMES = ("Docker", "Development", "InProcess", "Process", "Python")
+RUNTIMES = ("Development", "InProcess", "Process", "Python")
+_CONTAINER = "Docker"
 _OWNER = "crossplane-contrib"
 
 
-class Container(NamedTuple):
-    """A revision that needs a container before it has an endpoint."""
-
-    revision: FunctionRevision
-    image: str
-    annotations: Mapping[str, str]
-
-
 class Installed(NamedTuple):
-    """The revisions that have endpoints, those that need a container, and what stood in."""
+    """The revisions that manifests name, with their endpoints, and what stood in for a package."""
 
     revisions: tuple[FunctionRevision, ...] = ()
-    containers: tuple[Container, ...] = ()
     notices: tuple[Notice, ...] = ()
 
-    def registry(self, more: Iterable[FunctionRevision] = ()) -> Registry[FunctionRevision]:
+    def registry(self) -> Registry[FunctionRevision]:
         by_function: dict[str, list[FunctionRevision]] = {}
-        for each in (*self.revisions, *more):
+        for each in self.revisions:
             by_function.setdefault(each.function, []).append(each)
         builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
         for revisions in by_function.values():
@@ -107,7 +99,7 @@ def installed(
         problems += [document.problem(*each) for each in reader.problems[before:]]
     if problems:
         raise InvalidDocument(problems)
-    return Installed(tuple(reader.revisions), tuple(reader.containers), tuple(reader.notices))
+    return Installed(tuple(reader.revisions), tuple(reader.notices))
 
 
 class _Reader(Reader):
@@ -117,7 +109,6 @@ class _Reader(Reader):
         self._annotations = annotations
         self._seen: set[tuple[str, str]] = set()
         self.revisions: list[FunctionRevision] = []
-        self.containers: list[Container] = []
         self.notices: list[Notice] = []
 
     def read(self, value: Any) -> None:
@@ -170,7 +161,7 @@ class _Reader(Reader):
         path = ("metadata", "annotations", RUNTIME)
         entry = self._stand_in(revision.function, package)
         if not runtime:
-            runtime = "InProcess" if entry is not None else "Docker"
+            runtime = "InProcess" if entry is not None else _CONTAINER
         if runtime == "Development":
             endpoint = annotations.get(TARGET) or DEFAULT_TARGET
             if entry is not None:
@@ -186,9 +177,9 @@ class _Reader(Reader):
             endpoint = self._command(annotations)
         elif runtime == "Python":
             endpoint = self._entry_point(annotations)
-        elif runtime == "Docker":
+        elif runtime == _CONTAINER:
             image = annotations.get(f"{RUNTIME}-docker-image") or package
-            self.containers.append(Container(revision, image, annotations))
+            self.problems.append((path, _no_container(image or revision.function)))
             return
         else:
             self.refuse(path, f"one of {', '.join(RUNTIMES)}", runtime)
@@ -279,3 +270,12 @@ def stand_ins_used(functions: Iterable[str]) -> Iterator[Notice]:
         if name != function:
             message = f"{name}, which is built in, stands in for {function}"
             yield Notice("BuiltInStandsIn", message, Severity.INFO, name)
+
+
+def _no_container(image: str) -> str:
+    """Say what works in place of the container that a manifest asks for."""
+    return (
+        f"Needs a container of {image}, and none are started here; set {RUNTIME} to Development "
+        f"and {TARGET} to where it listens, to Process and {COMMAND} to its program, to Python "
+        f"and {ENTRY_POINT} to module:Class, or to InProcess where the function is built in"
+    )
