@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from kanister_py.adapters.plugins_metadata import ENTRY_POINT_GROUP
+from kanister_py.adapters.plugins_metadata import ENTRY_POINT_GROUP, release_of_text
+from kanister_py.core.registry.declared import CatalogueMismatch
 from kanister_py.core.registry.reference import status_of
-from kanister_py.core.versions.catalogue import Catalogue, parse_catalogue
+from kanister_py.core.versions.catalogue import Catalogue
+from kanister_py.core.versions.judge import parse_catalogue
 from kanister_py.core.versions.semver import parse_version
-from kanister_py.executor.loading import CatalogueMismatch, PluginBroken, load_function
+from kanister_py.executor.loading import PluginBroken, load_function
 from kanister_py.wiring import (
     build_functions,
     check_everything,
     installed_release,
     read_functions,
-    release_of_text,
 )
 
 RECORD = """\

@@ -1,6 +1,6 @@
-"""Which release of ours is installed, and does any package bring functions?
+"""Plugins: packages that bring functions.
 
-Answered from the names of metadata folders: the standard library's reader of
+Found from the names of metadata folders: the standard library's reader of
 package metadata takes longer to import than most commands take to run.
 """
 
@@ -9,26 +9,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+from kanister_py.core.errors import InvalidVersion
+from kanister_py.core.registry.entries import Source
+from kanister_py.core.versions.semver import Version, parse_version
+from kanister_py.executor.loading import PluginBroken
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-DISTRIBUTION = "kanister-py"
 ENTRY_POINT_GROUP = "kanister_py.functions"
-
-_OURS = "kanister_py-"
-
-
-def installed_version() -> str:
-    """Give the version of this package as its metadata has it."""
-    for folder in _metadata_folders():
-        name = os.path.basename(folder)  # noqa: PTH119 - pathlib costs start-up time here
-        if name.startswith(_OURS) and name.endswith(".dist-info"):
-            return name.removeprefix(_OURS).removesuffix(".dist-info")
-    from importlib.metadata import version
-
-    return version(DISTRIBUTION)
 
 
 def installed_plugins() -> Sequence[EntryPoint]:
@@ -38,6 +30,51 @@ def installed_plugins() -> Sequence[EntryPoint]:
     from importlib.metadata import entry_points
 
     return tuple(entry_points(group=ENTRY_POINT_GROUP))
+
+
+def title_of(plugin: EntryPoint) -> str:
+    return f"{plugin.name} ({plugin.value})"
+
+
+def declared_by(plugin: EntryPoint) -> tuple[Source, Sequence[Any]]:
+    """Load what an entry point names: one function, or several that belong together."""
+    try:
+        # Standard output belongs to the result, whatever foreign code says when it is imported.
+        with redirect_stdout(sys.stderr):
+            declared = plugin.load()
+    except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
+        raise PluginBroken(title_of(plugin), f"{type(error).__name__}: {error}") from error
+    distribution = plugin.dist
+    name = distribution.name if distribution else plugin.module.partition(".")[0]
+    release = release_of_text(distribution.version) if distribution else Version(0, 0, 0)
+    return Source(name, release), declared if isinstance(declared, Sequence) else [declared]
+
+
+def release_of_text(text: str) -> Version:
+    """Read a Python package's version as a release: `1.2.0rc1` comes before `1.2.0`."""
+    try:
+        return parse_version(text)
+    except InvalidVersion:
+        # Python's own spelling of versions: 1.2, 1.2.0rc1, 1.2.0.post1, 1.2.0+local
+        numbers, rest = _leading_numbers(text)
+        base = ".".join(str(each) for each in (*numbers, 0, 0, 0)[:3])
+        is_early = rest.startswith(("a", "b", "rc", ".dev"))
+        return parse_version(f"{base}-{rest.strip('.')}" if is_early else base)
+
+
+def _leading_numbers(text: str) -> tuple[list[int], str]:
+    numbers: list[int] = []
+    rest = text.partition("+")[0]
+    while len(numbers) < 3:
+        digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+        rest = rest[len(digits) :]
+        if not (rest.startswith(".") and rest[1:2].isdigit()):
+            break
+        rest = rest[1:]
+    return numbers, rest
 
 
 def _metadata_folders() -> Iterator[str]:

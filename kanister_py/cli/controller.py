@@ -365,7 +365,7 @@ def apps_of(
     publication = Publication(
         functions.registry,
         functions.release,
-        read_versions_file()[0].decode(),
+        read_versions_file(),
         schema,
         tuple(broken.plugin for broken in functions.broken),
     )

@@ -143,9 +143,9 @@ def module_of(command: str) -> ModuleType:
 
 
 def _version() -> str:
-    from kanister_py.adapters.plugins_metadata import installed_version
+    from kanister_py.functions.builtin import read_record
 
-    return installed_version()
+    return str(read_record()["release"])
 
 
 def _help() -> str:

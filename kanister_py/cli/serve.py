@@ -86,7 +86,7 @@ def _publication() -> Publication:
     functions = check_everything(read_functions())
     for broken in functions.broken:
         say_warning(broken.message)
-    text = read_versions_file()[0].decode()
+    text = read_versions_file()
     schema = files("kanister_py").joinpath("versions.schema.json").read_text(encoding="utf-8")
     left_out = tuple(broken.plugin for broken in functions.broken)
     return Publication(functions.registry, functions.release, text, schema, left_out)

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from kanister_py.core.errors import FunctionVersionRemoved, KanisterError, UsageError
+from kanister_py.core.registry.declared import CatalogueMismatch
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind
 from kanister_py.core.versions.semver import parse_version
 
@@ -21,17 +22,6 @@ class PluginBroken(UsageError):
     def __init__(self, plugin: str, why: str) -> None:
         super().__init__(f"Plugin {plugin} is broken: {why}")
         self.plugin = plugin
-        self.why = why
-
-
-class CatalogueMismatch(UsageError):
-    """The record of versions and the code disagree about a function."""
-
-    reason = "CatalogueMismatch"
-
-    def __init__(self, function: str, why: str) -> None:
-        super().__init__(f"versions.yaml and the code disagree about {function}: {why}")
-        self.function = function
         self.why = why
 
 

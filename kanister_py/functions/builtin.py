@@ -1,9 +1,28 @@
-"""Where is the code of each function that comes with kanister_py? `module:Class`, loaded lazily."""
+"""Functions that come with kanister_py: where their code is, and the checked record of them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
 
+DISTRIBUTION: Final = "kanister-py"
+
+
+@cache
+def read_record() -> Mapping[str, Any]:
+    """Read the checked form of versions.yaml, and of which release it is.
+
+    The file is made of versions.yaml and held to it by the gate.
+    """
+    text = Path(__file__).with_name("versions.json").read_text(encoding="utf-8")
+    found: Mapping[str, Any] = json.loads(text)
+    return found
+
+
+# `module:Class`, loaded when somebody needs it.
 BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     "KubeExec": {
         "v0.0.0": "kanister_py.functions.blueprint.kube_exec.v0_0_0:KubeExec",

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kanister_py.core.versions.catalogue import changes_refused, parse_catalogue
+from kanister_py.core.versions.judge import parse_catalogue
+from kanister_py.core.versions.rules import changes_refused
 from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.functions.builtin import BUILTIN_FUNCTIONS
 from kanister_py.wiring import build_functions, check_everything

@@ -38,7 +38,7 @@ def registered(*functions: Any, source: str, release: str) -> Registry[FunctionE
 
 
 def published(registry: Registry[FunctionEntry], left_out: tuple[str, ...] = ()) -> Publication:
-    text = read_versions_file()[0].decode()
+    text = read_versions_file()
     schema = files("kanister_py").joinpath("versions.schema.json").read_text(encoding="utf-8")
     return Publication(registry, parse_version(RELEASE), text, schema, left_out)
 

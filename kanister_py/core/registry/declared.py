@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kanister_py.core.errors import InvalidDocument, InvalidVersion
+from kanister_py.core.errors import InvalidDocument, InvalidVersion, UsageError
 from kanister_py.core.objects.documents import text_of_path
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -17,15 +17,21 @@ from kanister_py.core.registry.entries import (
     RegistrationRefused,
     Source,
 )
-from kanister_py.core.versions.catalogue import (
-    Catalogue,
-    Lifecycle,
-    parse_lifecycle,
-    wrong_listings,
-    wrong_stable,
-)
+from kanister_py.core.versions.catalogue import Catalogue, Lifecycle
 from kanister_py.core.versions.deprecation import Listing, Read, Release
+from kanister_py.core.versions.rules import wrong_listings, wrong_stable
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version, parse_version
+
+
+class CatalogueMismatch(UsageError):
+    """The record of versions and the code disagree about a function."""
+
+    reason = "CatalogueMismatch"
+
+    def __init__(self, function: str, why: str) -> None:
+        super().__init__(f"versions.yaml and the code disagree about {function}: {why}")
+        self.function = function
+        self.why = why
 
 
 def entries_of(declared: Any, source: Source) -> list[FunctionEntry]:
@@ -151,6 +157,9 @@ def _lifecycle_of(declared: Any, name: str) -> Lifecycle | None:
     written = getattr(declared, "lifecycle", None)
     if not written:
         return None
+    # The library for models takes long to import, and most functions bring no record.
+    from kanister_py.core.versions.judge import parse_lifecycle
+
     try:
         return parse_lifecycle(written, f"{name}.lifecycle")
     except InvalidDocument as error:
@@ -199,45 +208,37 @@ def catalogued_entries(
 ) -> list[list[FunctionEntry]]:
     """Join the record with the code: one list of entries for each function of the record.
 
-    `targets` says where the code of each version is. What the two disagree about
-    is found by `disagreements`.
+    `targets` says where the code of each version is. Where the two disagree, all of it
+    is said; no code is loaded for that.
     """
-    families = []
-    for name, record in catalogue.functions.items():
-        code = {parse_version(text): target for text, target in targets.get(name, {}).items()}
-        families.append(
-            [
-                FunctionEntry(
-                    name,
-                    version,
-                    FunctionKind(record.kind),
-                    source,
-                    code.get(version),
-                    listing,
-                    version == catalogue.stable_version(name),
-                )
-                for version, listing in catalogue.listed(name).items()
-            ]
-        )
+    families = [
+        [
+            FunctionEntry(
+                name,
+                version,
+                FunctionKind(record.kind),
+                source,
+                targets.get(name, {}).get(str(version)),
+                listing,
+                version == record.stable,
+            )
+            for version, listing in record.versions.items()
+        ]
+        for name, record in catalogue.functions.items()
+    ]
+    wrongs = [
+        f"{entry.function} {entry.version} is {entry.support_at()}, but there is no code for it"
+        for family in families
+        for entry in family
+        if entry.target is None and entry.support_at() != "removed"
+    ]
+    listed = {(entry.function, str(entry.version)) for family in families for entry in family}
+    wrongs += [
+        f"{name} {text} has code, but versions.yaml does not list it"
+        for name, versions in targets.items()
+        for text in versions
+        if (name, text) not in listed
+    ]
+    if wrongs:
+        raise CatalogueMismatch("what is released", "; ".join(sorted(wrongs)))
     return families
-
-
-def disagreements(
-    catalogue: Catalogue, targets: Mapping[str, Mapping[str, str]], source: Source
-) -> list[str]:
-    """Say where the record and the list of the code differ, without loading any code."""
-    wrongs = []
-    for family in catalogued_entries(catalogue, targets, source):
-        wrongs += [
-            f"{entry.function} {entry.version} is {entry.support_at()}, but there is no code for it"
-            for entry in family
-            if entry.target is None and entry.support_at() != "removed"
-        ]
-    for name, versions in targets.items():
-        listed = catalogue.listed(name)
-        wrongs += [
-            f"{name} {text} has code, but versions.yaml does not list it"
-            for text in versions
-            if parse_version(text) not in listed
-        ]
-    return sorted(wrongs)

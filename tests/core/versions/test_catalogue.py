@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
@@ -12,11 +13,9 @@ from hypothesis import strategies as st
 
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import parse_document
-from kanister_py.core.versions.catalogue import (
-    Catalogue,
-    changes_refused,
-    parse_catalogue,
-)
+from kanister_py.core.versions.catalogue import Catalogue
+from kanister_py.core.versions.judge import parse_catalogue, published_schema
+from kanister_py.core.versions.rules import changes_refused
 from kanister_py.core.versions.semver import parse_version
 
 NOW = parse_version("0.3.0")
@@ -70,7 +69,7 @@ def test_the_record_says_what_each_version_is_worth() -> None:
     catalogue = parse_catalogue(GOOD, "versions.yaml", NOW)
     listed = catalogue.listed("KubeTask")
     old = listed[parse_version("v0.0.0")]
-    assert catalogue.stable_version("KubeTask") == parse_version("0.1.0")
+    assert catalogue.functions["KubeTask"].stable == parse_version("0.1.0")
     assert old.removed_in == parse_version("0.4.0")
     assert old.replacement == parse_version("0.1.0")
     assert old.renamed_args == {"image": "imageName"}
@@ -338,7 +337,16 @@ def test_a_promise_to_keep_a_version_is_not_shortened() -> None:
 
 @pytest.fixture(scope="session")
 def schema(repository: Path) -> Any:
-    return json.loads((repository / "kanister_py/versions.schema.json").read_text())
+    file = repository / "kanister_py/versions.schema.json"
+    if os.environ.get("KANISTER_PY_GOLDEN") == "write":
+        file.write_text(json.dumps(published_schema(), indent=1) + "\n", encoding="utf-8")
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def test_the_published_schema_is_that_of_the_models(schema: Any) -> None:
+    assert schema == published_schema(), (
+        "run KANISTER_PY_GOLDEN=write pytest tests/core/versions/test_catalogue.py"
+    )
 
 
 def plain(text: str) -> Any:

@@ -1,0 +1,375 @@
+"""Judgement of a record of versions: what must hold before a release may carry it.
+
+Made in the gate for our own record, and at start for the records that plugins bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from datetime import date as Date  # noqa: N812 # a field is called date
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import ErrorDetails, PydanticCustomError, core_schema
+
+from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
+from kanister_py.core.objects.documents import (
+    Document,
+    Path,
+    kind_of,
+    nearest,
+    parse_document,
+)
+from kanister_py.core.versions.catalogue import STABLE_ANNOTATION, Catalogue, Lifecycle
+from kanister_py.core.versions.deprecation import Listing, Read
+from kanister_py.core.versions.rules import wrong_listings, wrong_stable
+from kanister_py.core.versions.semver import Version, parse_version
+
+# What each part may say
+
+
+def _text(pattern: str, check: Callable[[str], object], wanted: str) -> Any:
+    """Make the type of a text of some form, which the published schema knows as a pattern."""
+
+    def checked(value: object) -> str:
+        if not isinstance(value, str):
+            raise _refusal(f"Must be {wanted}, found {_shown(value)}")
+        try:
+            check(value)
+        except InvalidVersion as error:
+            raise _refusal(error.message) from None
+        except ValueError:
+            raise _refusal(f"Must be {wanted}, found {_shown(value)}") from None
+        return value
+
+    def schema(_source: object, _handler: object) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            checked, json_schema_input_schema=core_schema.str_schema(pattern=pattern)
+        )
+
+    return GetPydanticSchema(schema)
+
+
+def _refusal(message: str) -> PydanticCustomError:
+    return PydanticCustomError("refused", "{message}", {"message": message})
+
+
+def _check_release(text: str) -> None:
+    version = parse_version(text)
+    if version.is_prerelease:
+        raise _refusal(f"Must be a release, found the pre-release {version.bare}")
+
+
+def _check_read(text: str) -> None:
+    name, at, version = text.partition("@")
+    if not (name and at):
+        raise ValueError(text)
+    parse_version(version)
+
+
+_NUMBER: Final = r"(0|[1-9][0-9]*)"
+_RELEASE: Final = rf"v?{_NUMBER}\.{_NUMBER}\.{_NUMBER}"
+_VERSION: Final = rf"{_RELEASE}(-[0-9A-Za-z.-]+)?"
+_A_VERSION: Final = "a version, as text such as v0.1.0"
+
+ReleaseText = Annotated[str, _text(f"^{_RELEASE}$", _check_release, _A_VERSION)]
+VersionText = Annotated[str, _text(f"^{_VERSION}$", parse_version, _A_VERSION)]
+ReadText = Annotated[
+    str,
+    _text(
+        f"^[A-Za-z][A-Za-z0-9-]*@{_VERSION}$",
+        _check_read,
+        "a function and its version, as BackupData@v0.1.0",
+    ),
+]
+DateText = Annotated[
+    str,
+    _text("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", Date.fromisoformat, "a date such as 2026-11-18"),
+]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
+
+
+class ReleaseModel(_Part):
+    """One release, past or planned."""
+
+    version: ReleaseText
+    date: DateText = ""
+
+
+class ListingModel(_Part):
+    """What the record says of one version of a function."""
+
+    since: ReleaseText = Field(description="The first release with this version")
+    deprecated_in: ReleaseText = Field(
+        "", description="The first release that warns of this version"
+    )
+    removed_in: ReleaseText = Field("", description="The first release that refuses this version")
+    replacement: VersionText = Field("", description="The version to use instead")
+    renamed_args: dict[str, str] = Field(
+        {}, description="Arguments that the replacement knows under another name: old to new"
+    )
+    reads: list[ReadText] = Field(
+        [], description="Versions of functions whose results this version reads"
+    )
+    message: str = Field("", description="What a user of this version should know")
+    annotations: dict[str, str] = Field(
+        {}, description='kanister-py.io/stable: "true" marks the stable version'
+    )
+
+
+Listings = Annotated[
+    dict[VersionText, ListingModel],
+    Field(min_length=1, json_schema_extra={"additionalProperties": False}),
+]
+Releases = Annotated[
+    list[ReleaseModel],
+    Field(
+        min_length=1,
+        description=(
+            "Past and planned releases, the oldest first: deprecation windows are counted in these"
+        ),
+    ),
+]
+
+
+class FunctionModel(_Part):
+    """One function."""
+
+    kind: Literal["Blueprint", "Composition"]
+    versions: Listings
+
+
+class LifecycleModel(_Part):
+    """What the author of a plugin says of the versions of one function."""
+
+    releases: Releases
+    versions: Listings
+
+
+class RecordModel(_Part):
+    """Every version of every function that was ever released, and what it is worth."""
+
+    api_version: Literal["kanister-py.io/v1alpha1"]
+    kind: Literal["FunctionVersions"]
+    releases: Releases
+    functions: dict[str, FunctionModel]
+
+
+class _Schema(GenerateJsonSchema):
+    """Leaves out what says nothing: titles made of names, and what stands for a missing key."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 # the library's
+        return False
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+
+def published_schema() -> dict[str, Any]:
+    """Make the JSON schema that editors and other tools hold versions.yaml against."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://kanister-py.io/schemas/versions.schema.json",
+        **RecordModel.model_json_schema(schema_generator=_Schema),
+        "title": "versions.yaml of kanister_py",
+    }
+
+
+# Judging
+
+
+def checked_record(source: str | bytes, file: str, release: Version) -> dict[str, Any]:
+    """Check the record as of `release`, and give it as plain data; else say all that is wrong."""
+    judged = _Judged(RecordModel, parse_document(source, file))
+    for path, message in _wrongs_of(judged, release):
+        judged.refuse(path, message)
+    return judged.checked()
+
+
+def parse_catalogue(source: str | bytes, file: str, release: Version) -> Catalogue:
+    """Read versions.yaml itself, where its checked form is not at hand."""
+    return Catalogue.of(checked_record(source, file, release))
+
+
+def parse_lifecycle(written: Any, title: str) -> Lifecycle:
+    """Read what the author of a plugin says of the versions of one function."""
+    return Lifecycle.of(_Judged(LifecycleModel, Document.of(written, title)).checked())
+
+
+class _Judged:
+    """A document that was held against a model: what fits, and what does not.
+
+    What is wrong is left out and the rest looked at again, so that one mistake does
+    not hide what is wrong beside it.
+    """
+
+    def __init__(self, model: type[_Part], document: Document) -> None:
+        self._model = model
+        self._document = document
+        self._problems: dict[Path, Problem] = {}
+        self.data: dict[str, Any] = {}
+        self.half_read: set[str] = set()
+        """The functions of which a version could not be read: what they lack is not known."""
+        rest = {"": deepcopy(document.value)}
+        while "" in rest:
+            try:
+                judged = model.model_validate(rest[""])
+            except ValidationError as error:
+                self._leave_out_wrong_parts(rest, error)
+            else:
+                self.data = judged.model_dump(by_alias=True, exclude_unset=True)
+                return
+
+    def refuse(self, path: Path, message: str) -> None:
+        self._problems.setdefault(path, self._document.problem(path, message))
+
+    def checked(self) -> dict[str, Any]:
+        if self._problems:
+            raise InvalidDocument(list(self._problems.values()))
+        return self.data
+
+    def _path_of(self, where: Path) -> Path:
+        # What is wrong with a key, the library says of a place within it.
+        is_key = where[-1:] == ("[key]",) and self._document.node_at(where) is None
+        return where[:-1] if is_key else where
+
+    def _leave_out_wrong_parts(self, rest: dict[str, Any], error: ValidationError) -> None:
+        # From the end, so that the places in a list stay what they are.
+        for each in reversed(error.errors(include_url=False)):
+            path = self._path_of(each["loc"])
+            # What lacks a part that was left out is not to blame for it.
+            if all(known[: len(path)] != path for known in self._problems):
+                self.refuse(path, self._message(each, path))
+            self._leave_out(rest, path[:-1] if each["type"] == "missing" else path)
+
+    def _leave_out(self, rest: Any, path: Path) -> None:
+        if path[:1] == ("functions",) and len(path) <= len(("functions", "name", "versions", "v")):
+            self.half_read.update(str(each) for each in path[1:2])
+        *way, last = ("", *path)
+        for part in way:
+            rest = rest.get(part, {}) if isinstance(rest, dict) else rest[part]
+        if isinstance(rest, list):
+            del rest[int(last)]
+        else:
+            rest.pop(last, None)
+
+    def _message(self, error: ErrorDetails, path: Path) -> str:
+        kind, found = error["type"], error["input"]
+        if kind == "missing":
+            return "Is required"
+        if kind == "too_short":
+            return "Must not be empty"
+        if kind == "extra_forbidden":
+            return _unknown_key(str(path[-1]), _PARTS.get(path[-3:-2], self._model))
+        if kind == "literal_error":
+            return f"Must be {error['ctx']['expected'].replace(chr(39), '')}, found {_shown(found)}"
+        wanted = _KINDS.get(kind)
+        return f"Must be {wanted}, found {_shown(found)}" if wanted else error["msg"]
+
+
+_PARTS: Final[Mapping[Path, type[_Part]]] = {
+    ("releases",): ReleaseModel,
+    ("functions",): FunctionModel,
+    ("versions",): ListingModel,
+}
+_KINDS: Final = {
+    "string_type": "text",
+    "dict_type": "a map",
+    "model_type": "a map",
+    "list_type": "a list",
+}
+
+
+def _unknown_key(key: str, part: type[_Part]) -> str:
+    known = [field.alias or name for name, field in part.model_fields.items()]
+    near = nearest(key, known)
+    meant = (
+        f"did you mean {' or '.join(near)}?" if near else f"known here: {', '.join(sorted(known))}"
+    )
+    return f"Unknown key {key!r}; {meant}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict | list) or value is None:
+        return kind_of(value)
+    text = repr(value) if isinstance(value, str) else str(value).lower()
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+_Wrong = tuple[Path, str]
+
+
+def _wrongs_of(judged: _Judged, release: Version) -> Iterator[_Wrong]:
+    """Find what no part says by itself; nothing is called missing that could not be read."""
+    catalogue = Catalogue.of({"releases": [], "functions": {}, **judged.data})
+    yield from _wrong_releases(catalogue)
+    releases = [each.version for each in catalogue.releases]
+
+    def find(read: Read) -> Listing | None:
+        if read.function in judged.half_read:
+            raise LookupError(read.function)
+        return catalogue.listed(read.function).get(read.version)
+
+    for name, record in catalogue.functions.items():
+        here = ("functions", name, "versions")
+        spelt: dict[Version, str] = {}
+        for text in judged.data["functions"][name]["versions"]:
+            first = spelt.setdefault(parse_version(text), text)
+            if first != text:
+                yield (*here, text), f"The same version as {first}"
+        is_whole = name not in judged.half_read
+        for where, message in wrong_listings(record.versions, releases, release, find):
+            if is_whole or where[1] != "replacement":
+                yield (*here, spelt[where[0]], *where[1:]), message
+        for version, listing in record.versions.items():
+            for key, message in _wrong_annotations(version, listing, record.stable):
+                yield (*here, spelt[version], "annotations", key), message
+        if is_whole:
+            for message in wrong_stable(record.versions, record.stable, release):
+                yield here, message
+
+
+def _wrong_annotations(
+    version: Version, listing: Listing, stable: Version | None
+) -> Iterator[tuple[str, str]]:
+    for key, value in listing.annotations.items():
+        if key == STABLE_ANNOTATION:
+            if value not in ("true", "false"):
+                yield key, f'Must be "true" or "false", found {value!r}'
+            elif value == "true" and version != stable:
+                yield key, f"Marked stable, and so is {stable}: one version of a function is stable"
+        elif key.startswith("kanister-py.io/"):
+            yield key, f"Unknown annotation; did you mean {STABLE_ANNOTATION}?"
+
+
+def _wrong_releases(catalogue: Catalogue) -> Iterator[_Wrong]:
+    for index in range(1, len(catalogue.releases)):
+        before, here = catalogue.releases[index - 1], catalogue.releases[index]
+        if here.version <= before.version:
+            yield (
+                ("releases", index, "version"),
+                (
+                    f"Release {here.version.bare} stands after {before.version.bare}; "
+                    "list releases from the oldest to the newest, each once"
+                ),
+            )
+        if here.date and before.date and here.date < before.date:
+            yield (
+                ("releases", index, "date"),
+                (
+                    f"Release {here.version.bare} is dated {here.date}, before "
+                    f"{before.version.bare} on {before.date}"
+                ),
+            )

@@ -1,0 +1,217 @@
+"""Rules of deprecation: how long a version stays, what replaces it, who must outlive it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kanister_py.core.errors import Problem
+from kanister_py.core.objects.documents import text_of_path
+from kanister_py.core.versions.catalogue import STABLE_ANNOTATION, Catalogue
+from kanister_py.core.versions.deprecation import (
+    WINDOW_IN_RELEASES,
+    Listing,
+    Read,
+    Support,
+    support_of,
+)
+from kanister_py.core.versions.semver import DEFAULT_VERSION, Version
+
+_Where = tuple[Any, ...]
+
+
+def wrong_listings(
+    listings: Mapping[Version, Listing],
+    releases: Sequence[Version],
+    release: Version,
+    find: Callable[[Read], Listing | None],
+) -> Iterator[tuple[_Where, str]]:
+    """Say what is wrong with the windows, replacements and readers of one function's versions.
+
+    Each finding is a place (the version, then a key) and a message.
+    """
+    for version, listing in listings.items():
+        yield from _wrong_window(version, listing, releases)
+        yield from _wrong_replacement(version, listing, listings, release)
+        yield from _wrong_reads(version, listing, releases, find)
+
+
+def _wrong_window(
+    version: Version, listing: Listing, releases: Sequence[Version]
+) -> Iterator[tuple[_Where, str]]:
+    named = {
+        "since": listing.since,
+        "deprecatedIn": listing.deprecated_in,
+        "removedIn": listing.removed_in,
+    }
+    unknown = False
+    for key, value in named.items():
+        if value is not None and value not in releases:
+            unknown = True
+            yield (version, key), f"Release {value.bare} is not in releases; add it there"
+    if unknown:
+        return
+    if listing.since and listing.deprecated_in and listing.deprecated_in < listing.since:
+        yield (version, "deprecatedIn"), f"Deprecated before it exists, since {listing.since.bare}"
+    if listing.removed_in is None:
+        return
+    if listing.deprecated_in is None:
+        yield (version, "removedIn"), "Removed without deprecatedIn; deprecate it first"
+        return
+    window = releases.index(listing.removed_in) - releases.index(listing.deprecated_in)
+    if window < WINDOW_IN_RELEASES:
+        yield (
+            (version, "removedIn"),
+            (
+                f"Removed {_count(window)} after {listing.deprecated_in.bare}, where it was "
+                f"deprecated; at least {WINDOW_IN_RELEASES} are due{_earliest(listing, releases)}"
+            ),
+        )
+
+
+def _count(count: int) -> str:
+    return f"{count} release" if count == 1 else f"{count} releases"
+
+
+def _earliest(listing: Listing, releases: Sequence[Version]) -> str:
+    assert listing.deprecated_in is not None
+    index = releases.index(listing.deprecated_in) + WINDOW_IN_RELEASES
+    if index < len(releases):
+        return f", so {releases[index].bare} at the earliest"
+    return "; add the planned releases to releases"
+
+
+def _wrong_replacement(
+    version: Version, listing: Listing, listings: Mapping[Version, Listing], release: Version
+) -> Iterator[tuple[_Where, str]]:
+    target = listing.replacement
+    if target is None:
+        if listing.renamed_args:
+            yield (version, "renamedArgs"), "Arguments are renamed for a replacement; name it"
+        return
+    here = (version, "replacement")
+    if target == version:
+        yield here, f"{version} cannot replace itself"
+        return
+    other = listings.get(target)
+    if other is None:
+        known = ", ".join(str(each) for each in sorted(listings))
+        yield here, f"There is no {target}; there are {known}"
+        return
+    if _cycle_through(version, listings):
+        yield here, f"The replacements of {version} lead back to it"
+        return
+    if other.removed_in is not None and (
+        support_of(other, release) is Support.REMOVED
+        or listing.removed_in is None
+        or other.removed_in <= listing.removed_in
+    ):
+        yield here, f"{target} is itself removed, in {other.removed_in.bare}"
+
+
+def _cycle_through(start: Version, listings: Mapping[Version, Listing]) -> bool:
+    seen = {start}
+    here = listings[start].replacement
+    while here is not None and here in listings:
+        if here == start:
+            return True
+        if here in seen:
+            return False
+        seen.add(here)
+        here = listings[here].replacement
+    return False
+
+
+def _wrong_reads(
+    version: Version,
+    listing: Listing,
+    releases: Sequence[Version],
+    find: Callable[[Read], Listing | None],
+) -> Iterator[tuple[_Where, str]]:
+    for index, read in enumerate(listing.reads):
+        here = (version, "reads", index)
+        try:
+            target = find(read)
+        except LookupError:
+            continue  # its own problems are told already
+        if target is None:
+            yield here, f"There is no {read}"
+            continue
+        if listing.removed_in is None or listing.removed_in not in releases:
+            continue
+        if target.removed_in is None:
+            yield (
+                here,
+                (
+                    f"{version} is removed in {listing.removed_in.bare}, but {read}, which it "
+                    "reads, stays: nothing could restore what it writes"
+                ),
+            )
+        elif target.removed_in in releases:
+            window = releases.index(listing.removed_in) - releases.index(target.removed_in)
+            if window < WINDOW_IN_RELEASES:
+                yield (
+                    here,
+                    (
+                        f"{version} is removed in {listing.removed_in.bare}, too soon after "
+                        f"{read}, which it reads and which goes in {target.removed_in.bare}; a "
+                        f"reader stays at least {WINDOW_IN_RELEASES} releases longer"
+                    ),
+                )
+
+
+def wrong_stable(
+    listings: Mapping[Version, Listing], stable: Version | None, release: Version
+) -> Iterator[str]:
+    """Say what is wrong with a function's stable version, or with its absence."""
+    if stable is None:
+        if DEFAULT_VERSION not in listings and any(
+            each.removed_in is None for each in listings.values()
+        ):
+            yield (
+                "No version is stable and there is no v0.0.0: a phase that names no version "
+                f'gets none; mark one with {STABLE_ANNOTATION}: "true"'
+            )
+        return
+    if stable.is_prerelease:
+        yield f"The stable version {stable} is a pre-release"
+    listing = listings.get(stable)
+    if listing is not None and support_of(listing, release) is Support.REMOVED:
+        yield f"The stable version {stable} is removed"
+
+
+def changes_refused(before: Catalogue, after: Catalogue) -> list[Problem]:
+    """Say what the new record may not change of the last released one.
+
+    Released versions stay listed, a stable version that loses its mark is
+    deprecated, and what was promised to stay is not removed sooner.
+    """
+    problems: list[Problem] = []
+    for name in before.functions:
+        old, new = before.listed(name), after.listed(name)
+        for version, listing in old.items():
+            here = text_of_path(("functions", name, "versions", str(version)))
+            problems.extend(
+                Problem("versions.yaml", 0, 0, here, message)
+                for message in _changed(version, listing, new.get(version))
+            )
+        stable = before.functions[name].stable
+        kept = new.get(stable) if stable is not None else None
+        moved = name in after.functions and stable != after.functions[name].stable
+        if moved and kept is not None and kept.deprecated_in is None:
+            path = ("functions", name, "versions", str(stable), "deprecatedIn")
+            message = f"{stable} was stable in the last release; deprecate it when the mark moves"
+            problems.append(Problem("versions.yaml", 0, 0, text_of_path(path), message))
+    return problems
+
+
+def _changed(version: Version, old: Listing, new: Listing | None) -> Iterable[str]:
+    if new is None:
+        yield f"{version} was released; a number is never used twice, so keep it listed"
+        return
+    if new.since != old.since:
+        yield f"since of {version} was released as {old.since.bare if old.since else 'nothing'}"
+    if new.removed_in is not None and (
+        old.removed_in is not None and new.removed_in < old.removed_in
+    ):
+        yield f"{version} was promised until {old.removed_in.bare}; it cannot go sooner"
