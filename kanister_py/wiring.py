@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.adapters.plugins_metadata import declared_by, installed_plugins, title_of
-from kanister_py.core.errors import NoArtifacts
+from kanister_py.core.errors import UsageError
 from kanister_py.core.registry.declared import CatalogueMismatch, catalogued_entries, entries_of
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -373,7 +373,11 @@ def read_artifacts(name: str, settings: RunSettings) -> dict[str, Any]:
         recorded = folder.read_run(name)
     status = _replayed(recorded)[1]
     if status.state != "complete":
-        raise NoArtifacts(recorded.name, status.state)
+        raise UsageError(
+            f"Run {recorded.name} is {status.state}, and left no artifacts: "
+            "only a run that is complete does",
+            reason="NoArtifacts",
+        )
     return status.output_artifacts
 
 

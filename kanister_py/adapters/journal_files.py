@@ -39,7 +39,6 @@ class StateFolderInUse(UsageError):
         by = f" by {holder}" if holder else ""
         super().__init__(f"State folder {folder} is in use{by}; wait for it, or take another one")
         self.folder = folder
-        self.holder = holder
 
 
 class StateFolderUnreadable(UsageError):

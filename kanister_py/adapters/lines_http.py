@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from kanister_py.core.errors import PhaseLinesUnavailable
+from kanister_py.core.errors import UsageError
 from kanister_py.ports.phase_lines import ToldLine
 
 _SECONDS: Final = 30.0
@@ -49,16 +49,16 @@ class LinesOverHttp:
             with urllib3.PoolManager(retries=2) as pools:
                 answer = pools.request("GET", url, headers=headers, timeout=_SECONDS)
         except urllib3.exceptions.HTTPError as error:
-            raise PhaseLinesUnavailable(
-                f"Nobody answers at {self._server}: {error}", "look whether the controller is there"
+            raise UsageError(
+                f"Nobody answers at {self._server}: {error}; look whether the controller is there",
+                reason="PhaseLinesUnavailable",
             ) from error
         if answer.status != 200:
-            raise PhaseLinesUnavailable(
-                f"{self._server} answered {answer.status} {_detail(answer.data)}".rstrip(),
-                "give --token-file" if answer.status in (401, 403) else "look at its log",
-            )
-        found: list[Mapping[str, Any]] = json.loads(answer.data)["lines"]
-        return found
+            found = f"{self._server} answered {answer.status} {_detail(answer.data)}".rstrip()
+            hint = "give --token-file" if answer.status in (401, 403) else "look at its log"
+            raise UsageError(f"{found}; {hint}", reason="PhaseLinesUnavailable")
+        told: list[Mapping[str, Any]] = json.loads(answer.data)["lines"]
+        return told
 
 
 def _detail(body: bytes) -> str:

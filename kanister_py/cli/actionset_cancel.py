@@ -9,11 +9,11 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.resources import ACTION_SETS
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
-from kanister_py.core.errors import UsageError
 
 
 class CancelNotKept(UsageError):

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.resources import (
     ACTION_SETS,
     BLUEPRINTS,
@@ -32,7 +33,6 @@ from kanister_py.core.objects.resources import (
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.model import ObjectReference
     from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.core.errors import UsageError
 
 
 class ActionSetNotFit(UsageError):

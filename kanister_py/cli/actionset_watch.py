@@ -14,22 +14,12 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kanister_py.cli.output import paint, say
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.resources import ACTION_SETS
 
 if TYPE_CHECKING:
     from kanister_py.core.actionsets.status import PhaseStatus, Status
     from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.core.errors import UsageError
-
-
-class ActionSetGone(UsageError):
-    """Somebody deleted an ActionSet while another one waited for its end."""
-
-    reason = "ActionSetGone"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"ActionSet {name} was deleted before it ended")
-        self.name = name
 
 
 _OK, _FAILED, _CANCELLED = 0, 1, 130
@@ -73,7 +63,10 @@ def follow(
                 view.clear()
                 if news.error is not None:
                     raise news.error
-                raise ActionSetGone(f"{namespace}/{name}")
+                raise UsageError(
+                    f"ActionSet {namespace}/{name} was deleted before it ended",
+                    reason="ActionSetGone",
+                )
             if news is not None:
                 obj, before = news, status
                 status = read_status(obj) or status

@@ -17,17 +17,6 @@ from pathlib import Path
 from kanister_py.cli.function_targets import InvalidTarget
 from kanister_py.core.errors import UsageError
 
-
-class FolderNotEmpty(UsageError):
-    """A new project should begin where something is already."""
-
-    reason = "FolderNotEmpty"
-
-    def __init__(self, folder: str) -> None:
-        super().__init__(f"{folder} is there already, and not empty; choose another --directory")
-        self.folder = folder
-
-
 _NAME = re.compile(r"function-[a-z0-9]+(-[a-z0-9]+)*\Z")
 
 
@@ -45,7 +34,10 @@ def run(args: argparse.Namespace) -> int:
         )
     folder: Path = args.directory or Path(args.name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FolderNotEmpty(str(folder))
+        raise UsageError(
+            f"{folder} is there already, and not empty; choose another --directory",
+            reason="FolderNotEmpty",
+        )
     for path, text in project(args.name).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")

@@ -11,24 +11,6 @@ from kanister_py.core.objects.documents import nearest
 from kanister_py.core.registry.entries import FunctionEntry, Registry, Source
 from kanister_py.core.versions.semver import Version, parse_version
 
-
-class UnknownDistribution(UsageError):
-    """No installed package of this name brings functions."""
-
-    reason = "UnknownDistribution"
-
-    def __init__(self, package: str, near: Sequence[str], known: Sequence[str]) -> None:
-        meant = (
-            f"did you mean {' or '.join(near)}?"
-            if near
-            else f"there are {', '.join(sorted(known))}"
-        )
-        super().__init__(f"No package {package} brings functions; {meant}")
-        self.package = package
-        self.near = tuple(near)
-        self.known = tuple(known)
-
-
 OURS = "kanister-py"
 
 
@@ -78,8 +60,15 @@ def releases_at(
     for target in targets:
         name = known.get(_folded(target.package))
         if name is None:
-            raise UnknownDistribution(
-                target.package, nearest(target.package, [*known.values()]), [*known.values()]
+            near = nearest(target.package, [*known.values()])
+            meant = (
+                f"did you mean {' or '.join(near)}?"
+                if near
+                else f"there are {', '.join(sorted(known.values()))}"
+            )
+            raise UsageError(
+                f"No package {target.package} brings functions; {meant}",
+                reason="UnknownDistribution",
             )
         at[name] = target.release
     return at

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, Final
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import DATA_FORMATS, paint, say, table, write_data
 from kanister_py.cli.parser import Parser
+from kanister_py.core.errors import UsageError
 
 if TYPE_CHECKING:
     from kanister_py.executor.revision_inventory import Inventory, Known
     from kanister_py.ports.cluster import Cluster
-from kanister_py.core.errors import UsageError
 
 
 class RevisionNotSwitched(UsageError):

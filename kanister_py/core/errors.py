@@ -14,7 +14,12 @@ class KanisterError(Exception):
     and JSON.
     """
 
-    reason: ClassVar[str] = "Error"
+    reason: str = "Error"
+
+    def __init__(self, message: str = "", *, reason: str = "") -> None:
+        super().__init__(message)
+        if reason:
+            self.reason = reason
 
     @property
     def message(self) -> str:
@@ -32,8 +37,8 @@ class TransientError(KanisterError):
 
     reason = "TransientError"
 
-    def __init__(self, message: str, delay_seconds: float = 0.0) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, delay_seconds: float = 0.0, *, reason: str = "") -> None:
+        super().__init__(message, reason=reason)
         self.delay_seconds = delay_seconds
 
 
@@ -423,17 +428,6 @@ class RunTimedOut(UsageError):
         super().__init__("The run did not end within its timeout")
 
 
-class PhaseTimedOut(UsageError):
-    """A phase took longer than its `timeout` allows."""
-
-    reason = "PhaseTimedOut"
-
-    def __init__(self, phase: str, timeout: str) -> None:
-        super().__init__(f"Phase {phase} did not end within its timeout of {timeout}")
-        self.phase = phase
-        self.timeout = timeout
-
-
 class WaitTimedOut(UsageError):
     """Something that a function waited for did not come in time."""
 
@@ -481,19 +475,6 @@ class ObjectNotFetched(UsageError):
     """The object that an action acts on cannot be read."""
 
     reason = "ObjectNotFetched"
-
-
-class NoArtifacts(UsageError):
-    """The artifacts of a run are asked for that has not made any."""
-
-    reason = "NoArtifacts"
-
-    def __init__(self, run: str, state: str) -> None:
-        super().__init__(
-            f"Run {run} is {state}, and left no artifacts: only a run that is complete does"
-        )
-        self.run = run
-        self.state = state
 
 
 class NothingToRetry(UsageError):
@@ -544,28 +525,6 @@ class AddressUnavailable(UsageError):
 # The pipeline of a composition
 
 
-class RequirementRefused(UsageError):
-    """A step's function asks for a resource that the composition does not let it see."""
-
-    reason = "RequirementRefused"
-
-    def __init__(self, requirement: str, selector: str, allowed: Sequence[str] | None) -> None:
-        if allowed is None:
-            hint = "Secrets are given only to steps whose allowedExtraResources name them"
-        else:
-            hint = f"allowedExtraResources has {'; '.join(allowed) or 'nothing'}"
-        super().__init__(f"it may not ask for {selector} (requirement {requirement}): {hint}")
-        self.requirement = requirement
-        self.selector = selector
-        self.allowed = None if allowed is None else tuple(allowed)
-
-
-class ObservedResourceRefused(UsageError):
-    """An observed resource does not say which composed resource it is, or belongs to others."""
-
-    reason = "ObservedResourceRefused"
-
-
 # The controller
 
 
@@ -604,12 +563,3 @@ class CertificatesUnreadable(UsageError):
 
 
 # Definitions of resources, and ActionSets on a command line
-
-
-class PhaseLinesUnavailable(UsageError):
-    """Nobody is found who could give the lines that phases printed."""
-
-    reason = "PhaseLinesUnavailable"
-
-    def __init__(self, why: str, what_to_do: str) -> None:
-        super().__init__(f"{why}; {what_to_do}")

@@ -13,17 +13,6 @@ from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject
 
-
-class DefinitionNotServed(TransientError):
-    """A cluster took a definition, and does not serve what it defines."""
-
-    reason = "DefinitionNotServed"
-
-    def __init__(self, name: str, seconds: float) -> None:
-        super().__init__(f"{name} is not served after {seconds:.0f}s; look at its conditions")
-        self.name = name
-
-
 _MANAGER: Final = "kanister-py"
 _ATTEMPTS: Final = 5
 _ESTABLISH_SECONDS: Final = 30.0
@@ -128,7 +117,10 @@ def _wait_until_served(cluster: Cluster, clock: Clock, name: str) -> None:
                         return
         except Expired:
             continue
-    raise DefinitionNotServed(name, _ESTABLISH_SECONDS)
+    raise TransientError(
+        f"{name} is not served after {_ESTABLISH_SECONDS:.0f}s; look at its conditions",
+        reason="DefinitionNotServed",
+    )
 
 
 def _is_served(definition: KubeObject) -> bool:

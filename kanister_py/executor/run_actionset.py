@@ -56,9 +56,9 @@ from kanister_py.core.errors import (
     Fault,
     JournalUnwritable,
     KanisterError,
-    PhaseTimedOut,
     RunCancelled,
     RunTimedOut,
+    UsageError,
 )
 from kanister_py.core.objects.durations import SECOND, format_duration
 from kanister_py.core.registry.choose import Asked, choose_version
@@ -752,7 +752,9 @@ class ActionSetRun:
         if self._hand.calls.get(call.place) is call and call.stop.why is None:
             phase = self._course.phase(call.place)
             nanoseconds = int((call.timeout_seconds or 0.0) * SECOND)
-            self._tell_to_stop(call, PhaseTimedOut(phase.name, format_duration(nanoseconds)))
+            late = f"within its timeout of {format_duration(nanoseconds)}"
+            why = UsageError(f"Phase {phase.name} did not end {late}", reason="PhaseTimedOut")
+            self._tell_to_stop(call, why)
 
     def _tell_to_stop(self, call: _Call, why: KanisterError) -> None:
         due = self._now() + timedelta(seconds=self._grace_seconds)

@@ -27,18 +27,6 @@ from kanister_py.executor.phase_context import RunningPhase
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Func, OnRestart
 
-
-class FunctionFailed(UsageError):
-    """A function raised something that is none of our errors."""
-
-    reason = "FunctionFailed"
-
-    def __init__(self, function: str, why: str) -> None:
-        super().__init__(f"{function}: {why}")
-        self.function = function
-        self.why = why
-
-
 _LOG: Final = logging.getLogger(__name__)
 _LONGEST_MESSAGE: Final = 4000
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -104,7 +92,9 @@ def run_phase(
     except (Exception, SystemExit) as error:  # noqa: BLE001 # a function may raise anything
         _LOG.debug("Function %s raised", work.function.name, exc_info=True)
         why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        cause = context.stopped_by or FunctionFailed(work.function.name, why)
+        cause = context.stopped_by or UsageError(
+            f"{work.function.name}: {why}", reason="FunctionFailed"
+        )
         result = Failed(phase_error_of(cause, context))
     return result
 
@@ -174,7 +164,10 @@ def _checked_output(function: str, output: Mapping[str, Any] | None) -> Mapping[
     if output is None:
         return {}
     if not isinstance(output, Mapping):
-        raise FunctionFailed(function, f"its output is {type(output).__name__}, not a mapping")
+        raise UsageError(
+            f"{function}: its output is {type(output).__name__}, not a mapping",
+            reason="FunctionFailed",
+        )
     return {str(key): _json_of(function, str(key), value) for key, value in output.items()}
 
 
@@ -187,4 +180,7 @@ def _json_of(function: str, path: str, value: Any) -> Any:
         return {str(key): _json_of(function, f"{path}.{key}", each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_json_of(function, f"{path}[{at}]", each) for at, each in enumerate(value)]
-    raise FunctionFailed(function, f"its output {path} is {type(value).__name__}, not JSON")
+    raise UsageError(
+        f"{function}: its output {path} is {type(value).__name__}, not JSON",
+        reason="FunctionFailed",
+    )

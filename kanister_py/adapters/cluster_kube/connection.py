@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.adapters.cluster_kube.exchange import Exchange, Way
+from kanister_py.core.errors import UsageError
 from kanister_py.ports.clock import Clock
 
 if TYPE_CHECKING:
     import ssl
-from kanister_py.core.errors import UsageError
 
 
 class ClusterConfigInvalid(UsageError):

@@ -25,12 +25,12 @@ from kanister_py.adapters.packages_oci.images import (
     digest_of,
     write_whole,
 )
+from kanister_py.core.errors import UsageError
 from kanister_py.core.revisions.package import InvalidPackage, PackageReference
 from kanister_py.ports.packages import RegistryLogin, RegistryUnavailable
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
-from kanister_py.core.errors import UsageError
 
 
 class PackageNotFound(UsageError):

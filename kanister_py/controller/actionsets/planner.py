@@ -44,32 +44,6 @@ class BlueprintNotFound(UsageError):
         self.namespace = namespace
 
 
-class BlueprintChanged(UsageError):
-    """A Blueprint is no longer what a run that is to be taken up began with."""
-
-    reason = "BlueprintChanged"
-
-    def __init__(self, action: str, blueprint: str) -> None:
-        super().__init__(
-            f"Action {action} was under way, and Blueprint {blueprint} has other phases now: "
-            "it cannot be taken up"
-        )
-        self.action = action
-        self.blueprint = blueprint
-
-
-class BegunElsewhere(UsageError):
-    """A run was under way in a controller that leaves no trace of how far it was."""
-
-    reason = "Interrupted"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The run was under way in another controller, which is gone and has not left "
-            "behind how far it was; create the ActionSet anew"
-        )
-
-
 _MOST_PARSED: Final = 256
 _FRESH_SECONDS: Final = 1.0
 """How long what was read of a Blueprint counts for others that were there before it was read."""
@@ -132,7 +106,11 @@ class Planner:
             raise InvalidDocument([document.problem(("spec",), "Is required")])
         status = read_status(obj)
         if status is not None and status.state is State.RUNNING and not _is_ours(status):
-            raise BegunElsewhere
+            raise UsageError(
+                "The run was under way in another controller, which is gone and has not left "
+                "behind how far it was; create the ActionSet anew",
+                reason="Interrupted",
+            )
         actionset = parse_actionset(document)
         found = self._blueprints_of(actionset, seen_at)
         course = course_of(actionset, {name: each.blueprint for name, each in found.items()})
@@ -258,14 +236,22 @@ def _is_ours(status: Status) -> bool:
 def _refuse_if_changed(course: Course, status: Status) -> None:
     """Refuse to go on with a Blueprint that is not the one a run began with."""
     if len(status.actions) != len(course.actions):
-        raise BlueprintChanged("(all)", "(several)")
+        raise _blueprint_changed("(all)", "(several)")
     for action, known in zip(course.actions, status.actions, strict=True):
         fresh = action.action
         names = [phase.name for phase in fresh.phases]
         deferred = fresh.defer_phase.name if fresh.defer_phase is not None else None
         was = known.deferred.name if known.deferred is not None else None
         if names != [phase.name for phase in known.phases] or deferred != was:
-            raise BlueprintChanged(action.spec.name, action.spec.blueprint)
+            raise _blueprint_changed(action.spec.name, action.spec.blueprint)
+
+
+def _blueprint_changed(action: str, blueprint: str) -> UsageError:
+    return UsageError(
+        f"Action {action} was under way, and Blueprint {blueprint} has other phases now: "
+        "it cannot be taken up",
+        reason="BlueprintChanged",
+    )
 
 
 def _have_same_phases(old: Sequence[ActionStatus], new: Sequence[ActionStatus]) -> bool:

@@ -8,12 +8,13 @@ from typing import Final
 
 from kanister_py.controller.controller import LEASE_NAME
 from kanister_py.controller.machine.logs import PHASE_LOGGER
-from kanister_py.core.errors import ApiError, Forbidden, PhaseLinesUnavailable
+from kanister_py.core.errors import ApiError, Forbidden, UsageError
 from kanister_py.core.objects.resources import LEASES, PODS
 from kanister_py.ports.cluster import Cluster, KubeObject, LogOptions
 from kanister_py.ports.phase_lines import ToldLine
 
 POD_SELECTOR: Final = "app.kubernetes.io/name=kanister-py,app.kubernetes.io/component=controller"
+_UNAVAILABLE: Final = "PhaseLinesUnavailable"
 
 
 class LinesOfPods:
@@ -40,9 +41,10 @@ class LinesOfPods:
         where = self._namespace or self._home()
         found = self._cluster.list(PODS, namespace=where, label_selector=POD_SELECTOR).items
         if not found:
-            raise PhaseLinesUnavailable(
-                f"No pods of a controller are in namespace {where}",
+            raise UsageError(
+                f"No pods of a controller are in namespace {where}; "
                 "give --server with the address where it publishes functions",
+                reason=_UNAVAILABLE,
             )
         return found
 
@@ -50,13 +52,15 @@ class LinesOfPods:
         try:
             found = self._cluster.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}").items
         except Forbidden as error:
-            raise PhaseLinesUnavailable(
-                f"You may not look for the controller ({error.message})",
+            raise UsageError(
+                f"You may not look for the controller ({error.message}); "
                 "give --controller-namespace or --server",
+                reason=_UNAVAILABLE,
             ) from error
         if not found:
-            raise PhaseLinesUnavailable(
-                "No controller has ever led on this cluster", "start one, or give --server"
+            raise UsageError(
+                "No controller has ever led on this cluster; start one, or give --server",
+                reason=_UNAVAILABLE,
             )
         newest = max(found, key=lambda each: str(each["spec"].get("renewTime") or ""))
         self._namespace = str(newest["metadata"]["namespace"])

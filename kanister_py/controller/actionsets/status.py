@@ -38,18 +38,6 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
 
 
-class StatusOvertaken(TransientError):
-    """Somebody else has written the status of an ActionSet that runs here."""
-
-    reason = "StatusOvertaken"
-
-    def __init__(self, namespace: str, name: str) -> None:
-        super().__init__(
-            f"Somebody else has written the status of ActionSet {namespace}/{name}; "
-            "it goes on from what stands there now"
-        )
-
-
 class StatusUnreadable(UsageError):
     """The status of an ActionSet is not what a status looks like."""
 
@@ -381,8 +369,12 @@ class StatusWriter:
             self._keep(found, data)
             return True
         if stands != _status_in(self._left):
-            taken = StatusOvertaken(self._metadata["namespace"], self._metadata["name"])
-            raise JournalUnwritable(f"the status of {self.name}", taken.message) from error
+            key = f"{self._metadata['namespace']}/{self._metadata['name']}"
+            raise JournalUnwritable(
+                f"the status of {self.name}",
+                f"Somebody else has written the status of ActionSet {key}; "
+                "it goes on from what stands there now",
+            ) from error
         self._metadata = _slim(found["metadata"])
         return False
 

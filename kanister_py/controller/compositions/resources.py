@@ -59,31 +59,6 @@ from kanister_py.executor.compose import PipelineStepFailed, PipelineStepUnavail
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, Propagation
 
-
-class CompositionFailed(UsageError):
-    """The pipeline of a composite resource did not come to its end."""
-
-    reason = "CompositionFailed"
-
-    def __init__(self, cause: KanisterError) -> None:
-        super().__init__(f"cannot compose resources: {cause.message}")
-        self.cause = cause
-
-
-class DesiredStateEmpty(UsageError):
-    """A pipeline asks for nothing at all, while there are resources that it composed."""
-
-    reason = "DesiredStateEmpty"
-
-    def __init__(self, observed: int, annotation: str) -> None:
-        plural = "s" if observed != 1 else ""
-        super().__init__(
-            f"The pipeline desires no resource at all, which would delete {observed} resource"
-            f"{plural}; if that is meant, annotate the Composition with {annotation}=true"
-        )
-        self.observed = observed
-
-
 FINALIZER: Final = "composite.apiextensions.crossplane.io"
 _ORPHAN: Final = "orphan"
 """The finalizer of what is deleted without what it owns."""
@@ -373,7 +348,13 @@ class CompositeReconciler:
         if composed.resources or not composed.deleted:
             return
         if composition.annotations.get(ALLOW_EMPTY) != "true":
-            raise DesiredStateEmpty(len(observed.resources), ALLOW_EMPTY)
+            count = len(observed.resources)
+            raise UsageError(
+                f"The pipeline desires no resource at all, which would delete {count} resource"
+                f"{'s' if count != 1 else ''}; if that is meant, annotate the Composition with "
+                f"{ALLOW_EMPTY}=true",
+                reason="DesiredStateEmpty",
+            )
 
     # Carrying it out
 
@@ -388,7 +369,9 @@ class CompositeReconciler:
             self._write_choice(run)
             run.steps = [each.as_dict() for each in composed.outcomes]
             run.conditions.set_custom(composed.conditions)
-            failure = CompositionFailed(composed.error)
+            failure = UsageError(
+                f"cannot compose resources: {composed.error.message}", reason="CompositionFailed"
+            )
             failed = self._say_failure(run, failure, composed.conditions)
             kept = machinery_of(run.xr, legacy=self._kind.is_legacy).get("resourceRefs") or ()
             return failed._replace(

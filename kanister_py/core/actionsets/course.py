@@ -52,16 +52,6 @@ class ActionNotFound(UsageError):
         self.known = tuple(known)
 
 
-class FunctionNotYetHere(UsageError):
-    """A function of the original that this release does not offer yet."""
-
-    reason = "FunctionNotYetHere"
-
-    def __init__(self, function: str) -> None:
-        super().__init__(f"Function {function} is not in this release yet")
-        self.function = function
-
-
 class ActionCourse(NamedTuple):
     """One action of an ActionSet, with what its blueprint says of it."""
 
@@ -172,6 +162,8 @@ def choose_phase_version(
 ) -> Choice[FunctionEntry]:
     """Choose the version of one phase's function."""
     if phase.func not in registry and phase.func in NOT_YET_HERE:
-        raise FunctionNotYetHere(phase.func)
+        raise UsageError(
+            f"Function {phase.func} is not in this release yet", reason="FunctionNotYetHere"
+        )
     asked = asked_version(phase.func_version, spec.preferred_version)
     return choose_version(registry, phase.func, asked, strict=strict, kind=FunctionKind.BLUEPRINT)

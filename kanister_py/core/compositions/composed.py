@@ -24,7 +24,7 @@ from kanister_py.core.compositions.pipeline import (
     origin_of,
 )
 from kanister_py.core.compositions.results import CustomCondition, Event
-from kanister_py.core.errors import KanisterError, ObservedResourceRefused, UsageError
+from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.resources import group_version_of
 from kanister_py.core.revisions.owners import controller_of, controller_reference
@@ -130,20 +130,24 @@ def observed_resources(
             if not strict:
                 continue
             by = f"{owner.get('kind')} {owner.get('name')} (UID {owner.get('uid')})"
-            raise ObservedResourceRefused(f"observed {told} is controlled by {by}, not by this XR")
+            raise _observed_refused(f"{told} is controlled by {by}, not by this XR")
         name = resource_name_of(obj)
         if not name:
-            raise ObservedResourceRefused(
-                f"observed {told} has no annotation {RESOURCE_NAME}: "
+            raise _observed_refused(
+                f"{told} has no annotation {RESOURCE_NAME}: "
                 "it does not say which composed resource it is"
             )
         if name in found:
-            raise ObservedResourceRefused(
-                f"observed {told} says that it is the composed resource {name}, "
+            raise _observed_refused(
+                f"{told} says that it is the composed resource {name}, "
                 f"as {found[name].get('kind')} {found[name]['metadata'].get('name')} does"
             )
         found[name] = obj
     return found
+
+
+def _observed_refused(why: str) -> UsageError:
+    return UsageError(f"observed {why}", reason="ObservedResourceRefused")
 
 
 def connection_secret_of(obj: Mapping[str, Any], namespace: str = "") -> tuple[str, str] | None:

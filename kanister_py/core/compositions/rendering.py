@@ -19,7 +19,7 @@ from kanister_py.core.compositions.model import Composition
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.compositions.pipeline import Observed, PipelineFatal, StepOutcome
 from kanister_py.core.compositions.results import COMPOSE, Event
-from kanister_py.core.errors import KanisterError, ObservedResourceRefused, UsageError
+from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import group_version_of
@@ -158,9 +158,10 @@ def observed_for(xr: Data, objects: Iterable[Data]) -> Observed:
     for obj in given:
         metadata = obj.get("metadata") or {}
         if namespace and metadata.get("namespace", namespace) != namespace:
-            raise ObservedResourceRefused(
+            raise UsageError(
                 f"observed {obj.get('kind')} {metadata.get('name')} is in namespace "
-                f"{metadata['namespace']}, its XR in {namespace}"
+                f"{metadata['namespace']}, its XR in {namespace}",
+                reason="ObservedResourceRefused",
             )
     return Observed(xr, observed_resources(xr, given, strict=True))
 

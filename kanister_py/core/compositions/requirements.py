@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
 from kanister_py.core.compositions.model import AllowedResource, Step
-from kanister_py.core.errors import RequirementRefused, UsageError
+from kanister_py.core.errors import UsageError
 
 
 class RequirementsUnsettled(UsageError):
@@ -141,8 +141,17 @@ def check_allowed(step: Step, asked: Data) -> None:
     for key in KINDS[:2]:
         for name, selector in sorted((asked.get(key) or {}).items()):
             if not is_allowed(step, selector):
-                rules = None if step.allowed is None else [str(each) for each in step.allowed]
-                raise RequirementRefused(name, text_of_selector(selector), rules)
+                raise UsageError(
+                    f"it may not ask for {text_of_selector(selector)} (requirement {name}): "
+                    f"{_rules_of(step)}",
+                    reason="RequirementRefused",
+                )
+
+
+def _rules_of(step: Step) -> str:
+    if step.allowed is None:
+        return "Secrets are given only to steps whose allowedExtraResources name them"
+    return f"allowedExtraResources has {'; '.join(map(str, step.allowed)) or 'nothing'}"
 
 
 def is_allowed(step: Step, selector: Mapping[str, Any]) -> bool:

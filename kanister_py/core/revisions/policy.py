@@ -75,7 +75,6 @@ class RevisionOfAnotherComposition(UsageError):
             f"composition is {composition}; name one of its revisions, or remove the reference"
         )
         self.revision = revision
-        self.its_composition = its_composition
         self.composition = composition
 
 

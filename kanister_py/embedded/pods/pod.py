@@ -39,19 +39,6 @@ from kanister_py.embedded.pods.volumes import Volume, Volumes, VolumeUnavailable
 from kanister_py.ports.cluster import LogOptions, LogStream
 from kanister_py.ports.pods import PodSources, PodStatus, ReportStatus
 
-
-class MountsUnavailable(UsageError):
-    """A pod has mounts, and this machine has no namespaces to make them in."""
-
-    reason = "MountsUnavailable"
-
-    def __init__(self, why: str) -> None:
-        super().__init__(
-            f"Volumes cannot be mounted: {why}; use Linux with user namespaces, or a real cluster"
-        )
-        self.why = why
-
-
 _DEFAULT_GRACE_SECONDS: Final = 30.0
 _RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0)
 _MAX_BACKOFF_SECONDS: Final = 300.0
@@ -230,10 +217,16 @@ class PodRun:
     def _prepare(self) -> bool:
         """Lay out the volumes, and wait for those that are not there yet."""
         has_mounts = any(one.spec.get("volumeMounts") for one in self._containers)
-        if has_mounts and not self._setup.launcher.namespaces:
-            raise MountsUnavailable(self._setup.launcher.why)
-        if any(one.spec.get("volumeDevices") for one in self._containers):
-            raise MountsUnavailable("block devices need a real node")
+        why = self._setup.launcher.why
+        has_devices = any(one.spec.get("volumeDevices") for one in self._containers)
+        if has_devices:
+            why = "block devices need a real node"
+        if has_devices or (has_mounts and not self._setup.launcher.namespaces):
+            raise UsageError(
+                f"Volumes cannot be mounted: {why}; use Linux with user namespaces, "
+                "or a real cluster",
+                reason="MountsUnavailable",
+            )
         (self._folder / "root").mkdir(parents=True, exist_ok=True)
         volumes = Volumes(
             self._folder / "volumes",

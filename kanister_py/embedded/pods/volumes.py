@@ -18,34 +18,6 @@ from kanister_py.embedded.pods.launcher import Mount
 from kanister_py.ports.pods import PodSources
 
 
-class HostPathRefused(UsageError):
-    """A pod asks for a folder of this machine, and nobody allowed that."""
-
-    reason = "HostPathRefused"
-
-    def __init__(self, volume: str, path: str) -> None:
-        super().__init__(
-            f"Volume {volume} is {path} of this machine; "
-            "pods as processes get no hostPath unless it is allowed"
-        )
-        self.volume = volume
-        self.path = path
-
-
-class VolumeNotSupported(UsageError):
-    """A volume is of a kind that only a real node has."""
-
-    reason = "VolumeNotSupported"
-
-    def __init__(self, volume: str, kind: str) -> None:
-        super().__init__(
-            f"Volume {volume} is of kind {kind}; pods as processes have emptyDir, "
-            "persistentVolumeClaim, configMap, secret, projected and downwardAPI"
-        )
-        self.volume = volume
-        self.kind = kind
-
-
 class VolumeUnavailable(TransientError):
     """A volume of a pod is not there, or not yet."""
 
@@ -139,7 +111,11 @@ class Volumes:
                     files |= dict(self._source_files(pod, kind, source, mode))
             return files
         kinds = ", ".join(sorted(set(volume) - {"name"})) or "nothing"
-        raise VolumeNotSupported(volume["name"], kinds)
+        raise UsageError(
+            f"Volume {volume['name']} is of kind {kinds}; pods as processes have emptyDir, "
+            "persistentVolumeClaim, configMap, secret, projected and downwardAPI",
+            reason="VolumeNotSupported",
+        )
 
     def _source_files(
         self, pod: Mapping[str, Any], kind: str, source: Mapping[str, Any], mode: int
@@ -187,7 +163,11 @@ class Volumes:
     def _host_path(self, name: str, source: Mapping[str, Any]) -> Volume:
         path = Path(source["path"])
         if not any(path.resolve().is_relative_to(allowed) for allowed in self._host_paths):
-            raise HostPathRefused(name, str(path))
+            raise UsageError(
+                f"Volume {name} is {path} of this machine; "
+                "pods as processes get no hostPath unless it is allowed",
+                reason="HostPathRefused",
+            )
         kind = source.get("type") or ""
         if kind == "DirectoryOrCreate":
             path.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,6 @@ class SnapshotFailed(UsageError):
 
     def __init__(self, snapshot: str, namespace: str, why: str) -> None:
         super().__init__(f"Snapshot {namespace}/{snapshot} failed: {why}")
-        self.snapshot = snapshot
         self.why = why
 
 
