@@ -107,6 +107,23 @@ def parse_signature(text: str) -> tuple[tuple[GoType, ...], bool, GoType, bool]:
     return tuple(parse_type(part) for part in parts), is_variadic, parse_type(rest), has_error
 
 
+def param_at(function: Function, place: int) -> GoType:
+    """The type of the argument at a place; the last one counts for all that follow."""
+    params = function.params
+    return params[place] if place < len(params) else params[-1]
+
+
+def wrong_number(name: str, function: Function, given: int, written: int) -> str:
+    """Go's complaint about the number of arguments; empty if it is right."""
+    wanted = len(function.params)
+    if function.is_variadic:
+        if given < wanted - 1:
+            return f"wrong number of args for {name}: want at least {wanted - 1} got {written}"
+    elif given != wanted:
+        return f"wrong number of args for {name}: want {wanted} got {given}"
+    return ""
+
+
 def _until_close(text: str) -> tuple[str, str]:
     end = text.index(")")
     return text[1:end], text[end + 1 :]

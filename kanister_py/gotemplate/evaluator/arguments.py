@@ -1,0 +1,205 @@
+"""Arguments: what Go assigns to a parameter, and what a constant means there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from kanister_py.gotemplate.evaluator.frames import Eval, Frame, constantly
+from kanister_py.gotemplate.nodes import Bool, Nil, Node, Number, String
+from kanister_py.gotemplate.quoting import quote
+from kanister_py.gotemplate.values import (
+    ANY,
+    ANY_MAP,
+    ANY_SLICE,
+    BOOL,
+    BYTES,
+    COMPLEXES,
+    FLOAT64,
+    FLOATS,
+    INT,
+    NILABLE,
+    SIGNED,
+    STRING,
+    UNSIGNED,
+    GoType,
+    Kind,
+    Struct,
+    Value,
+    int_of_kind,
+    is_assignable,
+    type_of,
+    wrap,
+    zero,
+)
+
+if TYPE_CHECKING:
+    from kanister_py.gotemplate.evaluator.definition import Definition
+
+
+_CONSTANTS = (String, Number, Bool)
+# The one Python class that always has this type: no need to look closer.
+PLAIN_CLASSES: Mapping[GoType, type] = {
+    STRING: str,
+    INT: int,
+    BOOL: bool,
+    FLOAT64: float,
+    BYTES: bytes,
+    ANY_MAP: dict,
+    ANY_SLICE: list,
+}
+
+
+class Arguments:
+    """Makes closures that give what a parameter of a known type takes."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+
+    def argument(self, node: Node, wanted: GoType) -> Eval:
+        """An argument for a parameter of a known type."""
+        if isinstance(node, _CONSTANTS):
+            return self.constant_argument(node, wanted)
+        if isinstance(node, Nil):
+            if wanted.kind in NILABLE:
+                return constantly(zero(wanted))
+            return self.definition.failing(node, f"cannot assign nil to {wanted.name}")
+        value_of = self.definition.pipelines.operand(node)
+        if wanted is ANY:
+            return value_of
+        plain = PLAIN_CLASSES.get(wanted)
+
+        def checked(frame: Frame) -> Value:
+            value = value_of(frame)
+            if type(value) is plain:
+                return value
+            return self.fit(
+                value, wanted, node, frame, lambda: self.definition.origins.last_of(node, frame)
+            )
+
+        return checked
+
+    def constant_argument(self, node: Node, wanted: GoType) -> Eval:
+        kind = wanted.kind
+        if wanted is ANY:
+            return self.constant(node)
+        found = _TAKES.get(kind)
+        if found is None:
+            return self.definition.failing(
+                node, f"can't handle {node} for arg of type {wanted.name}"
+            )
+        take, expected = found
+        value = take(node, kind)
+        if value is None:
+            return self.definition.failing(node, f"expected {expected}; found {node}")
+        return constantly(wrap(wanted, value))
+
+    def fit(
+        self,
+        value: Value,
+        wanted: GoType,
+        source: Node,
+        frame: Frame,
+        at: Callable[[], Node],
+    ) -> Value:
+        """A value as one of another type, if Go would assign it; else Go's complaint."""
+        if value is None:
+            if wanted.kind is Kind.INTERFACE and wanted is ANY:
+                return None
+            if self.definition.origins.is_boxed(source, frame):
+                raise self.definition.error(
+                    at(), f"wrong type for value; expected {wanted.name}; got interface {{}}"
+                )
+            if wanted.kind in NILABLE:
+                return zero(wanted)
+            raise self.definition.error(at(), f"invalid value; expected {wanted.name}")
+        go_type = type_of(value)
+        assert go_type is not None
+        if is_assignable(go_type, wanted):
+            return value
+        if go_type.kind is Kind.POINTER and go_type.elem is not None:
+            if isinstance(value, Struct) and is_assignable(go_type.elem, wanted):
+                return value.pointed_at()
+            if is_assignable(go_type.elem, wanted):
+                raise self.definition.error(
+                    at(), f"dereference of nil pointer of type {wanted.name}"
+                )
+        raise self.definition.error(
+            at(), f"wrong type for value; expected {wanted.name}; got {go_type.name}"
+        )
+
+    def constant(self, node: Node) -> Eval:
+        if isinstance(node, String):
+            return constantly(node.text)
+        if isinstance(node, Bool):
+            return constantly(node.is_true)
+        if isinstance(node, Number):
+            return self.ideal_number(node)
+        return self.definition.failing(node, f"can't evaluate command {quote(str(node))}")
+
+    def ideal_number(self, node: Number) -> Eval:
+        """A number where nothing but its own looks says what it is."""
+        if node.as_complex is not None:
+            return constantly(node.as_complex)
+        written = node.written
+        if (
+            node.as_float is not None
+            and written[0] != "'"
+            and not _is_hexadecimal_integer(written)
+            and any(char in written for char in ".eEpP")
+        ):
+            return constantly(node.as_float)
+        if node.as_int is not None:
+            return constantly(node.as_int)
+        return self.definition.failing(node, f"{written} overflows int")
+
+
+def _is_hexadecimal_integer(written: str) -> bool:
+    return (
+        len(written) > 2
+        and written[0] == "0"
+        and written[1] in "xX"
+        and not any(char in written for char in "pP")
+    )
+
+
+# What does a constant give where a certain kind is wanted? None: nothing.
+
+
+def _take_text(node: Node, _: Kind) -> Value:
+    return node.text if isinstance(node, String) else None
+
+
+def _take_truth(node: Node, _: Kind) -> Value:
+    return node.is_true if isinstance(node, Bool) else None
+
+
+def _take_int(node: Node, kind: Kind) -> Value:
+    if isinstance(node, Number) and node.as_int is not None:
+        return int(int_of_kind(kind, node.as_int))
+    return None
+
+
+def _take_uint(node: Node, kind: Kind) -> Value:
+    if isinstance(node, Number) and node.as_uint is not None:
+        return int(int_of_kind(kind, node.as_uint))
+    return None
+
+
+def _take_float(node: Node, _: Kind) -> Value:
+    return node.as_float if isinstance(node, Number) else None
+
+
+def _take_complex(node: Node, _: Kind) -> Value:
+    return node.as_complex if isinstance(node, Number) else None
+
+
+_Take = Callable[[Node, Kind], Value]
+_TAKES: Mapping[Kind, tuple[_Take, str]] = {
+    Kind.STRING: (_take_text, "string"),
+    Kind.BOOL: (_take_truth, "bool"),
+    **dict.fromkeys(SIGNED, (_take_int, "integer")),
+    **dict.fromkeys(UNSIGNED, (_take_uint, "unsigned integer")),
+    **dict.fromkeys(FLOATS, (_take_float, "float")),
+    **dict.fromkeys(COMPLEXES, (_take_complex, "complex")),
+}

@@ -1,0 +1,249 @@
+"""Calls of functions and methods, alone or fed by a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from kanister_py.gotemplate.builtins import BUILTINS
+from kanister_py.gotemplate.evaluator.arguments import PLAIN_CLASSES
+from kanister_py.gotemplate.evaluator.frames import DOT, NO_VALUE, Eval, Feed, Frame, dot_of
+from kanister_py.gotemplate.functions import Function, GoError, param_at, wrong_number
+from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.nodes import Chain, Command, Field, Identifier, Node, Variable
+from kanister_py.gotemplate.values import ANY, Value
+
+if TYPE_CHECKING:
+    from kanister_py.gotemplate.evaluator.definition import Definition
+
+
+_BUILTINS = BUILTINS.by_name
+
+
+class Calls:
+    """Makes closures that call."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+
+    def chain_call(self, node: Node, args: list[Node], before: Command | None) -> Eval:
+        feed = self._chain_call(node, args, before)
+        return lambda frame: feed(frame, NO_VALUE)
+
+    def fed_chain_call(self, node: Node, args: list[Node], before: Command) -> Feed:
+        return self._chain_call(node, args, before)
+
+    def _chain_call(self, node: Node, args: list[Node], before: Command | None) -> Feed:
+        """Fields whose last one gets arguments."""
+        slots: Sequence[int] = ()
+        start_of: Eval
+        if isinstance(node, Field):
+            start_of, names = dot_of, node.names
+            slots = (DOT,)
+        elif isinstance(node, Variable):
+            start_of, names = self.definition.scope.variable(node), node.names[1:]
+            slots = self.definition.scope.slots(node.names[0])
+            if not names:
+                return self._not_a_function(node)
+        else:
+            assert isinstance(node, Chain)
+            start_of, names = self.definition.pipelines.operand(node.of), node.names
+        compiled: dict[int, tuple[Function, Feed]] = {}
+
+        def run(frame: Frame, final: Value) -> Value:
+            start = start_of(frame)
+
+            def call(name: str, method: Function, receiver: Value) -> Value:
+                known = compiled.get(id(method))
+                if known is None:
+                    known = (
+                        method,
+                        self._method_call(node, name, method, args, before),
+                    )
+                    compiled[id(method)] = known
+                return known[1](frame, (receiver, final))
+
+            is_boxed = not frame.boxed.isdisjoint(slots)
+            at = (
+                self.definition.origins.last_of(node.of, frame) if isinstance(node, Chain) else node
+            )
+            return self.definition.fields.walk(at, names, start, is_boxed, frame, call)[0]
+
+        return run
+
+    def _not_a_function(self, node: Node) -> Feed:
+        def fail(_frame: Frame, _value: Value) -> NoReturn:
+            raise self.definition.error(node, f"can't give argument to non-function {node}")
+
+        return fail
+
+    def _method_call(
+        self, node: Node, name: str, method: Function, args: list[Node], before: Command | None
+    ) -> Feed:
+        has_final = before is not None
+        given = len(args) + has_final
+        wrong = wrong_number(name, method, given, len(args))
+        if wrong:
+
+            def refuse(_frame: Frame, _pair: Value) -> NoReturn:
+                raise self.definition.error(node, wrong)
+
+            return refuse
+        evals = [
+            self.definition.arguments.argument(arg, param_at(method, at))
+            for at, arg in enumerate(args)
+        ]
+        last = args[-1] if args else node
+
+        def run(frame: Frame, pair: Value) -> Value:
+            receiver, final = pair
+            values = [receiver, *[each(frame) for each in evals]]
+            if before is not None:
+                values.append(
+                    self.definition.arguments.fit(
+                        final,
+                        param_at(method, given - 1),
+                        before,
+                        frame,
+                        lambda: self.definition.origins.last_of(last, frame),
+                    )
+                )
+            return self.invoke(node, name, method, values, frame)
+
+        return run
+
+    def invoke(
+        self, node: Node, name: str, function: Function, values: list[Value], frame: Frame
+    ) -> Value:
+        """Call a function whose arguments are known to fit."""
+        try:
+            if function.wants_context:
+                return function.run(frame.context, *values)
+            return function.run(*values)
+        except GoError as error:
+            raise self.definition.error(node, f"error calling {name}: {error}") from error
+
+    def function_call(self, node: Identifier, at: Node, args: list[Node]) -> Eval:
+        """A function at the start of a pipeline, or alone as an argument."""
+        name = node.name
+        function = self.definition.functions.get(name)
+        if function is None:
+            special = self.definition.builtin_calls.special_call(node, at, args)
+            if special is not None:
+                return special
+            function = _BUILTINS[name]
+        wrong = wrong_number(name, function, len(args), len(args))
+        if wrong:
+            return self.definition.failing(node, wrong)
+        return self.plain_call(at, name, function.run, self.arguments(function, args))
+
+    def arguments(self, function: Function, args: list[Node]) -> list[Eval]:
+        """What a function is called with, as far as it is written: its context comes first."""
+        given = [
+            self.definition.arguments.argument(arg, param_at(function, place))
+            for place, arg in enumerate(args)
+        ]
+        return [_context, *given] if function.wants_context else given
+
+    def plain_call(
+        self, at: Node, name: str, call: Callable[..., Value], evals: list[Eval]
+    ) -> Eval:
+        """A closure for each usual number of arguments: calls are hot."""
+        if len(evals) == 1:
+            (only,) = evals
+
+            def run1(frame: Frame) -> Value:
+                try:
+                    value = call(only(frame))
+                except GoError as error:
+                    raise self.definition.error(at, f"error calling {name}: {error}") from error
+                if type(value) is str and len(value) > frame.context.size:
+                    frame.context.check_size(len(value))
+                return value
+
+            return run1
+        if len(evals) == 2:
+            one, two = evals
+
+            def run2(frame: Frame) -> Value:
+                try:
+                    value = call(one(frame), two(frame))
+                except GoError as error:
+                    raise self.definition.error(at, f"error calling {name}: {error}") from error
+                if type(value) is str and len(value) > frame.context.size:
+                    frame.context.check_size(len(value))
+                return value
+
+            return run2
+
+        def run_n(frame: Frame) -> Value:
+            try:
+                value = call(*[each(frame) for each in evals])
+            except GoError as error:
+                raise self.definition.error(at, f"error calling {name}: {error}") from error
+            if type(value) is str and len(value) > frame.context.size:
+                frame.context.check_size(len(value))
+            return value
+
+        return run_n
+
+    def fed_function_call(  # noqa: C901 - a closure for each form: calls are hot
+        self, node: Identifier, at: Command, args: list[Node], before: Command
+    ) -> Feed:
+        """A function that gets the value before it as its last argument."""
+        name = node.name
+        function = self.definition.functions.get(name)
+        if function is None:
+            special = self.definition.builtin_calls.fed_special_call(node, at, args)
+            if special is not None:
+                return special
+            function = _BUILTINS[name]
+        given = len(args) + 1
+        wrong = wrong_number(name, function, given, len(args))
+        if wrong:
+            fail = self.definition.failing(node, wrong)
+            return lambda frame, _: fail(frame)
+        evals = self.arguments(function, args)
+        wanted = param_at(function, given - 1)
+        last = args[-1] if args else node
+        fits_all = wanted is ANY
+        plain = PLAIN_CLASSES.get(wanted)
+        call = function.run
+
+        def run(frame: Frame, final: Value) -> Value:
+            values = [each(frame) for each in evals]
+            if not fits_all and type(final) is not plain:
+                final = self.definition.arguments.fit(
+                    final,
+                    wanted,
+                    before,
+                    frame,
+                    lambda: self.definition.origins.last_of(last, frame),
+                )
+            try:
+                value = call(*values, final)
+            except GoError as error:
+                raise self.definition.error(at, f"error calling {name}: {error}") from error
+            if type(value) is str and len(value) > frame.context.size:
+                frame.context.check_size(len(value))
+            return value
+
+        if evals:
+            return run
+
+        def run_alone(frame: Frame, final: Value) -> Value:
+            if not fits_all and type(final) is not plain:
+                final = self.definition.arguments.fit(final, wanted, before, frame, lambda: node)
+            try:
+                value = call(final)
+            except GoError as error:
+                raise self.definition.error(at, f"error calling {name}: {error}") from error
+            if type(value) is str and len(value) > frame.context.size:
+                frame.context.check_size(len(value))
+            return value
+
+        return run_alone
+
+
+def _context(frame: Frame) -> Context:
+    return frame.context

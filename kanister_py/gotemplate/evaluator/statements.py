@@ -1,0 +1,298 @@
+"""Statements: text, actions, conditions, loops and calls of other templates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.evaluator.frames import BREAK, CONTINUE, DOT, ON, Frame, Setter, Step
+from kanister_py.gotemplate.nodes import (
+    Action,
+    Block,
+    Branch,
+    Break,
+    Continue,
+    If,
+    Invocation,
+    Node,
+    Pipe,
+    Range,
+    Text,
+    With,
+)
+from kanister_py.gotemplate.printing import SHOWN_AT_ONCE, show, sorted_keys, text_of
+from kanister_py.gotemplate.quoting import quote
+from kanister_py.gotemplate.values import INTEGERS, Kind, Struct, Uint8, Value, type_of
+
+if TYPE_CHECKING:
+    from kanister_py.gotemplate.evaluator.definition import Definition
+
+
+_JUMPS = (Break, Continue)
+
+
+class Statements:
+    """Makes closures that write, out of the nodes of a block."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+
+    def steps(self, block: Block) -> list[Step]:
+        return [self.step(node) for node in block.nodes]
+
+    def block(self, block: Block) -> Step:
+        """The nodes of a block as one step; their variables end with it."""
+        known = len(self.definition.scope.names)
+        steps = self.steps(block)
+        del self.definition.scope.names[known:]
+        if len(steps) == 1:
+            return steps[0]
+        if not _may_jump(block):
+
+            def run(frame: Frame) -> int:
+                for step in steps:
+                    step(frame)
+                return ON
+
+            return run
+
+        def run_until_jump(frame: Frame) -> int:
+            for step in steps:
+                jump = step(frame)
+                if jump:
+                    return jump
+            return ON
+
+        return run_until_jump
+
+    def step(self, node: Node) -> Step:
+        if type(node) is Text:
+            return _text_step(node.text)
+        if type(node) is Action:
+            return self.action(node)
+        if type(node) is If:
+            return self.condition(node)
+        if type(node) is Range:
+            return self.range(node)
+        if type(node) is With:
+            return self.narrowing(node)
+        if type(node) is Invocation:
+            return self.invocation(node)
+        assert isinstance(node, Break | Continue)
+        jump = BREAK if type(node) is Break else CONTINUE
+        return lambda _: jump
+
+    def action(self, node: Action) -> Step:
+        pipe = node.pipe
+        value_of = self.definition.pipelines.pipe(pipe)
+        if pipe.variables:
+
+            def assign(frame: Frame) -> int:
+                value_of(frame)
+                return ON
+
+            return assign
+
+        def write(frame: Frame) -> int:
+            value = value_of(frame)
+            if type(value) is str:
+                frame.out.append(value)
+            elif value is None:
+                frame.out.append("<no value>")
+            elif type(value) in SHOWN_AT_ONCE:
+                frame.out.append(SHOWN_AT_ONCE[type(value)](value))
+            else:
+                go_type = type_of(value)
+                if go_type is not None and go_type.kind is Kind.FUNC:
+                    raise self.definition.error(node, f"can't print {node} of type {go_type.name}")
+                frame.out.append(text_of(value, frame.context))
+            return ON
+
+        return write
+
+    def condition(self, node: If) -> Step:
+        """An `if` with all its `else if`s, however many: one loop, no nesting."""
+        known = len(self.definition.scope.names)
+        cases = []
+        otherwise = None
+        while True:
+            value_of = self.definition.pipelines.pipe(node.pipe)
+            cases.append((value_of, self.block(node.body)))
+            rest = node.otherwise
+            if rest is None:
+                break
+            following = rest.nodes[0] if len(rest.nodes) == 1 else None
+            if not isinstance(following, If):
+                otherwise = self.block(rest)
+                break
+            node = following
+        del self.definition.scope.names[known:]
+        if len(cases) == 1:
+            condition, body = cases[0]
+
+            def choose(frame: Frame) -> int:
+                if condition(frame):
+                    return body(frame)
+                return otherwise(frame) if otherwise is not None else ON
+
+            return choose
+
+        def choose_first(frame: Frame) -> int:
+            for holds, run in cases:
+                if holds(frame):
+                    return run(frame)
+            return otherwise(frame) if otherwise is not None else ON
+
+        return choose_first
+
+    def narrowing(self, node: With) -> Step:
+        known = len(self.definition.scope.names)
+        value_of = self.definition.pipelines.pipe(node.pipe)
+        body = self.block(node.body)
+        otherwise = None if node.otherwise is None else self.block(node.otherwise)
+        del self.definition.scope.names[known:]
+
+        def narrow(frame: Frame) -> int:
+            value = value_of(frame)
+            if not value:
+                return otherwise(frame) if otherwise is not None else ON
+            dot, was_boxed = frame.dot, DOT in frame.boxed
+            frame.dot = value
+            frame.boxed.discard(DOT)
+            jump = body(frame)
+            frame.dot = dot
+            if was_boxed:
+                frame.boxed.add(DOT)
+            return jump
+
+        return narrow
+
+    def range(self, node: Range) -> Step:
+        known = len(self.definition.scope.names)
+        pipe = node.pipe
+        value_of = self.definition.pipelines.pipe(pipe)
+        set_index, set_item = self.range_setters(pipe)
+        body = self.block(node.body)
+        otherwise = None if node.otherwise is None else self.block(node.otherwise)
+        del self.definition.scope.names[known:]
+        cost = 1 + len(node.body.nodes)
+
+        def loop(frame: Frame) -> int:
+            value = value_of(frame)
+            items, is_boxed = self.items_of(node, value, frame)
+            context = frame.context
+            dot, was_boxed = frame.dot, DOT in frame.boxed
+            ran = False
+            for key, item in items:
+                ran = True
+                context.spend(cost)
+                if set_index is not None:
+                    set_index(frame, key, False)
+                if set_item is not None:
+                    set_item(frame, item, is_boxed)
+                frame.dot = item
+                if is_boxed:
+                    frame.boxed.add(DOT)
+                else:
+                    frame.boxed.discard(DOT)
+                jump = body(frame)
+                context.count_output(frame.out)
+                if jump == BREAK:
+                    break
+            frame.dot = dot
+            if was_boxed:
+                frame.boxed.add(DOT)
+            else:
+                frame.boxed.discard(DOT)
+            if not ran and otherwise is not None:
+                return otherwise(frame)
+            return ON
+
+        return loop
+
+    def range_setters(self, pipe: Pipe) -> tuple[Setter | None, Setter | None]:
+        """How do index and item get into their variables in each round?"""
+        names = pipe.variables
+        if not names:
+            return None, None
+        setters = [self.definition.scope.setter(each, pipe, is_loop=True) for each in names]
+        if len(setters) == 1:
+            return None, setters[0]
+        return setters[0], setters[1]
+
+    def items_of(self, node: Range, value: Value, frame: Frame) -> tuple[Any, bool]:
+        """What does a range go over, and does each item come out of an interface?"""
+        kind = type(value)
+        if kind is list:
+            return enumerate(value), True
+        if kind is dict:
+            return [(key, value[key]) for key in sorted_keys(value)], True
+        if value is None:
+            return (), False
+        go_type = type_of(value)
+        assert go_type is not None
+        if go_type.kind is Kind.MAP:
+            assert go_type.elem is not None
+            return (
+                [(key, value[key]) for key in sorted_keys(value)],
+                go_type.elem.kind is Kind.INTERFACE,
+            )
+        if isinstance(value, bytes):
+            return enumerate(map(Uint8, value)), False
+        if go_type.kind is Kind.SLICE:
+            assert go_type.elem is not None
+            return enumerate(value), go_type.elem.kind is Kind.INTERFACE
+        at = self.definition.origins.last_of(node.pipe, frame)
+        if go_type.kind in INTEGERS:
+            if len(node.pipe.variables) > 1:
+                raise self.definition.error(
+                    at, f"can't use {show(value)} to iterate over more than one variable"
+                )
+            make = int if kind is int else kind
+            return ((None, make(each)) for each in range(int(value))), False
+        shown = value.pointed_at() if isinstance(value, Struct) else value
+        raise self.definition.error(at, f"range can't iterate over {show(shown)}")
+
+    def invocation(self, node: Invocation) -> Step:
+        value_of = self.definition.pipelines.pipe(node.pipe) if node.pipe is not None else None
+        program = self.definition.program
+
+        def invoke(frame: Frame) -> int:
+            routine = program.routine(node.name)
+            if routine is None:
+                raise self.definition.error(node, f"template {quote(node.name)} not defined")
+            context = frame.context
+            if frame.depth >= context.depth:
+                raise LimitExceeded(
+                    "depth", f"templates invoke each other more than {context.depth} deep"
+                )
+            context.spend(routine.cost + 1)
+            data = value_of(frame) if value_of is not None else None
+            routine.run(data, frame.out, context, frame.depth + 1)
+            context.count_output(frame.out)
+            return ON
+
+        return invoke
+
+
+def _may_jump(block: Block) -> bool:
+    """May a `break` or `continue` in here end the block early?"""
+    waiting = [block]
+    while waiting:
+        for node in waiting.pop().nodes:
+            if isinstance(node, _JUMPS):
+                return True
+            if isinstance(node, Branch):
+                if type(node) is not Range:
+                    waiting.append(node.body)
+                if node.otherwise is not None:
+                    waiting.append(node.otherwise)
+    return False
+
+
+def _text_step(text: str) -> Step:
+    def write(frame: Frame) -> int:
+        frame.out.append(text)
+        return ON
+
+    return write
