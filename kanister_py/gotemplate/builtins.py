@@ -13,7 +13,7 @@ from kanister_py.gotemplate.functions import FunctionTable, GoError, go_function
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.printing import printable, sprint, sprintf, sprintln
 from kanister_py.gotemplate.quoting import is_print
-from kanister_py.gotemplate.values import (
+from kanister_py.gotemplate.types import (
     ANY,
     COMPLEXES,
     FLOATS,
@@ -21,9 +21,11 @@ from kanister_py.gotemplate.values import (
     NILABLE,
     SIGNED,
     UNSIGNED,
-    GoSlice,
     GoType,
     Kind,
+)
+from kanister_py.gotemplate.values import (
+    GoSlice,
     NilPointer,
     Struct,
     Uint8,

@@ -17,23 +17,18 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from kanister_py.gotemplate.values import (
+from kanister_py.gotemplate.types import (
     ANY,
     BYTES,
     ERROR,
     STRING,
-    GoMap,
-    GoSlice,
     GoType,
     Kind,
-    Sized,
-    Value,
     parse_type,
     pointer_to,
     struct_type,
-    wrap,
-    zero,
 )
+from kanister_py.gotemplate.values import GoMap, GoSlice, Sized, Value, wrap, zero
 
 
 class GoError(Exception):

@@ -151,6 +151,10 @@ class _Bad(Exception):
     """The text does not go on as the layout does."""
 
 
+class _Doubt(Exception):
+    """Pieces that were read one by one, and are no moment together."""
+
+
 class _Range(Exception):
     """The text goes on with a number that no clock or calendar shows."""
 
@@ -217,13 +221,10 @@ def _with_offset(shown: Time, offset: int, name: str, local: Location) -> Time:
     return moment.in_zone(fixed_zone(name, offset))
 
 
-class _Reader:
-    """One text being read along one layout."""
+class _Found:
+    """What a text has said of a moment so far."""
 
-    def __init__(self, layout: str, text: str) -> None:
-        self.layout = layout
-        self.text = text
-        self.rest = text
+    def __init__(self) -> None:
         self.year = 0
         self.month = -1
         self.day = -1
@@ -236,6 +237,77 @@ class _Reader:
         self.is_utc = False
         self.offset: int | None = None
         self.zone_name = ""
+
+    def moment(self, default: Location, local: Location) -> Time:
+        if self.half == "pm" and self.hour < 12:
+            self.hour += 12
+        elif self.half == "am" and self.hour == 12:
+            self.hour = 0
+        self._settle_date()
+        shown = self._at(UTC)
+        if self.is_utc:
+            return shown
+        # Go keeps -1 for "no offset", so an offset of minus one second is none.
+        if self.offset is not None and self.offset != -1:
+            return _with_offset(shown, self.offset, self.zone_name, local)
+        if self.zone_name:
+            return self._in_named_zone(shown, local)
+        return self._at(default)
+
+    def _in_named_zone(self, shown: Time, local: Location) -> Time:
+        offset = local.offset_of(self.zone_name, shown.unix_nanoseconds // SECOND)
+        if offset is not None:
+            return Time(shown.unix_nanoseconds - offset * SECOND, local)
+        offset = 0
+        if len(self.zone_name) > 3 and self.zone_name.startswith("GMT"):
+            offset = int(self.zone_name[3:]) * 3600
+        # Go shifts neither the moment nor its doubts: the name is kept, that is all.
+        return shown.in_zone(fixed_zone(self.zone_name, offset))
+
+    def _at(self, location: Location) -> Time:
+        return make_time(
+            self.year,
+            self.month,
+            self.day,
+            hour=self.hour,
+            minute=self.minute,
+            second=self.second,
+            nanosecond=self.nanosecond,
+            location=location,
+        )
+
+    def _settle_date(self) -> None:
+        if self.year_day >= 0:
+            month, day = self._from_year_day()
+            if self.month not in (-1, month):
+                raise _Doubt("day-of-year does not match month")
+            if self.day not in (-1, day):
+                raise _Doubt("day-of-year does not match day")
+            self.month, self.day = month, day
+        self.month = 1 if self.month < 0 else self.month
+        self.day = 1 if self.day < 0 else self.day
+        if not 1 <= self.day <= days_in(self.year, self.month):
+            raise _Doubt("day out of range")
+
+    def _from_year_day(self) -> tuple[int, int]:
+        day = self.year_day
+        if not 1 <= day <= (366 if days_in(self.year, 2) == 29 else 365):
+            raise _Doubt("day-of-year out of range")
+        month = 1
+        while day > days_in(self.year, month):
+            day -= days_in(self.year, month)
+            month += 1
+        return month, day
+
+
+class _Reader:
+    """One text being read along one layout."""
+
+    def __init__(self, layout: str, text: str) -> None:
+        self.layout = layout
+        self.text = text
+        self.rest = text
+        self.found = _Found()
 
     def read(self, default: Location, local: Location) -> Time:
         pairs, tail = _pieces(self.layout)
@@ -252,7 +324,10 @@ class _Reader:
         self._skip(tail)
         if self.rest:
             raise self._complaint(f": extra text: {quote(self.rest)}")
-        return self._moment(default, local)
+        try:
+            return self.found.moment(default, local)
+        except _Doubt as doubt:
+            raise self._complaint(f": {doubt}") from None
 
     def _error(self, piece: str, value: str) -> GoError:
         return GoError(
@@ -319,19 +394,19 @@ class _Reader:
     def read_year(self) -> None:
         if len(self.rest) < 4 or not "0" <= self.rest[0] <= "9":
             raise _Bad
-        self.year = self._digits(4)
+        self.found.year = self._digits(4)
 
     def read_short_year(self) -> None:
         year = self._digits(2)
-        self.year = year + (1900 if year >= 69 else 2000)
+        self.found.year = year + (1900 if year >= 69 else 2000)
 
     def read_month(self, *, is_fixed: bool) -> None:
-        self.month = self._number(is_fixed=is_fixed)
-        if not 1 <= self.month <= 12:
+        self.found.month = self._number(is_fixed=is_fixed)
+        if not 1 <= self.found.month <= 12:
             raise _Range("month")
 
     def read_month_name(self, names: tuple[str, ...]) -> None:
-        self.month = self._name(names) + 1
+        self.found.month = self._name(names) + 1
 
     def read_weekday(self, names: tuple[str, ...]) -> None:
         self._name(names)
@@ -339,27 +414,27 @@ class _Reader:
     def read_day(self, *, is_fixed: bool = False, may_space: bool = False) -> None:
         if may_space and self.rest[:1] == " ":
             self.rest = self.rest[1:]
-        self.day = self._number(is_fixed=is_fixed)
+        self.found.day = self._number(is_fixed=is_fixed)
 
     def read_year_day(self, *, is_fixed: bool) -> None:
         if not is_fixed:
             for _ in range(2):
                 self.rest = self.rest.removeprefix(" ")
-        self.year_day = self._number(is_fixed=is_fixed, widest=3)
+        self.found.year_day = self._number(is_fixed=is_fixed, widest=3)
 
     def read_hour(self, last: int, *, is_fixed: bool) -> None:
-        self.hour = self._number(is_fixed=is_fixed)
-        if self.hour > last:
+        self.found.hour = self._number(is_fixed=is_fixed)
+        if self.found.hour > last:
             raise _Range("hour")
 
     def read_minute(self, *, is_fixed: bool) -> None:
-        self.minute = self._number(is_fixed=is_fixed)
-        if self.minute > 59:
+        self.found.minute = self._number(is_fixed=is_fixed)
+        if self.found.minute > 59:
             raise _Range("minute")
 
     def _read_second(self, *, is_fixed: bool, following: str) -> None:
-        self.second = self._number(is_fixed=is_fixed)
-        if self.second > 59:
+        self.found.second = self._number(is_fixed=is_fixed)
+        if self.found.second > 59:
             raise _Range("second")
         # A fraction is read even where the layout has none.
         if following[:1] not in (".", ",") and re.match(r"[.,][0-9]", self.rest):
@@ -375,18 +450,18 @@ class _Reader:
             if found is None:
                 return
             taken = self._take(found.end())
-        self.nanosecond = int(taken[1:10].ljust(9, "0"))
+        self.found.nanosecond = int(taken[1:10].ljust(9, "0"))
 
     def read_half(self, words: tuple[str, str]) -> None:
         taken = self._take(2)
         if taken not in words:
             raise _Bad
-        self.half = taken.lower()
+        self.found.half = taken.lower()
 
     def _read_offset(self, piece: str) -> None:
         if piece[0] == "Z" and self.rest[:1] == "Z":
             self.rest = self.rest[1:]
-            self.is_utc = True
+            self.found.is_utc = True
             return
         shape = piece[1:]
         taken = self._take(len(shape) + 1)
@@ -407,78 +482,17 @@ class _Reader:
         offset = numbers[0] * 3600 + numbers[1] * 60 + numbers[2]
         if taken[0] not in "+-":
             raise _Bad
-        self.offset = offset if taken[0] == "+" else -offset
+        self.found.offset = offset if taken[0] == "+" else -offset
 
     def read_zone_name(self) -> None:
         if self.rest[:3] == "UTC":
-            self.is_utc = True
+            self.found.is_utc = True
             self.rest = self.rest[3:]
             return
         length = _zone_name_length(self.rest)
         if not length:
             raise _Bad
-        self.zone_name = self._take(length)
-
-    def _moment(self, default: Location, local: Location) -> Time:
-        if self.half == "pm" and self.hour < 12:
-            self.hour += 12
-        elif self.half == "am" and self.hour == 12:
-            self.hour = 0
-        self._settle_date()
-        shown = self._at(UTC)
-        if self.is_utc:
-            return shown
-        # Go keeps -1 for "no offset", so an offset of minus one second is none.
-        if self.offset is not None and self.offset != -1:
-            return _with_offset(shown, self.offset, self.zone_name, local)
-        if self.zone_name:
-            return self._in_named_zone(shown, local)
-        return self._at(default)
-
-    def _in_named_zone(self, shown: Time, local: Location) -> Time:
-        offset = local.offset_of(self.zone_name, shown.unix_nanoseconds // SECOND)
-        if offset is not None:
-            return Time(shown.unix_nanoseconds - offset * SECOND, local)
-        offset = 0
-        if len(self.zone_name) > 3 and self.zone_name.startswith("GMT"):
-            offset = int(self.zone_name[3:]) * 3600
-        # Go shifts neither the moment nor its doubts: the name is kept, that is all.
-        return shown.in_zone(fixed_zone(self.zone_name, offset))
-
-    def _at(self, location: Location) -> Time:
-        return make_time(
-            self.year,
-            self.month,
-            self.day,
-            hour=self.hour,
-            minute=self.minute,
-            second=self.second,
-            nanosecond=self.nanosecond,
-            location=location,
-        )
-
-    def _settle_date(self) -> None:
-        if self.year_day >= 0:
-            month, day = self._from_year_day()
-            if self.month not in (-1, month):
-                raise self._complaint(": day-of-year does not match month")
-            if self.day not in (-1, day):
-                raise self._complaint(": day-of-year does not match day")
-            self.month, self.day = month, day
-        self.month = 1 if self.month < 0 else self.month
-        self.day = 1 if self.day < 0 else self.day
-        if not 1 <= self.day <= days_in(self.year, self.month):
-            raise self._complaint(": day out of range")
-
-    def _from_year_day(self) -> tuple[int, int]:
-        day = self.year_day
-        if not 1 <= day <= (366 if days_in(self.year, 2) == 29 else 365):
-            raise self._complaint(": day-of-year out of range")
-        month = 1
-        while day > days_in(self.year, month):
-            day -= days_in(self.year, month)
-            month += 1
-        return month, day
+        self.found.zone_name = self._take(length)
 
 
 _READERS: dict[str, Callable[[_Reader], None]] = {

@@ -8,19 +8,16 @@ from datetime import date, datetime, timedelta, tzinfo
 from typing import Any
 
 from kanister_py.gotemplate.functions import GoError, go_function
-from kanister_py.gotemplate.values import (
+from kanister_py.gotemplate.types import (
     INT,
     INT64,
     TYPES_BY_NAME,
     GoType,
-    Int64,
-    Sized,
     named_type,
     pointer_to,
-    register_class,
-    register_zero,
     struct_type,
 )
+from kanister_py.gotemplate.values import Int64, Sized, register_class, register_zero
 
 NANOSECOND = 1
 MICROSECOND = 1_000

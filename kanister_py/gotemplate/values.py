@@ -21,241 +21,41 @@ own truth is Go's truth for all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-Value = Any
-
-
-class Kind(StrEnum):
-    """Go's kinds, spelled as Go spells them."""
-
-    BOOL = "bool"
-    INT = "int"
-    INT8 = "int8"
-    INT16 = "int16"
-    INT32 = "int32"
-    INT64 = "int64"
-    UINT = "uint"
-    UINT8 = "uint8"
-    UINT16 = "uint16"
-    UINT32 = "uint32"
-    UINT64 = "uint64"
-    UINTPTR = "uintptr"
-    FLOAT32 = "float32"
-    FLOAT64 = "float64"
-    COMPLEX64 = "complex64"
-    COMPLEX128 = "complex128"
-    STRING = "string"
-    FUNC = "func"
-    INTERFACE = "interface"
-    MAP = "map"
-    POINTER = "ptr"
-    SLICE = "slice"
-    STRUCT = "struct"
-
-
-SIGNED = frozenset({Kind.INT, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64})
-UNSIGNED = frozenset({Kind.UINT, Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64, Kind.UINTPTR})
-INTEGERS = SIGNED | UNSIGNED
-FLOATS = frozenset({Kind.FLOAT32, Kind.FLOAT64})
-COMPLEXES = frozenset({Kind.COMPLEX64, Kind.COMPLEX128})
-NILABLE = frozenset({Kind.FUNC, Kind.INTERFACE, Kind.MAP, Kind.POINTER, Kind.SLICE})
-
-BITS: Mapping[Kind, int] = MappingProxyType(
-    {
-        Kind.INT: 64,
-        Kind.INT8: 8,
-        Kind.INT16: 16,
-        Kind.INT32: 32,
-        Kind.INT64: 64,
-        Kind.UINT: 64,
-        Kind.UINT8: 8,
-        Kind.UINT16: 16,
-        Kind.UINT32: 32,
-        Kind.UINT64: 64,
-        Kind.UINTPTR: 64,
-    }
+from kanister_py.gotemplate.types import (
+    ANY,
+    ANY_MAP,
+    ANY_SLICE,
+    BITS,
+    BOOL,
+    BYTES,
+    COMPLEX64,
+    COMPLEX128,
+    ERROR,
+    FLOAT32,
+    FLOAT64,
+    INT,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    SIGNED,
+    STRING,
+    UINT,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    UINTPTR,
+    Field,
+    GoType,
+    Kind,
 )
 
-
-class Field:
-    """One field of a Go struct.
-
-    `json` is what stands in Go's tag: `"bucket,omitempty"`, `"-"`, `",inline"`;
-    empty means that JSON uses the Go name. The fields of an embedded struct can
-    be read from the outer one, as in Go.
-    """
-
-    __slots__ = ("embedded", "json", "name", "type")
-
-    def __init__(self, name: str, type: GoType, json: str = "", *, embedded: bool = False) -> None:  # noqa: A002 - Go's own word for it
-        self.name = name
-        self.type = type
-        self.json = json
-        self.embedded = embedded
-
-    @property
-    def is_exported(self) -> bool:
-        return self.name[:1].isupper()
-
-
-_NO_FIELDS: Mapping[str, Field] = MappingProxyType({})
-
-
-class GoType:
-    """A Go type; two types are the same when they are the same object.
-
-    `methods` maps a method's name to a Python callable that takes the receiver
-    first; its Go signature is an attribute of the callable.
-    """
-
-    __slots__ = (
-        "elem",
-        "fields",
-        "has_hidden",
-        "is_named",
-        "key",
-        "kind",
-        "methods",
-        "name",
-        "promoted",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        kind: Kind,
-        *,
-        elem: GoType | None = None,
-        key: GoType | None = None,
-        fields: Iterable[Field] = (),
-        is_named: bool = False,
-    ) -> None:
-        self.name = name
-        self.kind = kind
-        self.elem = elem
-        self.key = key
-        self.fields: Mapping[str, Field] = (
-            {each.name: each for each in fields} if fields else _NO_FIELDS
-        )
-        self.has_hidden = any(not each.is_exported for each in self.fields.values())
-        self.is_named = is_named
-        self.methods: dict[str, Any] = {}
-        self.promoted = _promoted(self.fields)
-
-    def __repr__(self) -> str:
-        return f"<Go type {self.name}>"
-
-    def __str__(self) -> str:
-        return self.name
-
-    def field(self, name: str) -> Field | None:
-        """Which field, own or promoted, answers to `name`?"""
-        found = self.fields.get(name)
-        if found is not None:
-            return found
-        path = self.promoted.get(name)
-        return path[-1] if path else None
-
-
-@cache
-def is_settled(go_type: GoType) -> bool:
-    """Can no template change what a value of this type holds?
-
-    Templates write into maps of type map[string]interface{} and into nothing else,
-    and an interface may hold one.
-    """
-    if go_type.kind is Kind.INTERFACE:
-        return False
-    inner = [each for each in (go_type.elem, go_type.key) if each is not None]
-    inner += [each.type for each in go_type.fields.values()]
-    return all(is_settled(each) for each in inner)
-
-
-def _promoted(fields: Mapping[str, Field]) -> Mapping[str, tuple[Field, ...]]:
-    """Which names does a struct answer to because of what it embeds?"""
-    found: dict[str, tuple[Field, ...]] = {}
-    for outer in fields.values():
-        if not outer.embedded:
-            continue
-        for name, inner in outer.type.fields.items():
-            if name not in fields:
-                found.setdefault(name, (outer, inner))
-        for name, path in outer.type.promoted.items():
-            if name not in fields:
-                found.setdefault(name, (outer, *path))
-    return found
-
-
-def _basic(kind: Kind) -> GoType:
-    return GoType(kind.value, kind, is_named=True)
-
-
-BOOL = _basic(Kind.BOOL)
-INT = _basic(Kind.INT)
-INT8 = _basic(Kind.INT8)
-INT16 = _basic(Kind.INT16)
-INT32 = _basic(Kind.INT32)
-INT64 = _basic(Kind.INT64)
-UINT = _basic(Kind.UINT)
-UINT8 = _basic(Kind.UINT8)
-UINT16 = _basic(Kind.UINT16)
-UINT32 = _basic(Kind.UINT32)
-UINT64 = _basic(Kind.UINT64)
-UINTPTR = _basic(Kind.UINTPTR)
-FLOAT32 = _basic(Kind.FLOAT32)
-FLOAT64 = _basic(Kind.FLOAT64)
-COMPLEX64 = _basic(Kind.COMPLEX64)
-COMPLEX128 = _basic(Kind.COMPLEX128)
-STRING = _basic(Kind.STRING)
-ANY = GoType("interface {}", Kind.INTERFACE)
-ERROR = GoType("error", Kind.INTERFACE, is_named=True)
-
-
-@cache
-def slice_of(elem: GoType) -> GoType:
-    return GoType(f"[]{elem.name}", Kind.SLICE, elem=elem)
-
-
-@cache
-def map_of(key: GoType, elem: GoType) -> GoType:
-    return GoType(f"map[{key.name}]{elem.name}", Kind.MAP, key=key, elem=elem)
-
-
-@cache
-def pointer_to(elem: GoType) -> GoType:
-    pointer = GoType(f"*{elem.name}", Kind.POINTER, elem=elem)
-    pointer.methods = elem.methods
-    return pointer
-
-
-def struct_type(name: str, *fields: Field) -> GoType:
-    return GoType(name, Kind.STRUCT, fields=fields, is_named=True)
-
-
-def named_type(name: str, underlying: GoType) -> GoType:
-    """A type of its own over another one, such as `v1.SecretType` over `string`."""
-    return GoType(
-        name,
-        underlying.kind,
-        elem=underlying.elem,
-        key=underlying.key,
-        fields=underlying.fields.values(),
-        is_named=True,
-    )
-
-
-BYTES = slice_of(UINT8)
-STRINGS = slice_of(STRING)
-ANY_SLICE = slice_of(ANY)
-ANY_MAP = map_of(STRING, ANY)
-STRING_MAP = map_of(STRING, STRING)
-
-
-# Values that carry their type
+Value = Any
 
 
 class Sized(int):
@@ -482,7 +282,6 @@ _PLAIN: dict[type, GoType] = {
     list: ANY_SLICE,
     dict: ANY_MAP,
 }
-
 _SIZED: dict[Kind, type] = {
     Kind.INT8: Int8,
     Kind.INT16: Int16,
@@ -681,67 +480,3 @@ def from_bytes(data: bytes) -> str:
 def byte_length(text: str) -> int:
     """How long is a Go string, in bytes?"""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
-
-
-# Types as text
-
-
-@cache
-def parse_type(text: str) -> GoType:
-    """Which type does Go's text for it mean? Knows the unnamed types and those of `time`."""
-    go_type, rest = _read_type(text.strip())
-    if rest.strip():
-        raise ValueError(f"{text!r} is no Go type")
-    return go_type
-
-
-def _read_type(text: str) -> tuple[GoType, str]:
-    text = text.lstrip()
-    for word in ("interface{}", "interface {}", "any", "reflect.Value"):
-        if text.startswith(word):
-            return ANY, text[len(word) :]
-    if text.startswith("[]"):
-        elem, rest = _read_type(text[2:])
-        return slice_of(elem), rest
-    if text.startswith("*"):
-        elem, rest = _read_type(text[1:])
-        return pointer_to(elem), rest
-    if text.startswith("map["):
-        key, rest = _read_type(text[4:])
-        elem, rest = _read_type(rest[1:])
-        return map_of(key, elem), rest
-    word = text
-    for position, char in enumerate(text):
-        if not (char.isalnum() or char in "._"):
-            word = text[:position]
-            break
-    found = TYPES_BY_NAME.get(word)
-    if found is None:
-        raise ValueError(f"{text!r} names no Go type known here")
-    return found, text[len(word) :]
-
-
-# What a signature may name; the module of times adds its own.
-TYPES_BY_NAME: dict[str, GoType] = {
-    each.name: each
-    for each in (
-        BOOL,
-        INT,
-        INT8,
-        INT16,
-        INT32,
-        INT64,
-        UINT,
-        UINT8,
-        UINT16,
-        UINT32,
-        UINT64,
-        UINTPTR,
-        FLOAT32,
-        FLOAT64,
-        COMPLEX64,
-        COMPLEX128,
-        STRING,
-        ERROR,
-    )
-} | {"byte": UINT8, "rune": INT32}

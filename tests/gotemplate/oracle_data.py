@@ -17,7 +17,7 @@ from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.functions import GoError, go_function
 from kanister_py.gotemplate.layouts import parse_time
 from kanister_py.gotemplate.times import ZERO_TIME, Location, Time, from_datetime, zone_of
-from kanister_py.gotemplate.values import (
+from kanister_py.gotemplate.types import (
     ANY,
     ANY_MAP,
     BOOL,
@@ -29,16 +29,13 @@ from kanister_py.gotemplate.values import (
     STRINGS,
     Field,
     GoType,
-    Int64,
-    Value,
     map_of,
     named_type,
     pointer_to,
-    register_zero,
     slice_of,
     struct_type,
-    wrap,
 )
+from kanister_py.gotemplate.values import Int64, Value, register_zero, wrap
 from tests.gotemplate.oracle_table import DATA
 
 

@@ -21,7 +21,8 @@ from kanister_py.gotemplate import (
 from kanister_py.gotemplate.errors import ExecError, KeyMissing, LimitExceeded, ParseError
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.times import UTC, fixed_zone
-from kanister_py.gotemplate.values import GoFunc, GoType, Kind
+from kanister_py.gotemplate.types import GoType, Kind
+from kanister_py.gotemplate.values import GoFunc
 from tests.gotemplate.world import FUNCTIONS, MOMENT, world
 
 ROWS: list[dict[str, str]] = json.loads(

@@ -20,7 +20,7 @@ from kanister_py.gotemplate.times import (
     Time,
     make_time,
 )
-from kanister_py.gotemplate.values import (
+from kanister_py.gotemplate.types import (
     ANY,
     ANY_MAP,
     ANY_SLICE,
@@ -35,16 +35,13 @@ from kanister_py.gotemplate.values import (
     UINT8,
     Field,
     GoType,
-    Int64,
     Kind,
-    Value,
-    from_bytes,
     map_of,
     parse_type,
     pointer_to,
     struct_type,
-    wrap,
 )
+from kanister_py.gotemplate.values import Int64, Value, from_bytes, wrap
 
 DEP = struct_type(
     "main.Dep",

@@ -10,7 +10,7 @@ from typing import Any
 from kanister_py.gotemplate.functions import Function, go_function
 from kanister_py.gotemplate.layouts import format_time
 from kanister_py.gotemplate.times import TIME, UTC, ZERO_TIME, Time, from_datetime
-from kanister_py.gotemplate.values import (
+from kanister_py.gotemplate.types import (
     ANY_MAP,
     BOOL,
     BYTES,
@@ -19,19 +19,14 @@ from kanister_py.gotemplate.values import (
     STRING_MAP,
     STRINGS,
     Field,
-    GoMap,
     GoType,
-    Int64,
-    Struct,
-    Value,
     map_of,
     named_type,
     pointer_to,
-    register_zero,
     slice_of,
     struct_type,
-    wrap,
 )
+from kanister_py.gotemplate.values import GoMap, Int64, Struct, Value, register_zero, wrap
 
 KUBE_TIME = struct_type("v1.Time", Field("Time", TIME, embedded=True))
 

@@ -20,7 +20,7 @@ from kanister_py.core.templates.kube_types import (
     secret_value,
     whole_numbers,
 )
-from kanister_py.gotemplate.values import (
+from kanister_py.gotemplate.types import (
     ANY_MAP,
     BOOL,
     INT,
@@ -28,18 +28,14 @@ from kanister_py.gotemplate.values import (
     STRING_MAP,
     STRINGS,
     Field,
-    GoMap,
     GoType,
-    Struct,
-    Value,
     map_of,
     named_type,
     pointer_to,
     slice_of,
     struct_type,
-    wrap,
-    zero,
 )
+from kanister_py.gotemplate.values import GoMap, Struct, Value, wrap, zero
 
 KubeObject = Mapping[str, Any]
 

@@ -16,7 +16,8 @@ from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Path, RenderFailed
 from kanister_py.functions.blueprint.references import ObjectReference, access_to, check_scope
 from kanister_py.gotemplate import FunctionTable, GoError, go_function
-from kanister_py.gotemplate.values import Kind, Value, from_bytes, kind_of
+from kanister_py.gotemplate.types import Kind
+from kanister_py.gotemplate.values import Value, from_bytes, kind_of
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Args, PhaseContext
 

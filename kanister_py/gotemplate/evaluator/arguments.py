@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kanister_py.gotemplate.evaluator.frames import Eval, Frame, constantly
 from kanister_py.gotemplate.nodes import Bool, Nil, Node, Number, String
 from kanister_py.gotemplate.quoting import quote
-from kanister_py.gotemplate.values import (
+from kanister_py.gotemplate.types import (
     ANY,
     ANY_MAP,
     ANY_SLICE,
@@ -24,6 +24,8 @@ from kanister_py.gotemplate.values import (
     UNSIGNED,
     GoType,
     Kind,
+)
+from kanister_py.gotemplate.values import (
     Struct,
     Value,
     int_of_kind,

@@ -8,7 +8,8 @@ from kanister_py.gotemplate.builtins import Boxed, cut, item_at, length_of, prep
 from kanister_py.gotemplate.evaluator.frames import Eval, Feed, Frame
 from kanister_py.gotemplate.functions import Function, GoError, param_at
 from kanister_py.gotemplate.nodes import Command, Identifier, Node, Pipe
-from kanister_py.gotemplate.values import ANY, GoFunc, Kind, Value, type_of
+from kanister_py.gotemplate.types import ANY, Kind
+from kanister_py.gotemplate.values import GoFunc, Value, type_of
 
 if TYPE_CHECKING:
     from kanister_py.gotemplate.evaluator.definition import Definition

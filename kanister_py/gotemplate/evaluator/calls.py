@@ -11,7 +11,8 @@ from kanister_py.gotemplate.evaluator.frames import DOT, NO_VALUE, Eval, Feed, F
 from kanister_py.gotemplate.functions import Function, GoError, param_at, wrong_number
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.nodes import Chain, Command, Field, Identifier, Node, Variable
-from kanister_py.gotemplate.values import ANY, Value
+from kanister_py.gotemplate.types import ANY
+from kanister_py.gotemplate.values import Value
 
 if TYPE_CHECKING:
     from kanister_py.gotemplate.evaluator.definition import Definition
@@ -26,15 +27,12 @@ class Calls:
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
 
-    def chain_call(self, node: Node, args: list[Node], before: Command | None) -> Eval:
-        feed = self._chain_call(node, args, before)
+    def chain_call(self, node: Node, args: list[Node]) -> Eval:
+        feed = self.fed_chain_call(node, args, None)
         return lambda frame: feed(frame, NO_VALUE)
 
-    def fed_chain_call(self, node: Node, args: list[Node], before: Command) -> Feed:
-        return self._chain_call(node, args, before)
-
-    def _chain_call(self, node: Node, args: list[Node], before: Command | None) -> Feed:
-        """Fields whose last one gets arguments."""
+    def fed_chain_call(self, node: Node, args: list[Node], before: Command | None) -> Feed:
+        """Fields whose last one gets arguments, and the value before it, if there is one."""
         slots: Sequence[int] = ()
         start_of: Eval
         if isinstance(node, Field):
@@ -187,7 +185,7 @@ class Calls:
 
         return run_n
 
-    def fed_function_call(  # noqa: C901 - a closure for each form: calls are hot
+    def fed_function_call(
         self, node: Identifier, at: Command, args: list[Node], before: Command
     ) -> Feed:
         """A function that gets the value before it as its last argument."""
@@ -228,21 +226,7 @@ class Calls:
                 frame.context.check_size(len(value))
             return value
 
-        if evals:
-            return run
-
-        def run_alone(frame: Frame, final: Value) -> Value:
-            if not fits_all and type(final) is not plain:
-                final = self.definition.arguments.fit(final, wanted, before, frame, lambda: node)
-            try:
-                value = call(final)
-            except GoError as error:
-                raise self.definition.error(at, f"error calling {name}: {error}") from error
-            if type(value) is str and len(value) > frame.context.size:
-                frame.context.check_size(len(value))
-            return value
-
-        return run_alone
+        return run
 
 
 def _context(frame: Frame) -> Context:

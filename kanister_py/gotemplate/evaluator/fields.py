@@ -14,17 +14,8 @@ from kanister_py.gotemplate.evaluator.frames import DOT, NOT_THERE, Eval, Frame
 from kanister_py.gotemplate.functions import Function, wrong_number
 from kanister_py.gotemplate.nodes import Chain, Field, Node, Variable
 from kanister_py.gotemplate.quoting import quote
-from kanister_py.gotemplate.values import (
-    ANY,
-    STRING,
-    GoType,
-    Kind,
-    NilPointer,
-    Struct,
-    Value,
-    type_of,
-    zero,
-)
+from kanister_py.gotemplate.types import ANY, STRING, GoType, Kind
+from kanister_py.gotemplate.values import NilPointer, Struct, Value, type_of, zero
 
 if TYPE_CHECKING:
     from kanister_py.gotemplate.evaluator.definition import Definition

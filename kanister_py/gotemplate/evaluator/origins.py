@@ -16,7 +16,7 @@ from kanister_py.gotemplate.nodes import (
     Pipe,
     Variable,
 )
-from kanister_py.gotemplate.values import Kind
+from kanister_py.gotemplate.types import Kind
 
 if TYPE_CHECKING:
     from kanister_py.gotemplate.evaluator.definition import Definition

@@ -62,7 +62,7 @@ class Pipelines:
         if kind is Field or kind is Variable or kind is Chain:
             if len(args) == 1:
                 return self.operand(first)
-            return self.definition.calls.chain_call(first, args[1:], None)
+            return self.definition.calls.chain_call(first, args[1:])
         if isinstance(first, Identifier):
             return self.definition.calls.function_call(first, command, args[1:])
         if len(args) > 1:

@@ -20,9 +20,11 @@ from kanister_py.gotemplate.nodes import (
     Text,
     With,
 )
-from kanister_py.gotemplate.printing import SHOWN_AT_ONCE, show, sorted_keys, text_of
+from kanister_py.gotemplate.printer import sorted_keys
+from kanister_py.gotemplate.printing import SHOWN_AT_ONCE, show, text_of
 from kanister_py.gotemplate.quoting import quote
-from kanister_py.gotemplate.values import INTEGERS, Kind, Struct, Uint8, Value, type_of
+from kanister_py.gotemplate.types import INTEGERS, Kind
+from kanister_py.gotemplate.values import Struct, Uint8, Value, type_of
 
 if TYPE_CHECKING:
     from kanister_py.gotemplate.evaluator.definition import Definition

@@ -5,9 +5,6 @@ sprig 3 has, what sprig 3.3 has there. Compositions see sprig 3.3 without the
 environment. A name that both have may differ: each table keeps its own.
 """
 
-from kanister_py.gotemplate.sprig.tables import (
-    BLUEPRINT_FUNCTIONS,
-    GO_TEMPLATING_FUNCTIONS,
-)
+from kanister_py.gotemplate.sprig.tables import BLUEPRINT_FUNCTIONS, GO_TEMPLATING_FUNCTIONS
 
 __all__ = ["BLUEPRINT_FUNCTIONS", "GO_TEMPLATING_FUNCTIONS"]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC as PYTHON_UTC
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.gotemplate.functions import Function, GoError, go_function
@@ -17,17 +18,8 @@ from kanister_py.gotemplate.sprig.ciphers import not_allowed
 from kanister_py.gotemplate.sprig.conversions import show
 from kanister_py.gotemplate.sprig.encoding import decode_base64
 from kanister_py.gotemplate.times import SECOND
-from kanister_py.gotemplate.values import (
-    STRING,
-    TYPES_BY_NAME,
-    Field,
-    Struct,
-    Value,
-    from_bytes,
-    is_nil,
-    struct_type,
-    to_bytes,
-)
+from kanister_py.gotemplate.types import STRING, TYPES_BY_NAME, Field, struct_type
+from kanister_py.gotemplate.values import Struct, Value, from_bytes, is_nil, to_bytes
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -44,15 +36,16 @@ _RSA_BITS = 2048
 _RSA_BITS_OF_A_KEY = 4096
 
 
-def _pem_block(text: str) -> tuple[str, bytes] | None:
+def _pem_block(text: str, complaint: str) -> tuple[str, bytes]:
+    """What a PEM block says that it is, and its bytes; `complaint` if there is none."""
     found = _PEM.search(text)
     if found is None:
-        return None
+        raise GoError(complaint)
     body = "".join(line for line in found.group(2).splitlines() if ":" not in line)
     try:
         return found.group(1), base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError):
-        return None
+        raise GoError(complaint) from None
 
 
 def _key_pem(key: Any, *, is_modern: bool = False) -> str:
@@ -225,6 +218,10 @@ def _extensions(
     return found
 
 
+def _certificate_der(text: str) -> bytes:
+    return _pem_block(text, "unable to decode certificate")[1]
+
+
 def _load_certificate(der: bytes, where: str) -> x509.Certificate:
     from cryptography import x509
 
@@ -236,13 +233,15 @@ def _load_certificate(der: bytes, where: str) -> x509.Certificate:
         ) from error
 
 
-def _load_rsa_key(der: bytes, complaint: str) -> Any:
+def _load_rsa_key(where: str, text: str) -> Any:
     """A key in the form of old (PKCS #1); other kinds are refused."""
     from cryptography.hazmat.primitives.asymmetric import rsa
     from cryptography.hazmat.primitives.serialization import (
         load_der_private_key,
     )
 
+    _, der = _pem_block(text, "unable to decode key")
+    complaint = f"error parsing prive key: {where}.Bytes: "
     try:
         key = load_der_private_key(der, None)
     except (ValueError, TypeError) as error:
@@ -264,10 +263,7 @@ def _load_any_key(text: str) -> Any:
         load_pem_private_key,
     )
 
-    block = _pem_block(text)
-    if block is None:
-        raise GoError("no PEM data in input")
-    kind = block[0]
+    kind, _ = _pem_block(text, "no PEM data in input")
     if kind != "PRIVATE KEY" and not kind.endswith(" PRIVATE KEY"):
         raise GoError(f"no private key data in PEM block of type {kind}")
     known = {
@@ -297,21 +293,11 @@ def _build_custom(check_key: Callable[[str], object]) -> Function:
     def build(certificate: str, key: str) -> Struct:
         certificate = _decoded(certificate, "certificate")
         key = _decoded(key, "private key")
-        block = _pem_block(certificate)
-        if block is None:
-            raise GoError("unable to decode certificate")
-        _load_certificate(block[1], "decodedCert")
+        _load_certificate(_certificate_der(certificate), "decodedCert")
         check_key(key)
         return Struct(CERTIFICATE, {"Cert": certificate, "Key": key})
 
     return go_function("func(string, string) (sprig.certificate, error)")(build)
-
-
-def _check_old_key(text: str) -> object:
-    block = _pem_block(text)
-    if block is None:
-        raise GoError("unable to decode key")
-    return _load_rsa_key(block[1], "error parsing prive key: decodedKey.Bytes: ")
 
 
 def _check_key(text: str) -> object:
@@ -322,18 +308,8 @@ def _check_key(text: str) -> object:
 
 
 def _issuer_of(authority: Struct, load_key: Callable[[str], Any]) -> _Issuer:
-    block = _pem_block(authority["Cert"])
-    if block is None:
-        raise GoError("unable to decode certificate")
-    certificate = _load_certificate(block[1], "decodedSignerCert")
+    certificate = _load_certificate(_certificate_der(authority["Cert"]), "decodedSignerCert")
     return _Issuer(certificate, load_key(authority["Key"]))
-
-
-def _load_old_signer_key(text: str) -> Any:
-    block = _pem_block(text)
-    if block is None:
-        raise GoError("unable to decode key")
-    return _load_rsa_key(block[1], "error parsing prive key: decodedSignerKey.Bytes: ")
 
 
 def _new_rsa_key() -> Any:
@@ -430,11 +406,11 @@ def signed_with_key(
 
 
 OF_BLUEPRINTS: dict[str, Function] = {
-    "buildCustomCert": _build_custom(_check_old_key),
+    "buildCustomCert": _build_custom(partial(_load_rsa_key, "decodedKey")),
     "genCA": authority,
     "genPrivateKey": private_key_of_blueprints,
     "genSelfSignedCert": self_signed,
-    "genSignedCert": _signed(_load_old_signer_key),
+    "genSignedCert": _signed(partial(_load_rsa_key, "decodedSignerKey")),
 }
 NEWER: dict[str, Function] = {
     "genCAWithKey": authority_with_key,

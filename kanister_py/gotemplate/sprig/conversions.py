@@ -10,16 +10,8 @@ from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.numbers import read_float
 from kanister_py.gotemplate.printing import sprint
-from kanister_py.gotemplate.values import (
-    Kind,
-    Struct,
-    Uint8,
-    Value,
-    from_bytes,
-    is_nil,
-    kind_of,
-    type_of,
-)
+from kanister_py.gotemplate.types import Kind
+from kanister_py.gotemplate.values import Struct, Uint8, Value, from_bytes, is_nil, kind_of, type_of
 
 NIL_DEREFERENCE = "runtime error: invalid memory address or nil pointer dereference"
 

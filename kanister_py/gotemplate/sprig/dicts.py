@@ -6,10 +6,10 @@ from kanister_py.gotemplate.functions import Function, GoError, go_function
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.sprig.conversions import guarded, text_of
 from kanister_py.gotemplate.sprig.merging import Map, merge_into
+from kanister_py.gotemplate.types import Kind
 from kanister_py.gotemplate.values import (
     GoMap,
     GoSlice,
-    Kind,
     NilBytes,
     Struct,
     Value,

@@ -12,20 +12,8 @@ from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.numbers import format_float
 from kanister_py.gotemplate.sprig.encoding import encode_base64
 from kanister_py.gotemplate.times import Time
-from kanister_py.gotemplate.values import (
-    FLOATS,
-    INTEGERS,
-    Field,
-    GoType,
-    Kind,
-    Struct,
-    Value,
-    from_bytes,
-    is_nil,
-    is_settled,
-    to_bytes,
-    type_of,
-)
+from kanister_py.gotemplate.types import FLOATS, INTEGERS, Field, GoType, Kind, is_settled
+from kanister_py.gotemplate.values import Struct, Value, from_bytes, is_nil, to_bytes, type_of
 
 # How deep Go follows before it looks for a value that contains itself; and how deep
 # Python can follow at all.

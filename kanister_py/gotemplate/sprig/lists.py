@@ -14,14 +14,8 @@ from kanister_py.gotemplate.sprig.conversions import (
     to_int64,
 )
 from kanister_py.gotemplate.sprig.numbers import cast_to_int
-from kanister_py.gotemplate.values import (
-    ANY_SLICE,
-    GoSlice,
-    Kind,
-    Value,
-    kind_of,
-    type_of,
-)
+from kanister_py.gotemplate.types import ANY_SLICE, Kind
+from kanister_py.gotemplate.values import GoSlice, Value, kind_of, type_of
 
 # A result that Go would return as a nil list: it prints as an empty one, but is null in JSON.
 _NO_LIST = GoSlice(ANY_SLICE, is_nil=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.limits import Context
-from kanister_py.gotemplate.values import GoSlice, Kind, Value, is_nil, kind_of, type_of
+from kanister_py.gotemplate.types import Kind
+from kanister_py.gotemplate.values import GoSlice, Value, is_nil, kind_of, type_of
 
 Map = dict[str, Value]
 

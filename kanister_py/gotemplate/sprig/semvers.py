@@ -11,16 +11,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kanister_py.gotemplate.functions import Function, GoError, go_function
-from kanister_py.gotemplate.values import (
+from kanister_py.gotemplate.types import (
     INT64,
     TYPES_BY_NAME,
     UINT64,
     GoType,
-    Int64,
-    Uint64,
     pointer_to,
     struct_type,
 )
+from kanister_py.gotemplate.values import Int64, Uint64
 
 _SUFFIX = (
     r"(-([0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*))?"

@@ -8,13 +8,7 @@ from kanister_py.gotemplate.functions import Function, GoError, go_function
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.sprig import words
-from kanister_py.gotemplate.sprig.conversions import (
-    SPACES,
-    is_list,
-    show,
-    text_of,
-    texts_of,
-)
+from kanister_py.gotemplate.sprig.conversions import SPACES, is_list, show, text_of, texts_of
 from kanister_py.gotemplate.values import Value, byte_length, from_bytes, to_bytes
 
 

@@ -22,20 +22,6 @@ from kanister_py.gotemplate.sprig import (
     urls,
 )
 
-_NEWER: dict[str, Function] = {
-    **certificates.NEWER,
-    **chance.NEWER,
-    **dates.NEWER,
-    **defaults.NEWER,
-    **dicts.NEWER,
-    **encoding.NEWER,
-    **jsons.NEWER,
-    **lists.NEWER,
-    **numbers.NEWER,
-    **paths.NEWER,
-    **regex.NEWER,
-}
-
 _THEMES = (
     certificates,
     chance,
@@ -54,6 +40,9 @@ _THEMES = (
     surroundings,
     urls,
 )
+_NEWER: dict[str, Function] = {
+    name: each for theme in _THEMES for name, each in getattr(theme, "NEWER", {}).items()
+}
 
 
 def _table(functions: dict[str, Function]) -> FunctionTable:

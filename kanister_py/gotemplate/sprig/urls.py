@@ -10,7 +10,8 @@ from string import ascii_letters, digits
 from kanister_py.gotemplate.functions import GoError, go_function
 from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.sprig.conversions import NIL_DEREFERENCE
-from kanister_py.gotemplate.values import Kind, Value, from_bytes, kind_of, to_bytes
+from kanister_py.gotemplate.types import Kind
+from kanister_py.gotemplate.values import Value, from_bytes, kind_of, to_bytes
 
 _UNRESERVED = ascii_letters + digits + "-_.~"
 # What may stand in each part of an address as it is.

@@ -36,7 +36,8 @@ from kanister_py.gotemplate import Function, GoError
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.layouts import format_time, parse_time
 from kanister_py.gotemplate.times import Time, from_unix
-from kanister_py.gotemplate.values import GoType, Kind, wrap
+from kanister_py.gotemplate.types import GoType, Kind
+from kanister_py.gotemplate.values import wrap
 
 # Of a map, these look at no more than its keys.
 _FLAT = frozenset(

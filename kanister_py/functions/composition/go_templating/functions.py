@@ -15,20 +15,16 @@ from kanister_py.gotemplate.errors import ExecError
 from kanister_py.gotemplate.sprig import GO_TEMPLATING_FUNCTIONS
 from kanister_py.gotemplate.sprig.chance import random_below
 from kanister_py.gotemplate.times import from_datetime
-from kanister_py.gotemplate.values import (
+from kanister_py.gotemplate.types import (
     ANY_MAP,
     ANY_SLICE,
     INT64,
     STRING,
     Field,
-    Int64,
-    Struct,
-    Value,
     named_type,
     struct_type,
-    wrap,
-    zero,
 )
+from kanister_py.gotemplate.values import Int64, Struct, Value, wrap, zero
 
 _MAP = "map[string]interface{}"
 

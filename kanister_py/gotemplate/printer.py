@@ -1,0 +1,334 @@
+"""Printer: one value after the other as text, under a verb and its flags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.number_texts import (
+    FLOAT_VERBS,
+    MAX_RUNE,
+    NO_FLAGS,
+    float_text,
+    in_base,
+    unicode_text,
+)
+from kanister_py.gotemplate.quoting import can_backquote, quote, quote_rune
+from kanister_py.gotemplate.types import COMPLEXES, FLOATS, INTEGERS, SIGNED, GoType, Kind
+from kanister_py.gotemplate.values import (
+    Struct,
+    Uint8,
+    Value,
+    from_bytes,
+    is_nil,
+    to_bytes,
+    type_name,
+    type_of,
+)
+
+# Where everything that is no nil pointer lives, as far as templates can see.
+_ADDRESS = 0xC000012345
+
+
+class Printer:
+    """Text in the making."""
+
+    __slots__ = ("_context", "_parts", "_size", "flags", "is_erring")
+
+    def __init__(self, context: Context | None) -> None:
+        self._context = context
+        self._parts: list[str] = []
+        self._size = 0
+        self.flags = NO_FLAGS
+        self.is_erring = False
+
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    def write(self, text: str) -> None:
+        self._parts.append(text)
+        # Counted even when empty: a list of many lists of nothing must end, too.
+        self._size += len(text) + 1
+        if self._context is not None and self._size > self._context.size:
+            self._context.check_size(self._size)
+
+    def pad(self, text: str, *, may_zero: bool = True) -> None:
+        """Write a text, at least as wide as asked for."""
+        flags = self.flags
+        missing = (flags.width or 0) - len(text)
+        if missing > 0:
+            if flags.minus:
+                text += " " * missing
+            else:
+                text = ("0" if flags.zero and may_zero else " ") * missing + text
+        self.write(text)
+
+    # Arguments
+
+    def argument(self, value: Value, verb: str) -> None:
+        """One operand of a verb."""
+        if value is None:
+            if verb in "Tv":
+                self.pad("<nil>")
+            else:
+                self.bad_verb(verb, None)
+        elif verb == "T":
+            self.pad(self.cut(type_known(value).name))
+        elif verb == "p":
+            self.pointer(value, verb)
+        else:
+            self.value(value, verb, 0)
+
+    def bad_verb(self, verb: str, value: Value) -> None:
+        if value is None:
+            self.write(f"%!{verb}(<nil>)")
+            return
+        self.is_erring = True
+        self.write(f"%!{verb}({type_known(value).name}=")
+        self.value(value, "v", 0)
+        self.write(")")
+        self.is_erring = False
+
+    def value(self, value: Value, verb: str, depth: int) -> None:
+        """A value at some depth inside of others; 0 is an operand itself."""
+        kind = type(value)
+        if kind is str:
+            self.string(value, verb)
+        elif value is None:
+            self.write("interface {}(nil)" if self.flags.sharp_v else "<nil>")
+        elif kind is bool:
+            self.boolean(value, verb)
+        elif kind is int:
+            self.integer(value, verb)
+        elif kind is float:
+            self.real(value, verb)
+        elif self.is_erring or not self.says_itself(value, verb):
+            self.typed(value, verb, depth)
+
+    def says_itself(self, value: Value, verb: str) -> bool:
+        """Has the value a method that prints it, and was it right to use it?"""
+        if verb == "w":
+            self.bad_verb(verb, value)
+            return True
+        if self.flags.sharp_v:
+            say = getattr(value, "go_syntax", None)
+            if say is not None:
+                self.pad(self.cut(say()))
+                return True
+        elif verb in "vsxXq":
+            say = getattr(value, "go_string", None)
+            if say is not None:
+                self.string(say(), verb)
+                return True
+        return False
+
+    def typed(self, value: Value, verb: str, depth: int) -> None:
+        go_type = type_known(value)
+        kind = go_type.kind
+        if self._context is not None and kind in _CONTAINERS:
+            self._context.spend(_CONTAINER_STEPS)
+        if kind is Kind.STRING:
+            self.string(value, verb)
+        elif kind in INTEGERS:
+            self.integer(value, verb)
+        elif kind in FLOATS:
+            self.real(value, verb)
+        elif kind in COMPLEXES:
+            self.complex_number(value, verb)
+        elif kind is Kind.MAP:
+            self.mapping(value, verb, depth)
+        elif isinstance(value, bytes):
+            self.byte_slice(value, verb, depth)
+        elif kind is Kind.SLICE:
+            self.items(go_type.name, value, verb, depth)
+        elif isinstance(value, Struct) and (depth == 0 or kind is Kind.STRUCT):
+            self.structure(value, verb, depth)
+        elif kind in (Kind.POINTER, Kind.FUNC):
+            self.pointer(value, verb)
+        else:
+            # A struct that keeps its insides to itself and has nothing to say.
+            self.write(f"{go_type.name}{{}}" if self.flags.sharp_v else "{}")
+
+    # Kinds
+
+    def boolean(self, value: bool, verb: str) -> None:
+        if verb in "tv":
+            self.pad("true" if value else "false")
+        else:
+            self.bad_verb(verb, value)
+
+    def integer(self, value: int, verb: str) -> None:
+        is_signed = type(value) is int or type_known(value).kind in SIGNED
+        if verb == "v" and self.flags.sharp_v and not is_signed:
+            self.pad(in_base(value, 16, verb, self.flags, sharp=True), may_zero=False)
+        elif verb in _BASES:
+            self.pad(in_base(value, _BASES[verb], verb, self.flags), may_zero=False)
+        elif verb == "c":
+            code = value if 0 <= value <= MAX_RUNE else 0xFFFD
+            self.pad(chr(0xFFFD if 0xD800 <= code <= 0xDFFF else code))
+        elif verb == "q":
+            self.pad(quote_rune(value, ascii_only=self.flags.plus))
+        elif verb == "U":
+            self.pad(unicode_text(value, self.flags), may_zero=False)
+        else:
+            self.bad_verb(verb, value)
+
+    def real(self, value: float, verb: str) -> None:
+        bits = 64 if type(value) is float or type_known(value).kind is Kind.FLOAT64 else 32
+        if verb not in FLOAT_VERBS:
+            self.bad_verb(verb, value)
+            return
+        self.pad_number(float_text(float(value), verb, bits, self.flags, plus=self.flags.plus))
+
+    def pad_number(self, text: str) -> None:
+        """Zeros go between the sign and the digits, and never before Inf or NaN."""
+        flags = self.flags
+        is_number = text[-1] not in "fN"
+        width = flags.width or 0
+        if is_number and flags.zero and not flags.minus and text[0] in "+-" and width > len(text):
+            self.write(text[0] + text[1:].rjust(width - 1, "0"))
+        else:
+            self.pad(text, may_zero=is_number)
+
+    def complex_number(self, value: complex, verb: str) -> None:
+        bits = 32 if type_known(value).kind is Kind.COMPLEX64 else 64
+        if verb not in FLOAT_VERBS:
+            self.bad_verb(verb, value)
+            return
+        self.write("(")
+        self.pad_number(float_text(value.real, verb, bits, self.flags, plus=self.flags.plus))
+        self.pad_number(float_text(value.imag, verb, bits, self.flags, plus=True))
+        self.write("i)")
+
+    def cut(self, text: str) -> str:
+        precision = self.flags.precision
+        return text if precision is None else text[:precision]
+
+    def string(self, value: str, verb: str) -> None:
+        text = str(value)
+        if verb == "s" or (verb == "v" and not self.flags.sharp_v):
+            self.pad(self.cut(text))
+        elif verb in "vq":
+            self.quoted(text)
+        elif verb in "xX":
+            self.hexadecimal(to_bytes(text), verb)
+        else:
+            self.bad_verb(verb, value)
+
+    def quoted(self, text: str) -> None:
+        text = self.cut(text)
+        if self.flags.sharp and can_backquote(text):
+            self.pad(f"`{text}`")
+        else:
+            self.pad(quote(text, ascii_only=self.flags.plus))
+
+    def hexadecimal(self, data: bytes, verb: str) -> None:
+        flags = self.flags
+        if flags.precision is not None:
+            data = data[: flags.precision]
+        prefix = f"0{verb}" if flags.sharp else ""
+        if flags.space:
+            text = " ".join(f"{prefix}{byte:02x}" for byte in data)
+        else:
+            text = prefix + data.hex() if data else ""
+        self.pad(text.upper() if verb == "X" else text)
+
+    def byte_slice(self, value: bytes, verb: str, depth: int) -> None:
+        if verb == "s":
+            self.pad(self.cut(from_bytes(value)))
+        elif verb in "xX":
+            self.hexadecimal(value, verb)
+        elif verb == "q":
+            self.quoted(from_bytes(value))
+        else:
+            name = "[]byte" if depth == 0 and verb in "vd" else "[]uint8"
+            items = [Uint8(each) for each in value]
+            self.items(name, items, verb, depth, nil=is_nil(value))
+
+    def items(
+        self, name: str, items: Sequence[Value], verb: str, depth: int, *, nil: bool | None = None
+    ) -> None:
+        is_syntax = self.flags.sharp_v
+        if is_syntax and (is_nil(items) if nil is None else nil):
+            self.write(f"{name}(nil)")
+            return
+        self.write(f"{name}{{" if is_syntax else "[")
+        for position, item in enumerate(items):
+            if position:
+                self.write(", " if is_syntax else " ")
+            self.value(item, verb, depth + 1)
+        self.write("}" if is_syntax else "]")
+
+    def mapping(self, value: dict[Any, Value], verb: str, depth: int) -> None:
+        is_syntax = self.flags.sharp_v
+        name = type_known(value).name
+        if is_syntax and is_nil(value):
+            self.write(f"{name}(nil)")
+            return
+        self.write(f"{name}{{" if is_syntax else "map[")
+        for position, key in enumerate(sorted_keys(value)):
+            if position:
+                self.write(", " if is_syntax else " ")
+            self.value(key, verb, depth + 1)
+            self.write(":")
+            self.value(value[key], verb, depth + 1)
+        self.write("}" if is_syntax else "]")
+
+    def structure(self, value: Struct, verb: str, depth: int) -> None:
+        flags = self.flags
+        if value.go_type.kind is Kind.POINTER:
+            self.write("&")
+            depth += 1
+        struct = value.struct
+        self.write(f"{struct.name}{{" if flags.sharp_v else "{")
+        for position, field in enumerate(struct.fields.values()):
+            if position:
+                self.write(", " if flags.sharp_v else " ")
+            if flags.plus_v or flags.sharp_v:
+                self.write(f"{field.name}:")
+            self.value(value.value_of(field), verb, depth + 1)
+        self.write("}")
+
+    def pointer(self, value: Value, verb: str) -> None:
+        kind = type_known(value).kind
+        if kind not in (Kind.FUNC, Kind.MAP, Kind.POINTER, Kind.SLICE):
+            self.bad_verb(verb, value)
+            return
+        address = 0 if is_nil(value) else _ADDRESS
+        if verb == "v":
+            if self.flags.sharp_v:
+                shown = hex(address) if address else "nil"
+                self.write(f"({type_known(value).name})({shown})")
+            elif not address:
+                self.pad("<nil>")
+            else:
+                self.pad(in_base(address, 16, "v", self.flags, sharp=not self.flags.sharp))
+        elif verb == "p":
+            self.pad(in_base(address, 16, "v", self.flags, sharp=not self.flags.sharp))
+        elif verb in "bodxX":
+            self.pad(in_base(address, _BASES[verb], verb, self.flags), may_zero=False)
+        else:
+            self.bad_verb(verb, value)
+
+
+_CONTAINERS = frozenset((Kind.MAP, Kind.SLICE, Kind.STRUCT))
+# A list of twice the same list, of twice the same, is small to keep and endless to print.
+_CONTAINER_STEPS = 5
+_BASES = {"v": 10, "d": 10, "b": 2, "o": 8, "O": 8, "x": 16, "X": 16}
+
+
+def type_known(value: Value) -> GoType:
+    """The type of a value that is no untyped nil."""
+    go_type = type_of(value)
+    if go_type is None:
+        raise TypeError("an untyped nil has no type")
+    return go_type
+
+
+def sorted_keys(value: dict[Any, Value]) -> list[Any]:
+    """A map's keys in the order in which Go prints them and ranges over them."""
+    try:
+        return sorted(value)
+    except TypeError:  # keys of several types, in a map[interface {}]...
+        return sorted(value, key=lambda key: (type_name(key), str(key)))
