@@ -6,9 +6,9 @@ It ends as failed, with the reason Cancelled. One that has ended is left as it i
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
+from kanister_py.cli.output import put
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.resources import ACTION_SETS
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
     )
     if (patched.get("spec") or {}).get("cancel") is not True:
         raise CancelNotKept(args.name)
-    sys.stdout.write(f"actionset {args.name} is being cancelled\n")
+    put(f"actionset {args.name} is being cancelled")
     if args.wait:
         from kanister_py.cli.actionset_watch import follow
 

@@ -11,10 +11,10 @@ and artifacts of one that is complete; what is given besides wins, and maps are 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kanister_py.cli.output import write_data
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.resources import (
     ACTION_SETS,
@@ -294,15 +294,6 @@ def _found(
 
 
 def _print(made: Mapping[str, Any], form: str) -> None:
-    if form == "json":
-        import json
-
-        sys.stdout.write(json.dumps(made, indent=2, ensure_ascii=False) + "\n")
-    elif form == "yaml":
-        from kanister_py.core.objects.documents import dump_yaml
-
-        sys.stdout.write(dump_yaml(dict(made)))
-    elif form == "name":
-        sys.stdout.write(f"{made['metadata']['name']}\n")
-    else:
-        sys.stdout.write(f"actionset {made['metadata']['name']} created\n")
+    name = made["metadata"]["name"]
+    line = name if form == "name" else f"actionset {name} created"
+    write_data(dict(made), form, lambda: [line])

@@ -8,12 +8,11 @@ kanister-py actionset get backup-x7k2p -o yaml
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from kanister_py.cli.output import paint, say, table, visible, write_data
+from kanister_py.cli.output import Cell, Line, Tint, put, say, table, write_data
 from kanister_py.core.objects.resources import ACTION_SETS
 
 if TYPE_CHECKING:
@@ -42,7 +41,8 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
     if not found and args.output in ("table", "name"):
         _say_nothing(cluster, where, args.selector)
     if args.output == "name":
-        sys.stdout.writelines(f"{each['metadata']['name']}\n" for each in found)
+        for each in found:
+            put(each["metadata"]["name"])
         return 0
     shown = [_shown(each) for each in found]
     data: Any = shown[0] if len(args.names) == 1 else _list_of(shown)
@@ -84,7 +84,7 @@ def _list_of(items: Sequence[KubeObject]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": list(items)}
 
 
-def lines_of(found: Sequence[KubeObject], now: datetime, *, has_namespaces: bool) -> list[str]:
+def lines_of(found: Sequence[KubeObject], now: datetime, *, has_namespaces: bool) -> list[Line]:
     """Set ActionSets in a table, as far as they are."""
     if not found:
         return []
@@ -99,7 +99,7 @@ def lines_of(found: Sequence[KubeObject], now: datetime, *, has_namespaces: bool
     return table(head, [[each or "-" for each in row] for row in rows])
 
 
-def _row(obj: KubeObject, now: datetime) -> list[str]:
+def _row(obj: KubeObject, now: datetime) -> list[Cell]:
     from kanister_py.cli.frame import whole_seconds
     from kanister_py.controller.actionsets.status import read_status_data
     from kanister_py.core.actionsets.status import parse_time
@@ -112,10 +112,10 @@ def _row(obj: KubeObject, now: datetime) -> list[str]:
     warnings = sorted({str(each.get("reason")) for each in status.get("warnings") or ()})
     return [
         obj["metadata"]["name"],
-        paint(state, _COLOURS.get(state, "dim")),
+        Tint(state, _COLOURS.get(state, "dim")),
         f"{percent}%" if percent else "",
-        visible(str(progress.get("runningPhase") or "")),
-        visible(", ".join(warnings)),
+        str(progress.get("runningPhase") or ""),
+        ", ".join(warnings),
         whole_seconds((now - created).total_seconds()) if created is not None else "",
-        visible(" ".join(str(error.get("message") or "").split()))[:100],
+        " ".join(str(error.get("message") or "").split())[:100],
     ]

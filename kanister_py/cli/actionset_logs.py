@@ -15,7 +15,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from kanister_py.cli.output import say
+from kanister_py.cli.output import put_printed, say, write_text
 from kanister_py.core.objects.resources import ACTION_SETS
 
 if TYPE_CHECKING:
@@ -102,9 +102,6 @@ def _print(line: ToldLine, form: str) -> None:
     if form == "json":
         import json
 
-        sys.stdout.write(json.dumps(line.as_dict(), ensure_ascii=False) + "\n")
+        write_text(f"{json.dumps(line.as_dict(), ensure_ascii=False)}\n")
         return
-    from kanister_py.cli.columns import clean
-
-    text = clean(line.text) if sys.stdout.isatty() else line.text
-    sys.stdout.write(f"{line.action}/{line.phase} | {text}\n")
+    put_printed(f"{line.action}/{line.phase} | ", line.text, sys.stdout)

@@ -8,9 +8,9 @@ its outputs; the rest runs, from the first phase that is not complete, or from t
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
+from kanister_py.cli.output import put, write_data
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.resources import ACTION_SETS
 
@@ -46,12 +46,10 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
     _refuse(found, args.from_phase)
     made = retry_of(found, args.name, args.from_phase, choice)
     if args.dry_run:
-        from kanister_py.core.objects.documents import dump_yaml
-
-        sys.stdout.write(dump_yaml(made))
+        write_data(made, "yaml")
         return 0
     created = cluster.create(made)
-    sys.stdout.write(f"actionset {created['metadata']['name']} created\n")
+    put(f"actionset {created['metadata']['name']} created")
     if args.wait:
         from kanister_py.cli.actionset_watch import follow
 

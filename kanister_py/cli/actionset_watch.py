@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 from queue import Empty, Queue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from kanister_py.cli.output import paint, say
+from kanister_py.cli.output import Tint, say
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.resources import ACTION_SETS
 
 if TYPE_CHECKING:
-    from kanister_py.core.actionsets.status import PhaseStatus, Status
+    from kanister_py.core.actionsets.status import Status
     from kanister_py.ports.cluster import Cluster, KubeObject
 
 
@@ -68,18 +67,16 @@ def follow(
                     reason="ActionSetGone",
                 )
             if news is not None:
-                obj, before = news, status
+                obj = news
                 status = read_status(obj) or status
-                if view.width is None:
-                    for line in told_between(before, status):
-                        view.tell(line)
+                view.on_status(status)
             view.refresh(name, status, status.warnings)
             if status.is_final and obj is not None:
                 view.clear()
                 return _end(obj, status, view.width, form)
             if until is not None and clock.monotonic() >= until:
                 view.clear()
-                say(f"{paint('error:', 'red', sys.stderr)} {name} is {status.state} still")
+                say([Tint("error:", "red"), f" {name} is {status.state} still"])
                 return _FAILED
 
 
@@ -98,7 +95,7 @@ def _end(obj: KubeObject, status: Status, width: int | None, form: str) -> int:
         _seconds_of(status),
         retry_with=("kanister-py", "actionset", "retry", "-n", namespace, name),
     )
-    for line in summary_of(ending, width, lambda text, colour: paint(text, colour, sys.stderr)):
+    for line in summary_of(ending, width):
         say(line)
     if ending.is_cancelled:
         return _CANCELLED
@@ -109,40 +106,6 @@ def _seconds_of(status: Status) -> float:
     began = [each.start_time for each in status.actions if each.start_time is not None]
     ended = [each.completion_time for each in status.actions if each.completion_time is not None]
     return (max(ended) - min(began)).total_seconds() if began and ended else 0.0
-
-
-# What is told, where no picture is kept up to date
-
-
-def told_between(before: Status, after: Status) -> Iterator[str]:
-    """Say in lines what has happened from one look to the next."""
-    for index, action in enumerate(after.actions):
-        known = before.actions[index] if index < len(before.actions) else None
-        old = {each.name: each for each in known.phases} if known is not None else {}
-        for phase in action.phases:
-            yield from _told(f"{action.name}/{phase.name}", old.get(phase.name), phase)
-        if action.deferred is not None:
-            was = known.deferred if known is not None else None
-            yield from _told(f"{action.name}/{action.deferred.name}", was, action.deferred)
-
-
-def _told(where: str, before: PhaseStatus | None, after: PhaseStatus) -> Iterator[str]:
-    from kanister_py.core.actionsets.status import State
-
-    was = (before.state, before.attempt) if before is not None else (State.PENDING, 0)
-    if was == (after.state, after.attempt):
-        return
-    again = f" (attempt {after.attempt})" if after.attempt > 1 else ""
-    why = f": {' '.join(after.error.message.split())}" if after.error is not None else ""
-    if after.state is State.RUNNING:
-        yield f"{paint('▶', 'blue', sys.stderr)} {where}{again}"
-    elif after.state is State.COMPLETE:
-        note = " skipped" if after.is_skipped else ""
-        yield f"{paint('✓', 'green', sys.stderr)} {where}{note}"
-    elif after.state is State.FAILED:
-        yield f"{paint('✗', 'red', sys.stderr)} {where}{why}"
-    elif after.retry_time is not None:
-        yield f"{paint('↻', 'yellow', sys.stderr)} {where}{why}"
 
 
 # Where news come from

@@ -14,12 +14,10 @@ Kanister's operator or Crossplane still runs: it would put its own back.
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
-from kanister_py.cli.output import paint, say
+from kanister_py.cli.output import Tint, put, say, write_list
 from kanister_py.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
     manifests = read_definitions(args.only or "")
     if args.verb == "print":
-        _print(manifests, args.output)
+        write_list(manifests, args.output)
         return 0
     from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.executor.install_definitions import Step, install_definitions
@@ -82,18 +80,6 @@ def run(args: argparse.Namespace) -> int:
     if left:
         say("note: What is there differs from ours; kanister-py crds upgrade replaces it")
     return 0
-
-
-def _print(manifests: Sequence[Mapping[str, Any]], form: str) -> None:
-    if form == "json":
-        import json
-
-        whole = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
-        sys.stdout.write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
-        return
-    from kanister_py.core.objects.documents import dump_yaml
-
-    sys.stdout.write("---\n".join(dump_yaml(dict(each)) for each in manifests))
 
 
 def guard_on(cluster: Cluster) -> Guard:
@@ -122,12 +108,12 @@ def _tell(change: Change, *, is_to_come: bool) -> None:
 
     acts = change.step in (Step.CREATED, Step.UPGRADED)
     would = "would be " if is_to_come and acts else ""
-    sys.stdout.write(f"{change.name} {would}{change.step}\n")
+    put(f"{change.name} {would}{change.step}")
     if change.step is Step.UNCHANGED or not (is_to_come or change.step is Step.LEFT):
         return
     colours = {"+": "green", "-": "red", "~": "yellow"}
     for difference in change.differences[:_MOST_DIFFERENCES]:
         text = str(difference)
-        sys.stdout.write(f"  {paint(text, colours[text[0]])}\n")
+        put(["  ", Tint(text, colours[text[0]])])
     if len(change.differences) > _MOST_DIFFERENCES:
-        sys.stdout.write(f"  … {len(change.differences) - _MOST_DIFFERENCES} more\n")
+        put(f"  … {len(change.differences) - _MOST_DIFFERENCES} more")

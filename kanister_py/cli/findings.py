@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kanister_py.cli.files import STDIN_NAME
-from kanister_py.cli.output import paint, table, visible
+from kanister_py.cli.output import Cell, Line, Tint, table
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
@@ -27,30 +27,25 @@ _HEAD = (
 )
 
 
-def table_lines(findings: Sequence[Finding]) -> list[str]:
+def table_lines(findings: Sequence[Finding]) -> list[Line]:
     """Set findings in columns; those that nobody fills are left out."""
     if not findings:
         return []
-    rows = [
+    rows: list[Sequence[Cell]] = [
         (
-            visible(f"{each.file}:{each.line}" if each.line else each.file),
-            paint(str(each.severity), _COLOURS[each.severity]),
+            f"{each.file}:{each.line}" if each.line else each.file,
+            Tint(str(each.severity), _COLOURS[each.severity]),
             each.rule,
-            *map(
-                visible,
-                (
-                    each.action,
-                    each.phase,
-                    each.function,
-                    each.version,
-                    each.replacement,
-                    each.deprecated_in,
-                    each.removed_in,
-                    each.since.partition("T")[0],
-                    each.last_run.partition("T")[0],
-                    _one_line(_told(each)),
-                ),
-            ),
+            each.action,
+            each.phase,
+            each.function,
+            each.version,
+            each.replacement,
+            each.deprecated_in,
+            each.removed_in,
+            each.since.partition("T")[0],
+            each.last_run.partition("T")[0],
+            " ".join(_told(each).split()),
         )
         for each in findings
     ]
@@ -58,10 +53,6 @@ def table_lines(findings: Sequence[Finding]) -> list[str]:
     return table(
         [_HEAD[index] for index in used], [[row[index] or "-" for index in used] for row in rows]
     )
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _told(finding: Finding) -> str:

@@ -1,28 +1,25 @@
-"""What should people see of a run at one moment, on a terminal of so many columns and rows?"""
+"""Picture of a run at one moment: its lines, and which of them are left out where room is short."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple, TypeAlias
 
-from kanister_py.cli.columns import clean, cut, padded, width_of
+from kanister_py.cli.output import Cell, Line, Tint, padded, text_of, width_of
 from kanister_py.core.actionsets.status import ActionStatus, PhaseStatus, State, Status
 from kanister_py.core.actionsets.transitions import CANCEL_ASKED
-
-Paint: TypeAlias = Callable[[str, str], str]
-"""Gives a text a colour; one that gives the text back unchanged makes plain lines."""
 
 Logs: TypeAlias = Mapping[tuple[str, str], str]
 
 _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_WAITS: Final = ("·", "dim")
-_RETRIES: Final = ("↻", "yellow")
-_LEFT: Final = ("…", "yellow")
-_SKIPPED: Final = ("-", "dim")
-_COMPLETE: Final = ("✓", "green")
-_FAILED: Final = ("✗", "red")
+_WAITS: Final = Tint("·", "dim")
+_RETRIES: Final = Tint("↻", "yellow")
+_LEFT: Final = Tint("…", "yellow")
+_SKIPPED: Final = Tint("-", "dim")
+_COMPLETE: Final = Tint("✓", "green")
+_FAILED: Final = Tint("✗", "red")
 _BAR_COLUMNS: Final = 20
 _BAR_FROM_WIDTH: Final = 60
 
@@ -36,8 +33,8 @@ class Seen(NamedTuple):
     logs: Logs
 
 
-class Line(NamedTuple):
-    """A phase in its place, as far as a line tells of it."""
+class Row(NamedTuple):
+    """A phase in its place."""
 
     action: ActionStatus
     phase: PhaseStatus
@@ -56,68 +53,73 @@ class Line(NamedTuple):
         return self.phase.state is State.PENDING and self.phase.retry_time is None
 
 
-def plain(text: str, _colour: str) -> str:
-    """Give a text no colour."""
-    return text
+def frame_of(seen: Seen, width: int, height: int, now: datetime) -> list[Line]:
+    """Draw a run while it is under way, in no more lines than there are.
 
-
-def frame_of(seen: Seen, width: int, height: int, now: datetime, paint: Paint = plain) -> list[str]:
-    """Draw a run while it is under way, in no more lines and columns than there are.
-
-    What does not fit is counted: what is at work and what ended last comes first.
+    Lines may be too wide: what draws them cuts them. What does not fit is counted: what is
+    at work and what ended last comes first.
     """
-    lines = lines_of(seen.status)
-    frame = [_headline(seen, lines, width, now, paint)]
+    rows = rows_of(seen.status)
+    frame = [_headline(seen, rows, width, now)]
     headings = len(seen.status.actions)
-    spare = height - 1 - headings - len(lines)
+    spare = height - 1 - headings - len(rows)
     if spare >= 0:
         logs = _newest_logs(seen.logs, spare)
         for action in seen.status.actions:
-            frame.append(heading(action, width, paint))
-            own = [each for each in lines if each.action is action]
-            frame += _rows(own, lines, logs, width, now, paint)
+            own = [each for each in rows if each.action is action]
+            frame += [heading(action), *_lines(own, rows, logs, width, now)]
         return frame
     if height < 2:
         return frame[:height]
     room = height - 2
     logs = _newest_logs(seen.logs, 1 if room > 2 else 0)
-    shown, hidden = choose_lines(lines, room - len(logs))
-    frame += _rows(shown, shown, logs, width, now, paint, is_alone=headings == 1)
-    frame.append(paint(cut(f"  … {count_of(hidden)} not shown", width), "dim"))
-    return frame
+    chosen, hidden = choose_rows(rows, room - len(logs))
+    frame += _lines(chosen, chosen, logs, width, now, is_alone=headings == 1)
+    return [*frame, Tint(f"  … {count_of(hidden)} not shown", "dim")]
 
 
-def lines_of(status: Status) -> list[Line]:
+def rows_of(status: Status) -> list[Row]:
     """List the phases of all actions in their order, each action's deferred phase last."""
     found = []
     for action in status.actions:
-        found += [Line(action, phase, is_deferred=False) for phase in action.phases]
+        found += [Row(action, phase, is_deferred=False) for phase in action.phases]
         if action.deferred is not None:
-            found.append(Line(action, action.deferred, is_deferred=True))
+            found.append(Row(action, action.deferred, is_deferred=True))
     return found
+
+
+def changed_rows(before: Status | None, after: Status) -> Iterator[Row]:
+    """Find the phases that have another state, or are in another attempt, than before."""
+    old = [] if before is None else rows_of(before)
+    known = {(each.action.name, each.phase.name): _stage_of(each) for each in old}
+    for row in rows_of(after):
+        if known.get((row.action.name, row.phase.name), (State.PENDING, 0)) != _stage_of(row):
+            yield row
+
+
+def _stage_of(row: Row) -> tuple[State, int]:
+    return row.phase.state, row.phase.attempt
 
 
 def _newest_logs(logs: Logs, room: int) -> Logs:
     return dict(list(logs.items())[-room:]) if room > 0 else {}
 
 
-def choose_lines(lines: Sequence[Line], room: int) -> tuple[list[Line], list[Line]]:
+def choose_rows(rows: Sequence[Row], room: int) -> tuple[list[Row], list[Row]]:
     """Choose what to show where not all fits, and what to hide, both in their order.
 
     First what is at work, then failures, what comes next, and what ended last.
     """
-    next_one = next((at for at, each in enumerate(lines) if each.is_waiting), None)
-    ranks = sorted(
-        range(len(lines)), key=lambda at: (*_rank(lines[at], is_next=at == next_one), at)
-    )
+    next_one = next((at for at, each in enumerate(rows) if each.is_waiting), None)
+    ranks = sorted(range(len(rows)), key=lambda at: (*_rank(rows[at], is_next=at == next_one), at))
     taken = set(ranks[: max(0, room)])
-    shown = [each for at, each in enumerate(lines) if at in taken]
-    return shown, [each for at, each in enumerate(lines) if at not in taken]
+    chosen = [each for at, each in enumerate(rows) if at in taken]
+    return chosen, [each for at, each in enumerate(rows) if at not in taken]
 
 
-def _rank(line: Line, *, is_next: bool) -> tuple[int, float]:
-    phase = line.phase
-    if line.is_at_work or line.is_to_be_retried:
+def _rank(row: Row, *, is_next: bool) -> tuple[int, float]:
+    phase = row.phase
+    if row.is_at_work or row.is_to_be_retried:
         return 0, -_seconds_of(phase.start_time)
     if phase.state is State.FAILED:
         return 1, -_seconds_of(phase.completion_time)
@@ -132,17 +134,17 @@ def _seconds_of(time: datetime | None) -> float:
     return time.timestamp() if time is not None else 0.0
 
 
-def count_of(lines: Iterable[Line]) -> str:
+def count_of(rows: Iterable[Row]) -> str:
     """Say how many phases are how far, in a fixed order."""
     counts = {"failed": 0, "under way": 0, "complete": 0, "skipped": 0, "waiting": 0}
-    for line in lines:
-        if line.phase.state is State.FAILED:
+    for row in rows:
+        if row.phase.state is State.FAILED:
             counts["failed"] += 1
-        elif line.is_at_work or line.is_to_be_retried:
+        elif row.is_at_work or row.is_to_be_retried:
             counts["under way"] += 1
-        elif line.phase.is_skipped:
+        elif row.phase.is_skipped:
             counts["skipped"] += 1
-        elif line.phase.state is State.COMPLETE:
+        elif row.phase.state is State.COMPLETE:
             counts["complete"] += 1
         else:
             counts["waiting"] += 1
@@ -152,145 +154,136 @@ def count_of(lines: Iterable[Line]) -> str:
 # The first line
 
 
-def _headline(seen: Seen, lines: Sequence[Line], width: int, now: datetime, paint: Paint) -> str:
+def _headline(seen: Seen, rows: Sequence[Row], width: int, now: datetime) -> Line:
     status = seen.status
     percent = status.percent or 0
-    done = sum(1 for each in lines if each.phase.state is State.COMPLETE)
-    cells = [(cut(f"Run {clean(seen.name)}", max(8, width // 2)), "bold")]
+    done = sum(1 for each in rows if each.phase.state is State.COMPLETE)
+    cells: list[Cell] = [Tint(_short(f"Run {seen.name}", max(8, width // 2)), "bold")]
     is_cancelling = status.condition(CANCEL_ASKED) is not None and not status.is_final
     if width >= _BAR_FROM_WIDTH and not is_cancelling:
         filled = percent * _BAR_COLUMNS // 100
-        cells += [("  " + "━" * filled, "blue"), ("─" * (_BAR_COLUMNS - filled), "dim")]
-    cells += [
-        (f"  {percent:3d}%", ""),
-        (f"  {done} of {len(lines)}", ""),
-        (f"  {whole_seconds((now - seen.began).total_seconds())}", ""),
-    ]
+        cells += ["  ", Tint("━" * filled, "blue"), Tint("─" * (_BAR_COLUMNS - filled), "dim")]
+    took = whole_seconds((now - seen.began).total_seconds())
+    cells.append(f"  {percent:3d}%  {done} of {len(rows)}  {took}")
     if is_cancelling:
-        cells.append(("  cancelling; Ctrl-C again stops at once", "yellow"))
-    return _joined(cells, width, paint)
+        cells.append(Tint("  cancelling; Ctrl-C again stops at once", "yellow"))
+    return cells
 
 
-def heading(action: ActionStatus, width: int, paint: Paint) -> str:
+def heading(action: ActionStatus) -> Line:
     """Name an action and what it acts on."""
-    name = cut(f"  {clean(action.name)}", width)
     kind, namespace, target = (
-        clean(str(action.object.get(key) or "")) for key in ("kind", "namespace", "name")
+        str(action.object.get(key) or "") for key in ("kind", "namespace", "name")
     )
-    if not target:
-        return paint(name, "bold")
     place = target if not namespace or kind.lower() == "namespace" else f"{namespace}/{target}"
-    rest = cut(f"  {kind} {place}", width - width_of(name))
-    return paint(name, "bold") + (paint(rest, "dim") if rest.strip() else "")
+    return [Tint(f"  {action.name}", "bold"), Tint(f"  {kind} {place}" if target else "", "dim")]
 
 
 # A line for each phase
 
 
-def rows_of(lines: Sequence[Line], alike: Sequence[Line], width: int, paint: Paint) -> list[str]:
+def lines_of_ended(rows: Sequence[Row], alike: Sequence[Row], width: int) -> Iterator[Line]:
     """Draw phases that nobody works on any more, in the columns that `alike` needs."""
-    return _rows(lines, alike, {}, width, None, paint)
+    for line in _lines(rows, alike, {}, width, None):
+        yield _cropped(line, width)
 
 
-def _rows(
-    lines: Sequence[Line],
-    alike: Sequence[Line],
+def _lines(
+    rows: Sequence[Row],
+    alike: Sequence[Row],
     logs: Logs,
     width: int,
     now: datetime | None,
-    paint: Paint,
     *,
     is_alone: bool = True,
-) -> list[str]:
-    names = [_name_of(each, is_alone=is_alone) for each in alike]
-    name_width = min(max(map(width_of, names), default=0), max(8, width * 2 // 5))
+) -> Iterator[Line]:
+    most = max(8, width * 2 // 5)
+    names = [_short(_name_of(each, is_alone=is_alone), most) for each in alike]
+    name_width = max(map(width_of, names), default=0)
     version_width = max((len(each.phase.func_version) for each in alike), default=0)
-    rows = []
-    for line in lines:
-        mark, colour = _mark_of(line, now)
-        name = cut(_name_of(line, is_alone=is_alone), name_width)
-        percent = ""
-        if line.is_at_work and line.phase.percent is not None:
-            percent = f"{line.phase.percent}%"
-        cells = [
-            (f"    {mark} ", colour),
-            (padded(name, name_width), ""),
-            (f"  {line.phase.func_version:<{version_width}}", "dim"),
-            (f"  {percent or _time_of(line, now):>7}", ""),
-            *_notes_of(line, now),
+    for row in rows:
+        took, percent = _time_of(row, now), row.phase.percent if row.is_at_work else None
+        if percent is not None:
+            took = f"{percent:>6}%  {took}"
+        yield [
+            "    ",
+            _mark_of(row, now),
+            " ",
+            *padded(_short(_name_of(row, is_alone=is_alone), most), name_width),
+            Tint(f"  {row.phase.func_version:<{version_width}}", "dim"),
+            f"  {took:>7}",
+            *_notes_of(row, now),
         ]
-        if percent:
-            cells.insert(4, (f"  {_time_of(line, now)}", ""))
-        rows.append(_joined(cells, width, paint))
-        log = logs.get((line.action.name, line.phase.name)) if line.is_at_work else None
+        log = logs.get((row.action.name, row.phase.name)) if row.is_at_work else None
         if log:
-            rows.append(paint(cut(f"      │ {clean(log)}", width), "dim"))
-    return rows
+            yield Tint(f"      │ {log}", "dim")
 
 
-def _joined(cells: Sequence[tuple[str, str]], width: int, paint: Paint) -> str:
-    text, left = "", width
-    last = max((at for at, (cell, _) in enumerate(cells) if cell.strip()), default=0)
-    for at, (cell, colour) in enumerate(cells[: last + 1]):
-        shown = cut(cell.rstrip() if at == last else cell, left)
-        text += paint(shown, colour) if colour and shown.strip() else shown
-        left -= width_of(shown)
-        if width_of(shown) < width_of(cell.rstrip()):
-            break
-    return text
+def _short(text: str, most: int) -> str:
+    seen = text_of(text)
+    return seen if len(seen) <= most else f"{seen[: most - 1]}…"
 
 
-def _name_of(line: Line, *, is_alone: bool) -> str:
-    name = clean(line.phase.name)
-    return name if is_alone else f"{clean(line.action.name)}/{name}"
+def _cropped(line: Line, width: int) -> Line:
+    """Cut off what is too wide for a terminal; what is cut off shows as an ellipsis."""
+    kept: list[Cell] = []
+    for cell in line:
+        if width_of(cell) > width:
+            text = text_of(cell)[: max(0, width - 1)] + "…"
+            return [*kept, Tint(text, cell.colour) if isinstance(cell, Tint) else text]
+        kept.append(cell)
+        width -= width_of(cell)
+    return kept
 
 
-def _mark_of(line: Line, now: datetime | None) -> tuple[str, str]:
-    phase = line.phase
+def _name_of(row: Row, *, is_alone: bool) -> str:
+    return row.phase.name if is_alone else f"{row.action.name}/{row.phase.name}"
+
+
+def _mark_of(row: Row, now: datetime | None) -> Tint:
+    phase = row.phase
     if phase.is_skipped:
         return _SKIPPED
     if phase.state is State.COMPLETE:
         return _COMPLETE
     if phase.state is State.FAILED:
         return _FAILED
-    if line.is_to_be_retried:
+    if row.is_to_be_retried:
         return _RETRIES
-    if line.is_at_work:
-        if now is None:
-            return _LEFT
-        return _SPINNER[int(now.timestamp()) % len(_SPINNER)], "blue"
+    if row.is_at_work:
+        return Tint(_SPINNER[int(now.timestamp()) % len(_SPINNER)], "blue") if now else _LEFT
     return _WAITS
 
 
-def _time_of(line: Line, now: datetime | None) -> str:
-    phase = line.phase
-    if phase.start_time is None or phase.is_skipped or line.is_to_be_retried:
+def _time_of(row: Row, now: datetime | None) -> str:
+    phase = row.phase
+    if phase.start_time is None or phase.is_skipped or row.is_to_be_retried:
         return ""
-    if line.is_at_work:
+    if row.is_at_work:
         return whole_seconds((now - phase.start_time).total_seconds()) if now else ""
     if phase.completion_time is None:
         return ""
     return exact_seconds((phase.completion_time - phase.start_time).total_seconds())
 
 
-def _notes_of(line: Line, now: datetime | None) -> list[tuple[str, str]]:
-    phase = line.phase
-    notes = [("  deferred", "dim")] if line.is_deferred else []
+def _notes_of(row: Row, now: datetime | None) -> list[Cell]:
+    phase = row.phase
+    notes: list[Cell] = [Tint("  deferred", "dim")] if row.is_deferred else []
     if phase.is_skipped:
-        notes.append(("  skipped", "dim"))
-    elif line.is_to_be_retried:
+        notes.append(Tint("  skipped", "dim"))
+    elif row.is_to_be_retried:
         assert phase.retry_time is not None
-        why = f": {clean(phase.error.message)}" if phase.error is not None else ""
+        why = f": {phase.error.message}" if phase.error is not None else ""
         if now is not None:
             seconds = math.ceil((phase.retry_time - now).total_seconds())
             again = f"  attempt {phase.attempt + 1} in {whole_seconds(seconds)}"
-            notes.append((again, "yellow"))
-        notes.append((f"  attempt {phase.attempt} failed{why}", ""))
+            notes.append(Tint(again, "yellow"))
+        notes.append(f"  attempt {phase.attempt} failed{why}")
     else:
         if phase.attempt > 1:
-            notes.append((f"  attempt {phase.attempt}", "yellow"))
+            notes.append(Tint(f"  attempt {phase.attempt}", "yellow"))
         if phase.state is State.FAILED and phase.error is not None:
-            notes.append((f"  {clean(phase.error.message)}", "red"))
+            notes.append(Tint(f"  {phase.error.message}", "red"))
     return notes
 
 

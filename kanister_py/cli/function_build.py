@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kanister_py.cli.output import say, say_warning
+from kanister_py.cli.output import put, say, say_warning
 from kanister_py.cli.parser import CommandLineError
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     write_archive(image, file)
     size = sum(len(each.data) for each in image.layers)
     say(f"{image.manifest().digest}, {size / (1 << 20):.1f} MiB")
-    sys.stdout.write(f"{file}\n")
+    put(str(file))
     return 0
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from pathlib import Path
 
 from kanister_py.cli.function_targets import InvalidTarget
+from kanister_py.cli.output import put, say
 from kanister_py.core.errors import UsageError
 
 _NAME = re.compile(r"function-[a-z0-9]+(-[a-z0-9]+)*\Z")
@@ -41,16 +41,13 @@ def run(args: argparse.Namespace) -> int:
     for path, text in project(args.name).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
-        sys.stdout.write(f"{folder / path}\n")
-    sys.stderr.write(_NEXT.format(folder=folder))
+        put(str(folder / path))
+    for line in ("", "Next:", f"  cd {folder}", f"  {_NEXT}"):
+        say(line)
     return 0
 
 
-_NEXT = """
-Next:
-  cd {folder}
-  python -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/pytest
-"""
+_NEXT = "python -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/pytest"
 
 
 def project(name: str) -> dict[str, str]:

@@ -10,11 +10,10 @@ what docker's config.json says, if the command line says nothing.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from kanister_py.cli.function_build import add_login, logins
-from kanister_py.cli.output import say
+from kanister_py.cli.output import put, say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,5 +34,5 @@ def run(args: argparse.Namespace) -> int:
     say(f"Pushing {args.file} to {reference}")
     packages = OciPackages(ca_file=args.ca_file)
     digest = packages.push(reference, image, logins(args, reference.registry))
-    sys.stdout.write(f"{reference.pinned(digest)}\n")
+    put(str(reference.pinned(digest)))
     return 0

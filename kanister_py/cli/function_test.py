@@ -19,14 +19,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kanister_py.cli.function_targets import target_of
-from kanister_py.cli.output import paint, say
+from kanister_py.cli.output import Tint, put, say, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.core.errors import InvalidDocument, KanisterError, Problem
 
@@ -67,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandLineError(
             "kanister-py functions test: --junit and --update are for a folder of cases"
         )
-    _write(call(_read_request(path)), args.output)
+    write_data(call(_read_request(path)), args.output)
     return 0
 
 
@@ -125,13 +124,6 @@ def _read(path: Path) -> Any:
     return parse_document(path.read_bytes(), str(path)).value
 
 
-def _write(data: Any, form: str) -> None:
-    if form == "yaml":
-        sys.stdout.write(_yaml(data))
-    else:
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
-
-
 def _yaml(data: Any) -> str:
     from kanister_py.core.objects.documents import dump_yaml
 
@@ -176,10 +168,11 @@ def _file(case: Path, stem: str) -> Path | None:
 
 
 def _show(outcome: Outcome) -> None:
-    mark = paint("FAIL", "red") if outcome.complaint else paint("ok  ", "green")
+    mark = Tint("FAIL", "red") if outcome.complaint else Tint("ok  ", "green")
     note = f" ({outcome.note})" if outcome.note else ""
-    sys.stdout.write(f"{mark} {outcome.name}{note}\n")
-    sys.stdout.writelines(f"       {line}\n" for line in outcome.complaint.splitlines())
+    put([mark, f" {outcome.name}{note}"])
+    for line in outcome.complaint.splitlines():
+        put(f"       {line}")
 
 
 def _outcome(call: _Caller, case: Path, name: str, *, update: bool) -> Outcome:

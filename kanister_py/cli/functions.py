@@ -8,12 +8,21 @@ kanister-py functions diff KubeTask v0.0.0 v0.1.0
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from kanister_py.cli.function_targets import DashParser
-from kanister_py.cli.output import DATA_FORMATS, paint, say, say_warning, table, write_data
+from kanister_py.cli.output import (
+    DATA_FORMATS,
+    Cell,
+    Line,
+    Tint,
+    say,
+    say_warning,
+    table,
+    write_data,
+)
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.core.registry.choose import choose_version
 from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind
@@ -108,7 +117,7 @@ def _list(functions: Functions, args: argparse.Namespace) -> int:
         "functions": [function_summary(family) for family in families],
     }
 
-    def people() -> Iterable[str]:
+    def people() -> Iterable[Line]:
         head = ("FUNCTION", "VERSION", "STATUS", "USE INSTEAD", "FROM")
         rows = [row for family in families for row in _rows_of(family, show_all=args.all)]
         if not rows:
@@ -125,7 +134,7 @@ def _list(functions: Functions, args: argparse.Namespace) -> int:
 _HIDDEN = (Support.REMOVED, Support.PLANNED)
 
 
-def _rows_of(family: Family[FunctionEntry], *, show_all: bool) -> Iterable[tuple[str, ...]]:
+def _rows_of(family: Family[FunctionEntry], *, show_all: bool) -> Iterable[Sequence[Cell]]:
     name = family.function
     for entry in family:
         support = entry.support_at()
@@ -136,7 +145,7 @@ def _rows_of(family: Family[FunctionEntry], *, show_all: bool) -> Iterable[tuple
         yield (
             name,
             str(entry.version),
-            paint(_status_with_release(status, listing), _COLOURS.get(status, "bold")),
+            Tint(_status_with_release(status, listing), _COLOURS.get(status, "bold")),
             str(listing.replacement or ""),
             f"{entry.source.name} {entry.source.release.bare}",
         )
@@ -175,9 +184,9 @@ def _reference(entry: FunctionEntry) -> dict[str, Any]:
     return version_reference(entry, load_function(entry) if entry.target is not None else None)
 
 
-def _page(reference: Mapping[str, Any], *, markdown: bool) -> Iterable[str]:
+def _page(reference: Mapping[str, Any], *, markdown: bool) -> Iterable[Line]:
     title = f"{reference['name']} {reference['version']}"
-    yield f"# {title}" if markdown else paint(title, "bold")
+    yield f"# {title}" if markdown else Tint(title, "bold")
     yield ""
     yield _status_sentence(reference)
     if reference.get("message"):
@@ -228,9 +237,9 @@ def _status_sentence(reference: Mapping[str, Any]) -> str:
     return f"{sentence}."
 
 
-def _section(title: str, rows: list[tuple[str, ...]], *, markdown: bool) -> Iterable[str]:
+def _section(title: str, rows: list[tuple[str, ...]], *, markdown: bool) -> Iterable[Line]:
     yield ""
-    yield f"## {title}" if markdown else paint(title, "bold")
+    yield f"## {title}" if markdown else Tint(title, "bold")
     if markdown:
         yield ""
     if not rows:
@@ -290,9 +299,9 @@ def _diff(functions: Functions, args: argparse.Namespace) -> int:
         "changes": changes,
     }
 
-    def people() -> Iterable[str]:
+    def people() -> Iterable[Line]:
         title = f"{args.name}: {old['version']} to {new['version']}"
-        yield f"# {title}" if args.output == "markdown" else paint(title, "bold")
+        yield f"# {title}" if args.output == "markdown" else Tint(title, "bold")
         if args.output == "markdown":
             yield ""
         if not changes:
@@ -300,7 +309,7 @@ def _diff(functions: Functions, args: argparse.Namespace) -> int:
             return
         rows = [
             (
-                paint("breaks", "red") if each["breaking"] else "fits",
+                Tint("breaks", "red") if each["breaking"] else "fits",
                 each["name"],
                 each["message"],
             )

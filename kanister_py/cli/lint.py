@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from kanister_py.cli.connection import add_connection, is_connected
 from kanister_py.cli.files import find_inputs, read_input
-from kanister_py.cli.output import error_lines, say, say_warning, visible, write_data
+from kanister_py.cli.output import say, say_error, say_warning, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import Target, add_target_release, releases_at, unplanned
 from kanister_py.core.blueprints.lint.action_sets import NOT_GIVEN
@@ -145,19 +145,15 @@ def _is_wanted(finding: Finding, args: argparse.Namespace) -> bool:
 
 def _say_unreadable(findings: Sequence[Finding]) -> None:
     """Files that cannot be read are no result, for people: they go where errors go."""
-    from kanister_py.cli.output import visible
     from kanister_py.core.errors import Problem
 
     problems = [
-        Problem(
-            visible(each.file), each.line, each.column, visible(each.path), visible(each.message)
-        )
+        Problem(each.file, each.line, each.column, each.path, each.message)
         for each in findings
         if each.rule == UNREADABLE.id
     ]
     if problems:
-        for line in error_lines(InvalidDocument(problems)):
-            say(line)
+        say_error(InvalidDocument(problems))
 
 
 def _write(findings: Sequence[Finding], form: str) -> None:
@@ -185,7 +181,7 @@ def _say_summary(
     is_cluster: bool,
 ) -> None:
     for file in report.empty_files:
-        say(f"note: {visible(file)}: Neither a Blueprint nor an ActionSet in it")
+        say(f"note: {file}: Neither a Blueprint nor an ActionSet in it")
     where = _count(files, "file") if files or not is_cluster else ""
     where = " and ".join(each for each in (where, "the cluster" if is_cluster else "") if each)
     looked = (

@@ -1,30 +1,29 @@
-"""Shows a run while it runs, as a picture on a terminal that is kept up to date."""
+"""Live view of a run: a picture on a terminal that is kept up to date."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from threading import Lock, current_thread, main_thread
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, Self, TextIO
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO, cast
 
-from kanister_py.cli.output import paint
-from kanister_py.cli.view import Warnings
+from kanister_py.cli.frame import Seen, changed_rows, frame_of
+from kanister_py.cli.output import Line, Tint, cells_of, visible
+from kanister_py.cli.view import Patient, Warnings
 
 if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
     from kanister_py.core.actionsets.outcomes import Outcome
     from kanister_py.core.actionsets.status import Status, Warned
     from kanister_py.ports.clock import Clock
 
-_HIDE_CURSOR: Final = "\x1b[?25l"
-_SHOW_CURSOR: Final = "\x1b[?25h"
-_NO_WRAP: Final = "\x1b[?7l"
-_WRAP: Final = "\x1b[?7h"
-_CLEAR_LINE_END: Final = "\x1b[K"
-_CLEAR_BELOW: Final = "\x1b[J"
+_LONGEST: Final = 1000
+"""Of a longer line nobody sees the rest: no terminal is that wide."""
 
 
 class LiveView:
@@ -41,11 +40,12 @@ class LiveView:
         self._screen = Screen(stream)
         self._lock = Lock()
         self._warnings = Warnings()
-        self._told: list[str] = []
+        self._told: list[Line] = []
         self._logs: dict[tuple[str, str], str] = {}
         self._news = 0
         self._drawn: tuple[int, ...] = ()
         self._status: Status | None = None
+        self._last: Status | None = None
         self._is_to_pause = False
         self._before: Any = None
 
@@ -59,21 +59,20 @@ class LiveView:
             signal.signal(signal.SIGTSTP, self._before)
         self._screen.leave(self._take_told())
 
-    def on_outcome(self, outcome: Outcome, status: Status) -> None:
-        from kanister_py.core.actionsets.outcomes import (
-            PhaseCompleted,
-            PhaseFailed,
-            PhaseSkipped,
-            PhaseStarted,
-        )
+    def on_outcome(self, outcome: Outcome, status: Status) -> None:  # noqa: ARG002 # the status says as much
+        self.on_status(status)
 
-        if isinstance(outcome, PhaseStarted | PhaseCompleted | PhaseSkipped | PhaseFailed):
-            action = status.actions[outcome.place.action]
-            with self._lock:
-                self._logs.pop((action.name, status.phase_at(outcome.place).name), None)
+    def on_status(self, status: Status) -> None:
+        with self._lock:
+            # What an attempt printed goes with it.
+            for row in changed_rows(self._last, status):
+                self._logs.pop((row.action.name, row.phase.name), None)
+            self._last = status
 
     def on_log(self, action: str, phase: str, line: str) -> None:
-        if not line.strip():
+        # Of a progress bar that redraws itself the last picture stays.
+        line = line[-_LONGEST:].rstrip().rpartition("\r")[2]
+        if not line:
             return
         with self._lock:
             # The newest stands last, wherever it stood before.
@@ -81,17 +80,15 @@ class LiveView:
             self._logs[action, phase] = line
             self._news += 1
 
-    def tell(self, line: str) -> None:
+    def tell(self, line: Line) -> None:
         with self._lock:
             self._told.append(line)
 
     def refresh(self, name: str, status: Status, notices: Sequence[Warned]) -> None:
-        from kanister_py.cli.frame import Seen, frame_of
-
         if self._is_to_pause:
             self._pause()
         seconds = int((self._clock.now() - self._began).total_seconds())
-        columns, rows = self._screen.size()
+        columns, rows = self._screen.size
         with self._lock:
             told = [*self._told, *self._warnings.new(notices)]
             self._told = []
@@ -103,17 +100,16 @@ class LiveView:
         seen = Seen(name, status, self._began, logs)
         now = self._began + timedelta(seconds=seconds)
         # A row stays free for the cursor, a column because it would else stand on the last sign.
-        self._screen.draw(frame_of(seen, columns - 1, rows - 1, now, _painted), above=told)
+        self._screen.draw(frame_of(seen, columns - 1, rows - 1, now), above=told)
 
     @property
     def width(self) -> int:
-        return self._screen.size()[0] - 1
+        return self._screen.size[0] - 1
 
     def clear(self) -> None:
-        self._screen.draw([], above=self._take_told())
-        self._screen.leave()
+        self._screen.clear(self._take_told())
 
-    def _take_told(self) -> list[str]:
+    def _take_told(self) -> list[Line]:
         with self._lock:
             told, self._told = self._told, []
         return told
@@ -124,73 +120,75 @@ class LiveView:
     def _pause(self) -> None:
         """Give the terminal back to the shell, as Ctrl-Z asks, until the shell wakes us."""
         self._is_to_pause = False
-        self._screen.leave()
+        self._screen.leave(())
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, self._note_pause)
         self._drawn = ()
 
 
-def _painted(text: str, colour: str) -> str:
-    return paint(text, colour, sys.stderr)
-
-
-def size_of(stream: TextIO) -> tuple[int, int]:
-    """Say how many columns and rows a terminal has; one that does not know has 80 and 24."""
-    try:
-        columns, rows = os.get_terminal_size(stream.fileno())
-    except OSError:
-        columns, rows = 0, 0
-    return columns or 80, rows or 24
-
-
 class Screen:
-    """The last rows of a terminal, drawn over in place with one write each time."""
+    """The last rows of a terminal, drawn over in place."""
 
-    def __init__(self, stream: TextIO, size: Callable[[], tuple[int, int]] | None = None) -> None:
-        self._stream = stream
-        self.size = size or (lambda: size_of(stream))
-        self._lines: list[str] = []
-        self._columns = 0
-        self._has_cursor = True
-        self._is_lost = False
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
 
-    def draw(self, lines: Sequence[str], above: Sequence[str] = ()) -> None:
+        self._console: Console = Console(
+            file=cast("TextIO", Patient(stream)),
+            force_terminal=True,
+            force_interactive=True,
+            highlight=False,
+        )
+        self._live: Live | None = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self._console.size
+
+    def draw(self, lines: Sequence[Line], above: Sequence[Line]) -> None:
         """Show lines instead of those shown before; `above` goes there and stays."""
-        columns = self.size()[0]
-        if not lines and not above and not self._lines:
-            return
-        parts = [_HIDE_CURSOR if self._has_cursor else "", self._to_first_row(columns)]
-        if above:
-            parts += [_CLEAR_BELOW, *(f"{line}\n" for line in above)]
-        # A line that is wider than we think must not push the others down.
-        parts += [_NO_WRAP, *(f"{line}{_CLEAR_LINE_END}\n" for line in lines), _CLEAR_BELOW, _WRAP]
-        self._write("".join(parts))
-        self._lines, self._columns, self._has_cursor = list(lines), columns, False
+        if self._live is None:
+            from rich.live import Live
 
-    def leave(self, above: Sequence[str] = ()) -> None:
+            self._live = Live(
+                console=self._console,
+                auto_refresh=False,
+                redirect_stdout=False,
+                redirect_stderr=False,
+                vertical_overflow="crop",
+            )
+            self._live.start()
+        for line in above:
+            self._console.print(_text_of(line), soft_wrap=True)
+        self._live.update(picture_of(lines, self.size[0] - 1), refresh=True)
+
+    def clear(self, above: Sequence[Line]) -> None:
+        """Take the picture away, and let go of the terminal."""
+        if self._live is not None:
+            self._live.transient = True
+        self.leave(above)
+
+    def leave(self, above: Sequence[Line]) -> None:
         """Let go of the terminal; what is on it stays."""
-        if above:
-            self.draw(self._lines, above)
-        if not self._has_cursor:
-            self._write(_SHOW_CURSOR)
-        self._lines, self._has_cursor = [], True
+        for line in above:
+            self._console.print(_text_of(line), soft_wrap=True)
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
-    def _to_first_row(self, columns: int) -> str:
-        rows = len(self._lines)
-        if columns < self._columns:
-            # Terminals break lines anew when they become narrower.
-            from kanister_py.cli.columns import clean, width_of
 
-            rows = sum(max(1, -(-width_of(clean(line)) // columns)) for line in self._lines)
-        return f"\r\x1b[{rows}A" if rows else "\r"
+def picture_of(lines: Sequence[Line], width: int) -> RenderableType:
+    from rich.console import Group
+    from rich.constrain import Constrain
 
-    def _write(self, text: str) -> None:
-        if self._is_lost:
-            return
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except OSError:
-            # The terminal is gone. A backup that is under way is worth more than its picture.
-            self._is_lost = True
+    return Constrain(Group(*map(_text_of, lines)), width)
+
+
+def _text_of(line: Line) -> RenderableType:
+    from rich.text import Text
+
+    cells = [
+        (visible(each.text), each.colour) if isinstance(each, Tint) else visible(each)
+        for each in cells_of(line)
+    ]
+    return Text.assemble(*cells, no_wrap=True, overflow="ellipsis")

@@ -69,7 +69,9 @@ def _ending_of(words: list[str]) -> int:
     try:
         return _run(words)
     except CommandLineError as error:
-        sys.stderr.write(f"{error}\n")
+        from kanister_py.cli.output import say
+
+        say(str(error))
         return EXIT_USAGE
     except KeyboardInterrupt:
         sys.stderr.write("Cancelled\n")
@@ -162,10 +164,9 @@ def _help() -> str:
 
 
 def _failed(error: Exception) -> int:
-    from kanister_py.cli.output import error_lines
+    from kanister_py.cli.output import say_error
 
-    for line in error_lines(error):
-        sys.stderr.write(f"{line}\n")
+    say_error(error)
     if os.environ.get("KANISTER_PY_TRACEBACK"):
         import traceback
 

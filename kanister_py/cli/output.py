@@ -1,4 +1,8 @@
-"""How does what a command found look on a terminal, in a pipe, or to another program?"""
+"""Output of the commands: text and colours for people, data for other programs.
+
+All that is written for people passes through `shown`: what a terminal would obey comes
+out as a text that says so, and colours are ours alone.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TextIO
+from typing import Any, Final, NamedTuple, TextIO, TypeAlias
 
 from kanister_py.core.errors import Fault, InvalidDocument, KanisterError, NoMatch
 from kanister_py.core.notices import Notice, Severity
@@ -16,107 +20,178 @@ _OUR_GROUPS = ("cr.kanister.io", "apiextensions.crossplane.io", "pkg.crossplane.
 
 DATA_FORMATS = ("table", "json", "yaml", "markdown")
 
-_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
+
+class Tint(NamedTuple):
+    """A text in a colour, which shows where colours are shown."""
+
+    text: str
+    colour: str
+
+
+Cell: TypeAlias = str | Tint
+Line: TypeAlias = Cell | Sequence[Cell]
+
+_CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
+_NOT_SHOWN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+"""Controls, signs that turn the direction of a text, halves of signs, other ends of lines."""
+
+
+def visible(text: str, keeps: str = "") -> str:
+    """Write out what would steer a terminal or turn the direction of its text."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each.encode("unicode_escape").decode()
+        if unicodedata.category(each) in _NOT_SHOWN and each not in keeps
+        else each
+        for each in text
+    )
+
+
+def cells_of(line: Line) -> Sequence[Cell]:
+    return (line,) if isinstance(line, str | Tint) else line
+
+
+def text_of(line: Line) -> str:
+    """Give a line as it is seen, without colours."""
+    return "".join(
+        visible(each.text if isinstance(each, Tint) else each) for each in cells_of(line)
+    )
+
+
+def shown(line: Line, stream: TextIO) -> str:
+    """Give a line as a stream takes it: safe to look at, in colours if it shows them."""
+    if not has_colours(stream):
+        return text_of(line)
+    return "".join(
+        f"\x1b[{_CODES[each.colour]}m{visible(each.text)}\x1b[0m"
+        if isinstance(each, Tint) and each.text.strip() and each.colour
+        else text_of(each)
+        for each in cells_of(line)
+    )
 
 
 def has_colours(stream: TextIO) -> bool:
     """Say whether a stream is a terminal that shows colours and whose owner wants them."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    return stream.isatty()
+    return not os.environ.get("NO_COLOR") and is_terminal(stream)
 
 
-def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
-    """Colour a text for a stream, if that stream shows colours."""
-    if not text or not has_colours(stream or sys.stdout):
-        return text
-    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m"
+def is_terminal(stream: TextIO) -> bool:
+    """Say whether a stream leads to a terminal that knows more than the end of a line."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def write_data(data: Any, form: str, people: Callable[[], Iterable[str]]) -> None:
+def put(line: Line) -> None:
+    """Write a line of what was asked for to stdout."""
+    sys.stdout.write(f"{shown(line, sys.stdout)}\n")
+
+
+def put_printed(where: str, text: str, stream: TextIO) -> None:
+    """Write a line that a pod has printed: into a pipe as it is."""
+    stream.write(f"{visible(where)}{visible(text) if stream.isatty() else text}\n")
+
+
+def write_text(text: str) -> None:
+    """Write a text of many lines to stdout, a document or a diff: into a pipe as it is."""
+    sys.stdout.write(visible(text, keeps="\n\t") if sys.stdout.isatty() else text)
+
+
+def say(line: Line) -> None:
+    """Write a line that is not data to stderr."""
+    sys.stderr.write(f"{shown(line, sys.stderr)}\n")
+
+
+def write_data(data: Any, form: str, people: Callable[[], Iterable[Line]] = list) -> None:
     """Write data to stdout, as lines for people or in the form that another program asked for."""
     if form == "json":
         import json
 
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        write_text(f"{json.dumps(data, indent=2, ensure_ascii=False)}\n")
     elif form == "yaml":
         from kanister_py.core.objects.documents import dump_yaml
 
-        sys.stdout.write(dump_yaml(data))
+        write_text(dump_yaml(data))
     else:
-        sys.stdout.writelines(f"{line.rstrip()}\n" for line in people())
+        sys.stdout.writelines(f"{shown(line, sys.stdout).rstrip()}\n" for line in people())
+
+
+def write_list(objects: Sequence[Any], form: str) -> None:
+    """Write Kubernetes objects to stdout: documents of YAML, or one List in JSON."""
+    if form == "json":
+        write_data({"apiVersion": "v1", "kind": "List", "items": list(objects)}, form)
+        return
+    from kanister_py.core.objects.documents import dump_yaml
+
+    write_text("---\n".join(dump_yaml(dict(each)) for each in objects))
 
 
 def table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, markdown: bool = False
-) -> list[str]:
+    head: Sequence[str], rows: Sequence[Sequence[Cell]], *, markdown: bool = False
+) -> list[Line]:
     """Set rows in columns: aligned for a terminal, or as a Markdown table."""
     if markdown:
         lines = [head, ["---"] * len(head), *[[_escaped(cell) for cell in row] for row in rows]]
         return [f"| {' | '.join(row)} |" for row in lines]
-    widths = [max(_width(row[index]) for row in (head, *rows)) for index in range(len(head))]
-    titles = "  ".join(_padded(cell, width) for cell, width in zip(head, widths, strict=True))
+    titles = [Tint(each, "bold") for each in head]
+    widths = [max(map(width_of, column)) for column in zip(head, *rows, strict=True)]
     return [
-        paint(titles.rstrip(), "bold"),
-        *[
-            "  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True))
-            for row in rows
-        ],
+        [part for each in zip(row, widths, strict=True) for part in (*padded(*each), "  ")]
+        for row in (titles, *rows)
     ]
 
 
-def _escaped(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("\n", "<br>")
+def _escaped(cell: Cell) -> str:
+    text = cell.text if isinstance(cell, Tint) else cell
+    return "<br>".join(map(visible, text.replace("|", "\\|").split("\n")))
 
 
-def _width(cell: str) -> int:
-    """Count the columns that a text takes, not counting colours."""
-    plain = cell
-    while "\x1b[" in plain:
-        before, _, rest = plain.partition("\x1b[")
-        plain = before + rest.partition("m")[2]
-    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in plain)
+def width_of(cell: Cell) -> int:
+    """Count the columns that a text takes: two for wide signs, none for accents of their own."""
+    text = text_of(cell)
+    return len(text) if text.isascii() else sum(map(_width_of_sign, text))
 
 
-def _padded(cell: str, width: int) -> str:
-    return cell + " " * (width - _width(cell))
+def _width_of_sign(sign: str) -> int:
+    if unicodedata.category(sign) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(sign) in "WF" else 1
 
 
-def say(text: str) -> None:
-    """Tell the user something that is not data."""
-    sys.stderr.write(f"{text}\n")
+def padded(cell: Cell, width: int) -> tuple[Cell, str]:
+    """Fill a cell up with blanks."""
+    return cell, " " * (width - width_of(cell))
 
 
-def say_notices(notices: Iterable[Notice]) -> None:
-    """Hand on what the core had to say, each thing once."""
-    said = set()
-    for notice in notices:
-        if notice.message in said:
-            continue
-        said.add(notice.message)
-        is_warning = notice.severity is Severity.WARNING
-        if is_warning:
-            say_warning(notice.message)
-        else:
-            say(f"note: {notice.message}")
+def warning(text: str) -> Line:
+    return Tint("warning:", "yellow"), f" {text}"
 
 
 def say_warning(text: str) -> None:
     """Tell the user of something that is wrong but stops nothing."""
-    say(f"{paint('warning:', 'yellow', sys.stderr)} {text}")
+    say(warning(text))
+
+
+def say_notices(notices: Iterable[Notice]) -> None:
+    """Hand on what the core had to say, each thing once."""
+    said: set[str] = set()
+    for notice in notices:
+        if notice.message not in said:
+            said.add(notice.message)
+            is_warning = notice.severity is Severity.WARNING
+            say(warning(notice.message) if is_warning else f"note: {notice.message}")
 
 
 def say_error(error: BaseException) -> None:
-    """Tell the user what went wrong."""
+    """Tell the user what went wrong, one line for each thing; no traceback."""
     for line in error_lines(error):
         say(line)
 
 
-def error_lines(error: BaseException) -> Iterator[str]:
-    """Say what went wrong, one line for each thing; no traceback."""
-    label = paint("error:", "red", sys.stderr)
-    # Errors quote names out of files, whoever wrote those.
-    yield from (f"{label} {visible(text)}" for text in _texts_of(error))
+def error_lines(error: BaseException) -> Iterator[Line]:
+    for text in _texts_of(error):
+        first, *more = text.split("\n")
+        yield Tint("error:", "red"), f" {first}"
+        yield from (f"  {line}" for line in more)
 
 
 def _texts_of(error: BaseException) -> Iterator[str]:
@@ -134,12 +209,3 @@ def _texts_of(error: BaseException) -> Iterator[str]:
             f"This is a defect of kanister-py: {type(error).__name__}: {error}; "
             "set KANISTER_PY_TRACEBACK=1 to see where, and report it"
         )
-
-
-def visible(text: str) -> str:
-    """Write out what would steer a terminal or turn the direction of its text."""
-    if text.isprintable():
-        return text
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
-    )

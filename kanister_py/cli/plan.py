@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kanister_py.cli.connection import add_connection, connected, is_connected, located_blueprint
 from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in, options_of
-from kanister_py.cli.output import paint, say, say_notices, write_data
+from kanister_py.cli.output import Line, Tint, say, say_notices, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import add_target_release, releases_at
 
@@ -76,35 +76,31 @@ def _plan(args: argparse.Namespace, cluster: Cluster | None) -> Plan:
     )
 
 
-def _lines(plan: Plan) -> Iterator[str]:
-    yield paint(f"{plan.blueprint or 'Blueprint'}: {plan.action}", "bold")
+def _lines(plan: Plan) -> Iterator[Line]:
+    yield Tint(f"{plan.blueprint or 'Blueprint'}: {plan.action}", "bold")
     for number, phase in enumerate(plan.phases, 1):
         yield ""
         yield from _phase_lines(number, phase)
 
 
-def _phase_lines(number: int, phase: PlannedPhase) -> Iterator[str]:
+def _phase_lines(number: int, phase: PlannedPhase) -> Iterator[Line]:
     from kanister_py.core.objects.documents import dump_yaml
 
     called = f"{phase.name} " if phase.name else ""
     version = f" {phase.version}" if phase.version else ""
     yield f"{number}. {called}({phase.function}{version}){', always' if phase.is_deferred else ''}"
     if phase.error:
-        yield f"   {paint('error:', 'red')} {phase.error}"
+        yield ["   ", Tint("error:", "red"), f" {phase.error}"]
     elif phase.why:
         yield f"   {phase.why}"
     if phase.condition:
         yield f"   if: {phase.condition}"
     if phase.args:
         yield "   args:"
-        yield from (f"     {line}" for line in dump_yaml(_plain(phase.args)).splitlines())
+        yield from (f"     {line}" for line in dump_yaml(dict(phase.args)).splitlines())
     if phase.unknown:
         yield "   not known yet:"
         yield from (f"     {each}" for each in phase.unknown)
     if phase.accesses:
         yield "   touches:"
         yield from (f"     {each}" for each in phase.accesses)
-
-
-def _plain(args: Any) -> dict[str, Any]:
-    return dict(args)

@@ -14,7 +14,6 @@ are what is missing, and the end is 1 unless nothing is.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from kanister_py.cli.connection import (
     is_connected,
     located_blueprint,
 )
-from kanister_py.cli.output import say, say_notices, say_warning, write_data
+from kanister_py.cli.output import say, say_notices, say_warning, write_list
 from kanister_py.cli.parser import CommandLineError
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
             "--object says it"
         )
     where = named if cluster is None else args.namespace
-    _print(roles_of(needs, args.name or f"run-{called or 'blueprint'}", where), args.output)
+    write_list(roles_of(needs, args.name or f"run-{called or 'blueprint'}", where), args.output)
     if not args.check:
         return 0
     if not needs.accesses:
@@ -132,15 +131,6 @@ def _missing(cluster: Cluster, needs: Needs, namespace: str) -> Needs:
     from kanister_py.executor.check_access import missing_accesses
 
     return needs._replace(accesses=tuple(missing_accesses(cluster, needs.accesses, namespace)))
-
-
-def _print(roles: list[dict[str, Any]], form: str) -> None:
-    from kanister_py.core.objects.documents import dump_yaml
-
-    if form == "json":
-        write_data({"apiVersion": "v1", "kind": "List", "items": roles}, "json", list)
-    else:
-        sys.stdout.write("---\n".join(dump_yaml(role) for role in roles))
 
 
 class _Asker:

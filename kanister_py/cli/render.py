@@ -30,7 +30,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.output import say, say_notices
+from kanister_py.cli.output import say, say_error, say_notices, write_data, write_text
 from kanister_py.cli.parser import seconds
 from kanister_py.core.errors import UsageError
 
@@ -181,8 +181,8 @@ def _print(
         from kanister_py.cli.render_trace import trace_lines
 
         for trace in _traces(args, inputs, results, renderer):
-            for line in trace_lines(trace):
-                say(hide(line))
+            for line in trace_lines(_hidden(trace, hide)):
+                say(line)
     documents: list[Data] = []
     renders = []
     was_masked = False
@@ -201,14 +201,12 @@ def _print(
         renders.append(_as_data(result, made, args))
     failed = [each for each in results if each.error is not None]
     if form == "json":
-        import json
-
         data = {"renders": renders}
         if args.trace:
             data["trace"] = _traces(args, inputs, results, renderer)
-        sys.stdout.write(json.dumps(_hidden(data, hide), indent=2, ensure_ascii=False) + "\n")
+        write_data(_hidden(data, hide), form)
     else:
-        sys.stdout.write(_yaml_of(_hidden(documents, hide)))
+        write_text(_yaml_of(_hidden(documents, hide)))
     if was_masked:
         say("note: data of Secrets are masked; --show-secrets prints them")
     for each in failed:
@@ -299,13 +297,10 @@ def _sorted(value: Any) -> Any:
 
 
 def _say_failure(result: Rendered, hide: Callable[[str], str], *, several: bool) -> None:
-    from kanister_py.cli.output import error_lines
-
     assert result.error is not None  # or it would not have failed
     if several:
         say(f"{result.composite['kind']} {result.composite['metadata']['name']}:")
-    for line in error_lines(ComposeFailed(f"cannot compose resources: {result.error.message}")):
-        say(hide(line))
+    say_error(ComposeFailed(hide(f"cannot compose resources: {result.error.message}")))
 
 
 class ComposeFailed(UsageError):
@@ -336,13 +331,11 @@ def _watch(args: argparse.Namespace, form: str, renderer: Renderer) -> int:
 
 
 def _render_again(args: argparse.Namespace, form: str, renderer: Renderer) -> None:
-    from kanister_py.cli.output import error_lines
     from kanister_py.core.errors import KanisterError
 
     try:
         _render_once(args, form, renderer)
     except KanisterError as error:
         # Half a file was saved, say: the next change may mend it.
-        for line in error_lines(error):
-            say(line)
+        say_error(error)
     sys.stdout.flush()

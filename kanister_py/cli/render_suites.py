@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kanister_py.cli.output import paint, say
+from kanister_py.cli.output import Tint, say
 from kanister_py.core.compositions.expectations import (
     Case,
     failures,
@@ -70,10 +70,8 @@ def run_suites(args: argparse.Namespace) -> int:
 
 
 def _say(verdict: Verdict) -> None:
-    import sys
-
-    mark = paint("✗", "red", sys.stderr) if verdict.failures else paint("✓", "green", sys.stderr)
-    say(f"{mark} {verdict.suite}: {verdict.case}  ({verdict.seconds * 1000:.0f} ms)")
+    mark = Tint("✗", "red") if verdict.failures else Tint("✓", "green")
+    say([mark, f" {verdict.suite}: {verdict.case}  ({verdict.seconds * 1000:.0f} ms)"])
     for each in verdict.failures:
         say(f"    {each}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.output import paint
+from kanister_py.cli.output import Line, Tint
 from kanister_py.core.compositions.masking import masked_message
 from kanister_py.executor.recording import Record
 
@@ -63,16 +63,14 @@ def _error(error: KanisterError) -> Data:
     return {"reason": error.reason, "message": error.message}
 
 
-def trace_lines(data: Data) -> Iterator[str]:
+def trace_lines(data: Data) -> Iterator[Line]:
     """Tell of one step to people."""
-    import sys
-
     from kanister_py.core.objects.documents import dump_yaml
 
     title = f"step {data['step']}: {data['function']}"
     if "revision" in data:
         title += f" ({data['revision']}), {data['seconds'] * 1000:.1f} ms"
-    yield paint(f"── {title}, {_how(data)}", "bold", sys.stderr)
+    yield Tint(f"── {title}, {_how(data)}", "bold")
     for key in ("settings", "request", "response", "error"):
         if key in data:
             yield f"{key}:"
@@ -81,8 +79,7 @@ def trace_lines(data: Data) -> Iterator[str]:
         yield "desired, against the step before:" if data["desiredDiff"] else "desired: unchanged"
         colours = {"+": "green", "-": "red"}
         for line in data["desiredDiff"]:
-            colour = colours.get(line[:1])
-            yield f"  {paint(line, colour, sys.stderr) if colour else line}"
+            yield ["  ", Tint(line, colours.get(line[:1], ""))]
 
 
 def _how(data: Data) -> str:

@@ -15,12 +15,11 @@ Automatic the controller would put them back.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
-from kanister_py.cli.output import DATA_FORMATS, paint, say, table, write_data
+from kanister_py.cli.output import DATA_FORMATS, Cell, Line, Tint, put, say, table, write_data
 from kanister_py.cli.parser import Parser
 from kanister_py.core.errors import UsageError
 
@@ -141,7 +140,7 @@ def _chosen(inventory: Inventory, kind: str | None, owner: str = "") -> list[Kno
 def _list(inventory: Inventory, args: argparse.Namespace) -> int:
     found = _chosen(inventory, args.kind, args.owner)
 
-    def people() -> Iterable[str]:
+    def people() -> Iterable[Line]:
         if not found:
             return ["There are no revisions."]
         head = ("KIND", "OF", "REVISION", "NAME", "STATE", "USED BY")
@@ -151,9 +150,9 @@ def _list(inventory: Inventory, args: argparse.Namespace) -> int:
     return 0
 
 
-def _row(known: Known) -> tuple[str, ...]:
+def _row(known: Known) -> Sequence[Cell]:
     uses = [f"{way.split()[1]} {_number_of(who)}" for way, who in known.uses.items()]
-    state = paint(_state_of(known), _COLOURS.get(known.state, "yellow"))
+    state = Tint(_state_of(known), _COLOURS.get(known.state, "yellow"))
     return known.kind, known.owner, str(known.number), known.name, state, ", ".join(uses)
 
 
@@ -180,7 +179,7 @@ def _diff(old: Known, new: Known) -> int:
         say(f"{old.name} and {new.name} say the same")
     for line in lines:
         colour = _COLOUR_OF_LINES.get(line[:1])
-        sys.stdout.write(f"{paint(line, colour) if colour else line}\n")
+        put(Tint(line, colour) if colour else line)
     return 0
 
 
@@ -198,7 +197,7 @@ def _content(known: Known) -> dict[str, Any]:
 
 
 def _users(known: Known, form: str) -> int:
-    def people() -> Iterable[str]:
+    def people() -> Iterable[Line]:
         rows = [(way, each) for way, who in known.uses.items() for each in who]
         if not rows:
             return [f"Nobody holds, names or selects {known.name}."]
@@ -221,14 +220,14 @@ def _switch(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) ->
     if why:
         raise RevisionNotSwitched(known.name, why)
     if known.function is not None and known.function.desired_state is wanted:
-        sys.stdout.write(f"{known.name} is {wanted} already\n")
+        put(f"{known.name} is {wanted} already")
         return 0
     patch = {
         "metadata": {"resourceVersion": known.object["metadata"]["resourceVersion"]},
         "spec": {"desiredState": str(wanted)},
     }
     cluster.patch(FUNCTION_REVISIONS, known.name, patch)
-    sys.stdout.write(f"{known.name} is {wanted} now\n")
+    put(f"{known.name} is {wanted} now")
     return 0
 
 
@@ -287,9 +286,11 @@ def _collect(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -
                     continue
             removed.append({"kind": kind, "of": owner, "name": name})
 
-    def people() -> Iterator[str]:
+    def people() -> Iterator[Line]:
         goes = "would go" if args.dry_run else "removed"
-        rows = [(each["kind"], each["name"], paint(goes, "red"), "") for each in removed]
+        rows: list[Sequence[Cell]] = [
+            (each["kind"], each["name"], Tint(goes, "red"), "") for each in removed
+        ]
         rows += [(each["kind"], each["name"], "kept", "; ".join(each["why"])) for each in kept]
         if not rows:
             yield "There are no revisions."

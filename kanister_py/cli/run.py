@@ -22,7 +22,6 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
@@ -30,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Self
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.connection import add_connection, blueprint_on, connected, is_connected
 from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in, options_of
-from kanister_py.cli.output import paint, say, say_error
+from kanister_py.cli.output import say, say_error, say_warning, write_data
 from kanister_py.cli.view import View, view_on
 from kanister_py.cli.written import may_be_written, read_written
 from kanister_py.core.objects.durations import parse_seconds
@@ -90,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         if args.pods:
             from kanister_py.embedded.pods import WARNING
 
-            say(f"{paint('warning:', 'yellow', sys.stderr)} {WARNING}")
+            say_warning(WARNING)
         started = _start(args, view, cluster)
         is_stopped = _follow(started, interrupts, view, timeout)
         why_broken = _why_broken(started)
@@ -218,7 +217,7 @@ def _end(
     from kanister_py.cli.summary import Ending, summary_of
 
     if args.output:
-        _print(started.status, args.output)
+        write_data(started.status, args.output)
     ending = Ending(
         started.name,
         started.progress,
@@ -228,19 +227,8 @@ def _end(
         state=str(args.state or ""),
         more=[f"--pods={args.pods}"] if args.pods else [],
     )
-    for line in summary_of(ending, width, lambda text, colour: paint(text, colour, sys.stderr)):
+    for line in summary_of(ending, width):
         say(line)
     if is_stopped or ending.is_cancelled:
         return _CANCELLED
     return _OK if started.progress.error is None else _FAILED
-
-
-def _print(status: Mapping[str, Any], form: str) -> None:
-    if form == "json":
-        import json
-
-        sys.stdout.write(json.dumps(status, indent=2, ensure_ascii=False) + "\n")
-        return
-    from kanister_py.core.objects.documents import dump_yaml
-
-    sys.stdout.write(dump_yaml(dict(status)))

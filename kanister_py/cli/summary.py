@@ -1,22 +1,20 @@
-"""How did a run end, what did it leave, and what can be done next?"""
+"""Summary of a run: how it ended, what it left, and what can be done next."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from kanister_py.cli.columns import clean
 from kanister_py.cli.frame import (
-    Line,
-    Paint,
-    choose_lines,
+    Row,
+    choose_rows,
     count_of,
     exact_seconds,
     heading,
-    lines_of,
-    plain,
+    lines_of_ended,
     rows_of,
 )
+from kanister_py.cli.output import Line, Tint
 from kanister_py.core.actionsets.status import RunError, State, Status
 from kanister_py.core.actionsets.transitions import CANCEL_ASKED
 from kanister_py.core.errors import RunCancelled, RunStopped
@@ -54,31 +52,33 @@ class Ending(NamedTuple):
         )
 
 
-def summary_of(ending: Ending, width: int | None = None, paint: Paint = plain) -> Iterator[str]:
+def summary_of(ending: Ending, width: int | None = None) -> Iterator[Line]:
     """Sum up a run in a few lines; without a width none of them is cut."""
     state, mark, colour = _state_of(ending)
-    yield (
-        f"{paint(mark, colour)} Run {clean(ending.name)}: {paint(state, colour)}"
-        f" after {exact_seconds(ending.seconds)}"
-    )
-    yield from _phases(ending, width or _ANY_WIDTH, paint)
-    lines = lines_of(ending.status)
-    yield from _listed("outputs", _outputs(lines), paint)
-    yield from _listed("artifacts", _artifacts(ending.status), paint)
+    yield [
+        Tint(mark, colour),
+        f" Run {ending.name}: ",
+        Tint(state, colour),
+        f" after {exact_seconds(ending.seconds)}",
+    ]
+    yield from _phases(ending, width or _ANY_WIDTH)
+    rows = rows_of(ending.status)
+    yield from _listed("outputs", _outputs(rows))
+    yield from _listed("artifacts", [*ending.status.output_artifacts])
     if ending.state:
         where = f"{ending.state}, as {ending.name}"
         kept = where if ending.is_kept else f"{where}, but for this end: it could not be written"
-        yield _entry("kept in", kept, paint)
+        yield _entry("kept in", kept)
     if ending.is_stopped:
-        left = [_named(each) for each in lines if _was_cut_off(each)]
-        yield _entry("cut off", _few(left) or "nothing", paint)
+        left = [_named(each) for each in rows if _was_cut_off(each)]
+        yield _entry("cut off", _few(left) or "nothing")
     if ending.status.error is not None:
-        waiting = [_named(each) for each in lines if each.phase.state is State.PENDING]
+        waiting = [_named(each) for each in rows if each.phase.state is State.PENDING]
         if waiting:
-            yield _entry("not run", _few(waiting), paint)
+            yield _entry("not run", _few(waiting))
     if ending.status.error is not None:
-        yield from _failure(ending.status.error, paint)
-    yield from _next(ending, paint)
+        yield from _failure(ending.status.error)
+    yield from _next(ending)
 
 
 def _state_of(ending: Ending) -> tuple[str, str, str]:
@@ -91,37 +91,32 @@ def _state_of(ending: Ending) -> tuple[str, str, str]:
     return str(ending.status.state), "✗", "red"
 
 
-def _phases(ending: Ending, width: int, paint: Paint) -> Iterator[str]:
-    lines = lines_of(ending.status)
-    shown, hidden = choose_lines(lines, _MOST_PHASES)
+def _phases(ending: Ending, width: int) -> Iterator[Line]:
+    chosen, hidden = choose_rows(rows_of(ending.status), _MOST_PHASES)
     for action in ending.status.actions:
-        own = [each for each in shown if each.action is action]
+        own = [each for each in chosen if each.action is action]
         if hidden and not own:
             continue
-        yield heading(action, width, paint)
-        yield from rows_of(own, shown, width, paint)
+        yield heading(action)
+        yield from lines_of_ended(own, chosen, width)
     if hidden:
-        yield paint(f"    … {count_of(hidden)} not shown", "dim")
+        yield Tint(f"    … {count_of(hidden)} not shown", "dim")
 
 
-def _was_cut_off(line: Line) -> bool:
-    return line.phase.error is not None and line.phase.error.reason == RunStopped.reason
+def _was_cut_off(row: Row) -> bool:
+    return row.phase.error is not None and row.phase.error.reason == RunStopped.reason
 
 
-def _named(line: Line) -> str:
-    return clean(f"{line.action.name}/{line.phase.name}")
+def _named(row: Row) -> str:
+    return f"{row.action.name}/{row.phase.name}"
 
 
-def _outputs(lines: Sequence[Line]) -> list[str]:
+def _outputs(rows: Sequence[Row]) -> list[str]:
     return [
-        f"{clean(each.phase.name)}: {_few([clean(key) for key in each.phase.output.values])}"
-        for each in lines
+        f"{each.phase.name}: {_few([*each.phase.output.values])}"
+        for each in rows
         if each.phase.output is not None and each.phase.output.values
     ]
-
-
-def _artifacts(status: Status) -> list[str]:
-    return [clean(name) for name in status.output_artifacts]
 
 
 def _few(names: Sequence[str]) -> str:
@@ -130,53 +125,53 @@ def _few(names: Sequence[str]) -> str:
     return f"{text} and {more} more" if more > 0 else text
 
 
-def _listed(what: str, entries: Sequence[str], paint: Paint) -> Iterator[str]:
+def _listed(what: str, entries: Sequence[str]) -> Iterator[Line]:
     for index, each in enumerate(entries[:_MOST_NAMES]):
-        yield _entry(what if index == 0 else "", each, paint)
+        yield _entry(what if index == 0 else "", each)
     if len(entries) > _MOST_NAMES:
-        yield _entry("", f"and {len(entries) - _MOST_NAMES} more", paint)
+        yield _entry("", f"and {len(entries) - _MOST_NAMES} more")
 
 
-def _entry(what: str, text: str, paint: Paint) -> str:
-    return f"  {paint(f'{what:<11}', 'bold')}{text}"
+def _entry(what: str, text: str) -> Line:
+    return ["  ", Tint(f"{what:<11}", "bold"), text]
 
 
-def _failure(error: RunError, paint: Paint) -> Iterator[str]:
-    yield f"{paint('error:', 'red')} {clean(error.message)}"
-    where = "/".join(clean(each) for each in (error.action, error.phase) if each)
+def _failure(error: RunError) -> Iterator[Line]:
+    yield [Tint("error:", "red"), f" {error.message}"]
+    where = "/".join(each for each in (error.action, error.phase) if each)
     if where:
         attempt = f", attempt {error.attempt}" if error.attempt else ""
-        yield _entry("where", f"{where}{attempt}", paint)
+        yield _entry("where", f"{where}{attempt}")
     code = f", exit code {error.exit_code}" if error.exit_code is not None else ""
     if error.reason or code:
-        yield _entry("reason", f"{clean(error.reason)}{code}", paint)
+        yield _entry("reason", f"{error.reason}{code}")
     yield from (
-        _entry("last log" if index == 0 else "", f"│ {clean(line)}", paint)
+        _entry("last log" if index == 0 else "", f"│ {line}")
         for index, line in enumerate(error.log_tail)
     )
 
 
-def _next(ending: Ending, paint: Paint) -> Iterator[str]:
+def _next(ending: Ending) -> Iterator[Line]:
     if ending.status.error is None:
         return
     if ending.retry_with:
         import shlex
 
-        yield _entry("try again", shlex.join(ending.retry_with), paint)
+        yield _entry("try again", shlex.join(ending.retry_with))
         return
     if not ending.state:
         hint = "with --state DIR a run can go on: --resume, --retry-from PHASE"
-        yield _entry("next", hint, paint)
+        yield _entry("next", hint)
         return
     import shlex
 
     words = ["kanister-py", "run", "--state", ending.state, "--resume", ending.name, *ending.more]
     if not ending.is_kept:
-        yield _entry("take it up", shlex.join(words), paint)
+        yield _entry("take it up", shlex.join(words))
         return
     phase = _to_retry(ending.status)
     if phase:
-        yield _entry("try again", shlex.join([*words, "--retry-from", phase]), paint)
+        yield _entry("try again", shlex.join([*words, "--retry-from", phase]))
 
 
 def _to_retry(status: Status) -> str:

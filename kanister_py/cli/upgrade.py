@@ -13,13 +13,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kanister_py.cli.files import Input, find_inputs, read_input
-from kanister_py.cli.output import error_lines, say, say_warning, visible, write_data
+from kanister_py.cli.output import say, say_error, say_warning, write_data, write_text
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import add_target_release, releases_at
 from kanister_py.core.blueprints.lint.context import Context
@@ -71,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     for result in results:
         for change in result.changes:
             for note in change.notes:
-                say(visible(f"note: {change.file}:{change.line}: {change.where}: {note}"))
+                say(f"note: {change.file}:{change.line}: {change.where}: {note}")
     left = [finding for result in results for finding in result.left]
     _say_left(left, problems)
     return 1 if left or problems else 0
@@ -86,7 +85,7 @@ def _hand_out(
     changed = [each for each in results if each.changes]
     if args.diff:
         for each in changed:
-            sys.stdout.writelines(_diff(each))
+            write_text("".join(_diff(each)))
         return
     files = [each for each in results if named[each.file].path is not None]
     if args.write:
@@ -96,17 +95,17 @@ def _hand_out(
                 _write(path, each, texts[each.file])
         for each in files:
             for change in each.changes:
-                say(f"upgraded {visible(str(change))}")
+                say(f"upgraded {change}")
     elif files:
         _show([each for each in files if each.changes], args.output)
     for each in results:
         if named[each.file].path is None:
-            sys.stdout.write(each.after if each.changes else texts[each.file].decode())
+            write_text(each.after if each.changes else texts[each.file].decode())
 
 
 def _show(changed: Sequence[Upgraded], form: str) -> None:
     data = {"changes": [change.as_dict() for each in changed for change in each.changes]}
-    lines = [visible(str(change)) for each in changed for change in each.changes]
+    lines = [str(change) for each in changed for change in each.changes]
     write_data(data, form, lambda: lines)
     count = sum(len(each.changes) for each in changed)
     if count:
@@ -161,16 +160,9 @@ def _say_left(left: Sequence[Finding], problems: Sequence[Problem]) -> None:
         for each in left
         if each.rule in (UNREADABLE.id, NOT_A_BLUEPRINT.id)
     ]
-    told = [
-        each._replace(
-            file=visible(each.file), path=visible(each.path), message=visible(each.message)
-        )
-        for each in (*broken, *problems)
-    ]
-    if told:
-        for line in error_lines(InvalidDocument(told)):
-            say(line)
+    if broken or problems:
+        say_error(InvalidDocument([*broken, *problems]))
     for each in left:
         if each.rule not in (UNREADABLE.id, NOT_A_BLUEPRINT.id):
             where = f"{each.action}.{each.phase}" if each.phase else each.action
-            say(visible(f"left: {each.file}:{each.line}: {where}: {each.message}"))
+            say(f"left: {each.file}:{each.line}: {where}: {each.message}")

@@ -1,15 +1,15 @@
-"""How is a run shown while it runs: as a picture on a terminal, or line by line?"""
+"""Views of a run under way: a picture on a terminal, or a line for each thing that happens."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Self, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TextIO, TypeAlias
 
-from kanister_py.cli.output import has_colours, paint
+from kanister_py.cli.output import Line, Tint, is_terminal, put_printed, shown, warning
 
 if TYPE_CHECKING:
+    from kanister_py.cli.frame import Row
     from kanister_py.cli.live import LiveView
     from kanister_py.core.actionsets.outcomes import Outcome
     from kanister_py.core.actionsets.status import Status, Warned
@@ -21,7 +21,7 @@ View: TypeAlias = "PlainView | LiveView"
 def view_on(stream: TextIO, clock: Clock) -> View:
     """Choose how to show a run on a stream: live only where a cursor can be moved."""
     encoding = (stream.encoding or "").lower().replace("-", "")
-    if has_colours(stream) and encoding == "utf8":
+    if is_terminal(stream) and encoding == "utf8":
         from kanister_py.cli.live import LiveView
 
         return LiveView(stream, clock)
@@ -35,7 +35,7 @@ class Warnings:
         self._said: set[str] = set()
         self._last: Sequence[Warned] = ()
 
-    def new(self, notices: Sequence[Warned]) -> list[str]:
+    def new(self, notices: Sequence[Warned]) -> list[Line]:
         if notices is self._last:
             return []
         self._last = notices
@@ -43,8 +43,34 @@ class Warnings:
         for notice in notices:
             if notice.message not in self._said:
                 self._said.add(notice.message)
-                found.append(f"{paint('warning:', 'yellow', sys.stderr)} {notice.message}")
+                found.append(warning(notice.message))
         return found
+
+
+class Patient:
+    """A stream that may go away: a backup under way is worth more than what is said of it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.is_lost = False
+
+    def write(self, text: str) -> int:
+        if not self.is_lost:
+            try:
+                self._stream.write(text)
+            except OSError:
+                self.is_lost = True
+        return len(text)
+
+    def flush(self) -> None:
+        if not self.is_lost:
+            try:
+                self._stream.flush()
+            except OSError:
+                self.is_lost = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class PlainView:
@@ -53,11 +79,10 @@ class PlainView:
     width = None
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._is_terminal = stream.isatty()
-        self._is_lost = False
+        self._stream: Any = Patient(stream)
         self._lock = Lock()
         self._warnings = Warnings()
+        self._last: Status | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -66,21 +91,26 @@ class PlainView:
         # Threads of a run that nobody waits for may have more to say. Who writes while the
         # process ends holds the stream when it is closed, and takes the process down.
         with self._lock:
-            self._is_lost = True
+            self._stream.is_lost = True
 
-    def on_outcome(self, outcome: Outcome, status: Status) -> None:
+    def on_outcome(self, outcome: Outcome, status: Status) -> None:  # noqa: ARG002 # the status says as much
+        self.on_status(status)
+
+    def on_status(self, status: Status) -> None:
+        from kanister_py.cli.frame import changed_rows
+
         with self._lock:
             self._write(self._warnings.new(status.warnings))
-            self._write(_told(outcome, status))
+            for row in changed_rows(self._last, status):
+                self._write(list(_news_of(row)))
+            self._last = status
 
     def on_log(self, action: str, phase: str, line: str) -> None:
-        if self._is_terminal:
-            from kanister_py.cli.columns import clean
+        with self._lock:
+            put_printed(f"  {action}/{phase} | ", line, self._stream)
+            self._stream.flush()
 
-            line = clean(line)
-        self.tell(f"  {action}/{phase} | {line}")
-
-    def tell(self, line: str) -> None:
+    def tell(self, line: Line) -> None:
         with self._lock:
             self._write([line])
 
@@ -91,37 +121,25 @@ class PlainView:
     def clear(self) -> None:
         pass
 
-    def _write(self, lines: Sequence[str]) -> None:
-        if not lines or self._is_lost:
-            return
-        try:
-            self._stream.write("".join(f"{line}\n" for line in lines))
+    def _write(self, lines: Sequence[Line]) -> None:
+        if lines:
+            self._stream.write("".join(f"{shown(line, self._stream)}\n" for line in lines))
             self._stream.flush()
-        except OSError:
-            # Nobody reads any more. A backup that is under way is worth more than its lines.
-            self._is_lost = True
 
 
-def _told(outcome: Outcome, status: Status) -> list[str]:
-    """Say in a line what happened; nothing of what is no news to people."""
-    from kanister_py.core.actionsets.outcomes import (
-        PhaseCompleted,
-        PhaseFailed,
-        PhaseSkipped,
-        PhaseStarted,
-    )
+def _news_of(row: Row) -> Iterator[Line]:
+    """Say in a line what happened to a phase."""
+    from kanister_py.core.actionsets.status import State
 
-    if not isinstance(outcome, PhaseStarted | PhaseCompleted | PhaseSkipped | PhaseFailed):
-        return []
-    phase = status.phase_at(outcome.place)
-    where = f"{status.actions[outcome.place.action].name}/{phase.name}"
-    if isinstance(outcome, PhaseStarted):
-        again = f" (attempt {outcome.attempt})" if outcome.attempt > 1 else ""
-        return [f"{paint('▶', 'blue', sys.stderr)} {where}{again}"]
-    if isinstance(outcome, PhaseFailed):
-        more = ""
-        if phase.retry_time is not None:
-            more = f"; tried again at {phase.retry_time:%H:%M:%S}"
-        return [f"{paint('✗', 'red', sys.stderr)} {where}: {outcome.error.message}{more}"]
-    note = " skipped" if isinstance(outcome, PhaseSkipped) else ""
-    return [f"{paint('✓', 'green', sys.stderr)} {where}{note}"]
+    phase = row.phase
+    where = f" {row.action.name}/{phase.name}"
+    why = f": {' '.join(phase.error.message.split())}" if phase.error is not None else ""
+    if row.is_at_work:
+        again = f" (attempt {phase.attempt})" if phase.attempt > 1 else ""
+        yield Tint("▶", "blue"), f"{where}{again}"
+    elif phase.state is State.COMPLETE:
+        yield Tint("✓", "green"), f"{where}{' skipped' if phase.is_skipped else ''}"
+    elif phase.state is State.FAILED:
+        yield Tint("✗", "red"), f"{where}{why}"
+    elif phase.retry_time is not None:
+        yield Tint("✗", "red"), f"{where}{why}; tried again at {phase.retry_time:%H:%M:%S}"

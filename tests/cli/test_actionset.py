@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -24,8 +25,8 @@ from kanister_py.cli import (
 from kanister_py.cli.actionset_cancel import CancelNotKept
 from kanister_py.cli.actionset_create import ActionSetNotFit
 from kanister_py.cli.actionset_retry import ActionSetState
-from kanister_py.cli.actionset_watch import told_between
 from kanister_py.cli.parser import Parser
+from kanister_py.cli.view import PlainView
 from kanister_py.core.actionsets.references import InvalidReference
 from kanister_py.core.actionsets.status import Status, parse_status
 from kanister_py.core.errors import NotFound, NothingToRetry
@@ -424,16 +425,14 @@ def test_each_thing_is_told_once() -> None:
         parse_status({"state": "running", "actions": phases("running", attempt=2)}),
         parse_status({"state": "complete", "actions": phases("complete", attempt=2)}),
     ]
-    told = [
-        list(told_between(before, after))
-        for before, after in zip(looks, [*looks[1:], looks[-1]], strict=True)
-    ]
-    assert told == [
-        ["▶ backup/dump"],
-        ["↻ backup/dump: a b"],
-        ["▶ backup/dump (attempt 2)"],
-        ["✓ backup/dump"],
-        [],
+    view = PlainView(pipe := io.StringIO())
+    for look in (*looks, looks[-1]):
+        view.on_status(look)
+    assert pipe.getvalue().splitlines() == [
+        "▶ backup/dump",
+        "✗ backup/dump: a b; tried again at 00:00:00",
+        "▶ backup/dump (attempt 2)",
+        "✓ backup/dump",
     ]
 
 

@@ -1,12 +1,26 @@
 from __future__ import annotations
 
 import io
+import unicodedata
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kanister_py.cli.output import error_lines, has_colours, paint, table
+from kanister_py.cli.output import (
+    Cell,
+    Tint,
+    error_lines,
+    has_colours,
+    put_printed,
+    shown,
+    table,
+    text_of,
+    visible,
+    width_of,
+    write_text,
+)
 from kanister_py.core.errors import Fault, FunctionNotRegistered, InvalidDocument, NoMatch, Problem
 from kanister_py.core.objects.documents import dump_yaml, parse_document
 
@@ -23,8 +37,8 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_colours_are_for_terminals_only() -> None:
-    assert paint("yes", "green", Terminal()) == "\x1b[32myes\x1b[0m"
-    assert paint("yes", "green", io.StringIO()) == "yes"
+    assert shown(Tint("yes", "green"), Terminal()) == "\x1b[32myes\x1b[0m"
+    assert shown(Tint("yes", "green"), io.StringIO()) == "yes"
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
@@ -36,9 +50,17 @@ def test_whoever_wants_no_colours_gets_none(
 
 
 def test_columns_line_up_whatever_is_in_them() -> None:
-    lines = table(("NAME", "STATUS"), [("KubeTask", "\x1b[32mstable\x1b[0m"), ("日本", "x")])
-    assert lines[1].index("\x1b[32m") == lines[0].index("STATUS")
-    assert lines[2] == "日本      x     "
+    rows: list[Sequence[Cell]] = [
+        ("KubeTask", Tint("stable", "green")),
+        ("日本", "x"),
+        ("e\u0301", "y\x1b"),
+    ]
+    assert [text_of(each).rstrip() for each in table(("NAME", "STATUS"), rows)] == [
+        "NAME      STATUS",
+        "KubeTask  stable",
+        "日本      x",
+        "e\u0301         y\\x1b",
+    ]
 
 
 def test_markdown_cells_cannot_break_the_table() -> None:
@@ -47,31 +69,78 @@ def test_markdown_cells_cannot_break_the_table() -> None:
 
 def test_each_problem_of_a_document_has_a_line() -> None:
     problems = [Problem("b.yaml", 3, 1, "actions", "Is required"), Problem("a.yaml", 1, 1, "", "x")]
-    assert list(error_lines(InvalidDocument(problems))) == [
+    assert [*map(text_of, error_lines(InvalidDocument(problems)))] == [
         "error: a.yaml:1:1: x",
         "error: b.yaml:3:1: actions: Is required",
     ]
 
 
 def test_a_mistake_of_the_user_and_a_defect_of_ours_read_differently() -> None:
-    assert list(error_lines(FunctionNotRegistered("X"))) == ["error: Function X is not registered"]
-    assert "defect of kanister-py: Fault: broken" in next(iter(error_lines(Fault("broken"))))
-    assert next(iter(error_lines(OSError(28, "No space left on device", "j.log")))) == (
+    def said(error: Exception) -> str:
+        return "|".join(map(text_of, error_lines(error)))
+
+    assert said(FunctionNotRegistered("X")) == "error: Function X is not registered"
+    assert "defect of kanister-py: Fault: broken" in said(Fault("broken"))
+    assert said(OSError(28, "No space left on device", "j.log")) == (
         "error: j.log: No space left on device"
     )
 
 
 def test_a_cluster_without_our_definitions_is_told_how_it_gets_them() -> None:
     (ours,) = error_lines(NoMatch('no matches for kind "ActionSet" in version "cr.kanister.io/v1"'))
-    assert ours.endswith("; `kanister-py crds install` makes the definitions that are missing")
+    assert text_of(ours).endswith(
+        "; `kanister-py crds install` makes the definitions that are missing"
+    )
     (theirs,) = error_lines(NoMatch('no matches for kind "Bucket" in version "acme.example/v1"'))
-    assert "crds install" not in theirs
+    assert "crds install" not in text_of(theirs)
 
 
 def test_a_name_out_of_a_file_cannot_steer_the_terminal_through_an_error() -> None:
-    assert list(error_lines(FunctionNotRegistered("\x1b[2J\u202egnp"))) == [
-        r"error: Function \x1b[2J\u202egnp is not registered"
-    ]
+    (said,) = error_lines(FunctionNotRegistered("\x1b[2J\u202egnp"))
+    assert text_of(said) == r"error: Function \x1b[2J\u202egnp is not registered"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("plain", "plain", id="plain"),
+        pytest.param("\x1b[31mred\x1b[0m", r"\x1b[31mred\x1b[0m", id="colours"),
+        pytest.param("a\x1b[2J\x1b[H", r"a\x1b[2J\x1b[H", id="a cursor on its way"),
+        pytest.param("\x1b]0;title\x07x", r"\x1b]0;title\x07x", id="titles"),
+        pytest.param("c1\x9b31m", r"c1\x9b31m", id="controls of eight bits"),
+        pytest.param("10%\r20%\n", r"10%\r20%\n", id="ends of lines"),
+        pytest.param("abc\u202edef\u200b", r"abc\u202edef\u200b", id="what turns the direction"),
+        pytest.param("bad \udcff byte", r"bad \udcff byte", id="half of a sign"),
+        pytest.param("日本語\u3000e\u0301 ✓", "日本語\u3000e\u0301 ✓", id="signs of the world"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_written_out(text: str, want: str) -> None:
+    assert visible(text) == want
+    assert text_of(["", Tint(text, "red")]) == want
+    assert shown(Tint(text, "red"), Terminal()) == f"\x1b[31m{want}\x1b[0m"
+
+
+@given(st.text())
+def test_nothing_that_is_shown_acts_on_a_terminal(text: str) -> None:
+    assert not {unicodedata.category(each) for each in text_of(text)} & {"Cc", "Cf", "Cs", "Co"}
+    assert width_of(text) == width_of(text_of(text))
+
+
+def test_what_pods_print_goes_into_a_pipe_as_it_is_and_steers_no_terminal() -> None:
+    pipe, screen = io.StringIO(), Terminal()
+    for stream in (pipe, screen):
+        put_printed("backup/\x07 | ", "\x1b[2Jred", stream)
+    assert pipe.getvalue() == "backup/\\x07 | \x1b[2Jred\n"
+    assert screen.getvalue() == "backup/\\x07 | \\x1b[2Jred\n"
+
+
+def test_documents_go_into_a_pipe_as_they_are_and_steer_no_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for stream, want in ((io.StringIO(), "a: \u202eb\n\tc\n"), (Terminal(), "a: \\u202eb\n\tc\n")):
+        monkeypatch.setattr("sys.stdout", stream)
+        write_text("a: \u202eb\n\tc\n")
+        assert stream.getvalue() == want
 
 
 PLAIN = st.recursive(

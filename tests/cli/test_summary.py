@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from kanister_py.cli.summary import Ending, summary_of
+from kanister_py.cli.output import text_of
+from kanister_py.cli.summary import Ending
+from kanister_py.cli.summary import summary_of as lines_of_summary
 from kanister_py.core.actionsets.status import (
     ActionStatus,
     Condition,
@@ -20,6 +22,11 @@ from kanister_py.core.actionsets.status import (
     Status,
 )
 from kanister_py.core.actionsets.transitions import CANCEL_ASKED
+
+
+def summary_of(ending: Ending) -> list[str]:
+    return [text_of(line).rstrip() for line in lines_of_summary(ending)]
+
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 0, tzinfo=UTC)
 ENDED = BEGAN + timedelta(seconds=2)
@@ -102,7 +109,7 @@ def test_a_failed_run_tells_where_why_with_what_log_and_how_to_go_on() -> None:
         "  where      backup/load, attempt 2",
         "  reason     CommandFailed, exit code 3",
         "  last log   │ one",
-        "             │ two",
+        r"             │ \x1b[1mtwo",
         f"  try again  {again}",
     ]
 
