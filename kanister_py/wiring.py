@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from kanister_py.executor.caching import ResponseCache
     from kanister_py.executor.calling import PythonFunction
     from kanister_py.executor.plan_action import Plan
-    from kanister_py.executor.run_actionset import Onlooker
-    from kanister_py.executor.run_handle import Run
+    from kanister_py.executor.run.handle import Run
+    from kanister_py.executor.run.memory import Onlooker
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
     from kanister_py.ports.composition_function import CompositionFunction
@@ -415,8 +415,9 @@ def _start(name: str, header: Mapping[str, Any] | None, settings: RunSettings) -
         # These take a while to load; the first process of pods starts meanwhile.
         from kanister_py.adapters.effects_system import system_effects
         from kanister_py.executor.phase_context import Surroundings
-        from kanister_py.executor.run_actionset import ActionSetRun, FunctionSource
-        from kanister_py.executor.run_handle import Run
+        from kanister_py.executor.run.actions import FunctionSource
+        from kanister_py.executor.run.handle import Run
+        from kanister_py.executor.run.run import ActionSetRun
         from kanister_py.executor.watching import SharedWatches
         from kanister_py.executor.working import Workers
 
@@ -459,7 +460,8 @@ def _start(name: str, header: Mapping[str, Any] | None, settings: RunSettings) -
         )
         before = pods.wait_until_workloads_stand if pods is not None else None
         close = stack.pop_all().close
-        return Run(recorded.name if recorded is not None else name, work, close, before).start()
+        run_name = recorded.name if recorded is not None else name
+        return Run(run_name, work, clock, close, before).start()
     raise AssertionError("an exit stack swallows nothing")
 
 

@@ -259,7 +259,7 @@ def _controller(
     from kanister_py.adapters.effects_system import system_effects
     from kanister_py.controller.controller import Controller
     from kanister_py.executor.loading import load_function
-    from kanister_py.executor.run_actionset import FunctionSource
+    from kanister_py.executor.run.actions import FunctionSource
 
     source = FunctionSource(functions.registry, load_function, args.strict_versions)
     settings = settings_of(args, os.environ, cluster.default_namespace)

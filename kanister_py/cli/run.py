@@ -36,7 +36,7 @@ from kanister_py.core.objects.durations import parse_seconds
 
 if TYPE_CHECKING:
     from kanister_py.core.errors import KanisterError
-    from kanister_py.executor.run_handle import Run
+    from kanister_py.executor.run.handle import Run
     from kanister_py.ports.cluster import Cluster
     from kanister_py.wiring import RunSettings
 

@@ -42,7 +42,8 @@ from kanister_py.core.errors import KanisterError, LeadershipLost, NotFound, Tra
 from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, NAMESPACES
 from kanister_py.executor.alarms import Alarms
 from kanister_py.executor.phase_context import Surroundings
-from kanister_py.executor.run_actionset import AtWork, FunctionSource
+from kanister_py.executor.run.actions import FunctionSource
+from kanister_py.executor.run.run import AtWork
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
 from kanister_py.gotemplate import NO_EFFECTS, Effects

@@ -27,7 +27,7 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods.following import Follower
 from kanister_py.embedded.pods.node import ProcessNode
 from kanister_py.embedded.pods.workloads import Workloads
-from kanister_py.executor.run_handle import Run
+from kanister_py.executor.run.handle import Run
 from kanister_py.ports.cluster import KubeObject, Watch
 from kanister_py.ports.pods import PodRunner
 from kanister_py.testing.golden import check_golden

@@ -24,7 +24,8 @@ from kanister_py.core.objects.resources import CONFIG_MAPS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.phase_context import Surroundings
-from kanister_py.executor.run_actionset import ActionSetRun, FunctionSource
+from kanister_py.executor.run.actions import FunctionSource
+from kanister_py.executor.run.run import ActionSetRun, WaitingHost
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
 from kanister_py.wiring import RunSettings, registry_of, run_blueprint
@@ -125,5 +126,5 @@ def _thousand_actions(cluster: MemoryCluster) -> ActionSetRun:
         FunctionSource(registry_of(Waits), load_function),
         Surroundings(cluster, clock, Workers(), SharedWatches(cluster, clock)),
     )
-    Thread(target=run.run, daemon=True).start()
+    Thread(target=WaitingHost(clock).carry_out, args=(run,), daemon=True).start()
     return run

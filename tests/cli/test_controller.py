@@ -25,7 +25,7 @@ from kanister_py.controller.machine.logs import JsonLines, TextLines, fields_of
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
-from kanister_py.executor.run_actionset import FunctionSource
+from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.wiring import read_functions
 from tests.http_api.asking import ask
 

@@ -26,8 +26,9 @@ from kanister_py.core.objects.resources import CONFIG_MAPS, PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.phase_context import Surroundings
-from kanister_py.executor.run_actionset import ActionSetRun, FunctionSource
-from kanister_py.executor.run_handle import Run
+from kanister_py.executor.run.actions import FunctionSource
+from kanister_py.executor.run.handle import Run
+from kanister_py.executor.run.run import ActionSetRun, WaitingHost
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
 from kanister_py.ports.clock import Clock
@@ -326,7 +327,8 @@ def run_of(made: dict[str, Any], clock: Clock, **rest: Any) -> ActionSetRun:
 
 def test_a_function_that_listens_to_nobody_does_not_keep_the_run_from_its_end() -> None:
     made = blueprint({"func": "Deaf", "name": "d", "timeout": "10ms"}, deferred=TIDY)
-    status = run_of(made, SystemClock(), grace_seconds=0.01).run()
+    clock = SystemClock()
+    status = WaitingHost(clock).carry_out(run_of(made, clock, grace_seconds=0.01))
     Deaf.ends.set()
     assert status.error is not None
     assert status.error.reason == "PhaseTimedOut"
@@ -349,13 +351,12 @@ class SetClock(FakeClock):
 class Ringer:
     """Keeps a run going, and remembers after how long it wants to be woken."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self.wakes: Queue[float] = Queue()
         self.is_over = Event()
 
-    def wake_at(self, due: datetime) -> None:
-        self.wakes.put((due - self._clock.now()).total_seconds())
+    def wake_in(self, seconds: float) -> None:
+        self.wakes.put(seconds)
 
     def on_over(self) -> None:
         self.is_over.set()
@@ -366,7 +367,7 @@ def test_a_wait_for_another_try_takes_its_time_though_somebody_sets_the_clock(ho
     clock = SetClock()
     retry = {"limit": 2, "backoff": "10s", "factor": 1}
     run = run_of(blueprint({"func": "Flaky", "name": "f", "retry": retry}), clock)
-    ringer = Ringer(clock)
+    ringer = Ringer()
     run.begin(ringer)
     for attempt in (1, 2):
         assert ringer.wakes.get(timeout=20) == pytest.approx(10)

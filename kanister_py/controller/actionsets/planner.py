@@ -25,7 +25,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
-from kanister_py.executor.run_actionset import FunctionSource
+from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import OnRestart

@@ -63,7 +63,8 @@ from kanister_py.core.objects.names import run_key
 from kanister_py.core.objects.resources import ACTION_SETS, PODS
 from kanister_py.executor.alarms import Alarm, Alarms
 from kanister_py.executor.phase_context import RUN_LABEL, Surroundings
-from kanister_py.executor.run_actionset import ActionSetRun, AtWork, FunctionSource
+from kanister_py.executor.run.actions import FunctionSource
+from kanister_py.executor.run.run import ActionSetRun, AtWork
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
@@ -106,8 +107,7 @@ class _Host:
     alarm: Alarm | None = None
     has_rung: bool = False
 
-    def wake_at(self, due: datetime) -> None:
-        seconds = max(0.0, (due - self.clock.now()).total_seconds())
+    def wake_in(self, seconds: float) -> None:
         before = self.alarm
         if before is not None and before.act is not None:
             if before.due <= self.clock.monotonic() + seconds:

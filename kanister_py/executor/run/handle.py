@@ -1,4 +1,4 @@
-"""A run of an ActionSet, from the point of view of whoever started it."""
+"""A run in the background of this process: waiting for it, ending it, and its results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from kanister_py.core.actionsets.status import State, Status, Warned, warned_of
 from kanister_py.core.errors import Fault, KanisterError, RunStopped
 from kanister_py.core.notices import Notice
-from kanister_py.executor.run_actionset import ActionSetRun
+from kanister_py.executor.run.run import ActionSetRun, WaitingHost
+from kanister_py.ports.clock import Clock
 
 
 class Run:
@@ -23,11 +24,13 @@ class Run:
         self,
         name: str,
         work: ActionSetRun,
+        clock: Clock,
         close: Callable[[], None],
         before: Callable[[Callable[[], bool]], Sequence[Notice]] | None = None,
     ) -> None:
         self.name = name
         self._work = work
+        self._host = WaitingHost(clock)
         self._close = close
         self._before = before
         self._early_notices: tuple[Warned, ...] = ()
@@ -45,7 +48,7 @@ class Run:
             if self._before is not None:
                 told = self._before(lambda: self._work.is_wanted)
                 self._early_notices = tuple(map(warned_of, told))
-            self._work.run()
+            self._host.carry_out(self._work)
         except BaseException as error:  # noqa: BLE001 # raised again by whoever waits
             self._error = error
             self._abandon(error if isinstance(error, KanisterError) else Fault(str(error)))

@@ -1,0 +1,113 @@
+"""Actions in hand: versions, code, templates and secrets of a run's actions, found once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.actionsets.course import ChosenVersions, Course, choose_versions
+from kanister_py.core.actionsets.status import ActionStatus, PhaseError, Place
+from kanister_py.core.errors import KanisterError
+from kanister_py.core.registry.choose import Asked, choose_version
+from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.core.retries import RetryRule
+from kanister_py.executor.insist import insist
+from kanister_py.executor.launch_action import ActionWork, SecretBook, launch_action
+from kanister_py.executor.phase_context import Surroundings
+from kanister_py.executor.run_phase import leave, phase_error_of
+from kanister_py.ports.function import Func, OnRestart
+
+LAUNCH_RETRY: Final = RetryRule(limit=6, backoff_seconds=1.0, max_backoff_seconds=30.0)
+"""How often, and after which waits, what an action needs to start is read again."""
+
+
+class FunctionSource(NamedTuple):
+    """Where functions come from: which there are, and how their code is loaded."""
+
+    registry: Registry[FunctionEntry]
+    load: Callable[[FunctionEntry], type[Func]]
+    is_strict: bool = False
+
+
+class Actions:
+    """What this process holds for the actions of a run. All of it can be found again."""
+
+    def __init__(
+        self, course: Course, functions: FunctionSource, surroundings: Surroundings
+    ) -> None:
+        self._course = course
+        self._functions = functions
+        self._surroundings = surroundings
+        self._chosen: dict[int, ChosenVersions] = {}
+        self._work: dict[int, ActionWork] = {}
+        self._secrets: dict[int, SecretBook] = {}
+
+    def choose_versions(self, index: int) -> ChosenVersions:
+        """Choose the version of every function of an action: once in a run, whoever hosts it."""
+        functions = self._functions
+        chosen = choose_versions(
+            functions.registry, self._course.actions[index], strict=functions.is_strict
+        )
+        self._chosen[index] = chosen
+        return chosen
+
+    def work_of(
+        self,
+        index: int,
+        status: ActionStatus,
+        now: datetime,
+        rest: Callable[[KanisterError, float], bool],
+    ) -> ActionWork:
+        """Give what is held for an action, found anew if there is nothing.
+
+        What may pass by itself is waited for, a few times, for as long as `rest` wants it.
+        """
+        return insist(lambda: self._find(index, status, now), LAUNCH_RETRY, rest)
+
+    def _find(self, index: int, status: ActionStatus, now: datetime) -> ActionWork:
+        work = self._work.get(index)
+        if work is None:
+            was_launched = status.start_time is not None
+            work = self._work[index] = launch_action(
+                self._course.actions[index],
+                index,
+                [self._functions.load(each) for each in self._entries(index, status)],
+                self._surroundings.cluster,
+                self._surroundings.effects,
+                status.start_time or now,
+                status if was_launched or any(each.output for each in status.phases) else None,
+                secrets=self._secrets.setdefault(index, SecretBook()),
+            )
+        return work
+
+    def _entries(self, index: int, status: ActionStatus) -> tuple[FunctionEntry, ...]:
+        chosen = self._chosen.get(index)
+        if chosen is not None:
+            return chosen.entries
+        known = [each.func_version for each in status.phases]
+        if status.deferred is not None:
+            known.append(status.deferred.func_version)
+        every = self._course.actions[index].action.every_phase()
+        return tuple(
+            choose_version(
+                self._functions.registry, phase.func, Asked(version, "this run"), strict=True
+            ).chosen
+            for (_, phase), version in zip(every, known, strict=True)
+        )
+
+    def error_of(self, index: int, error: KanisterError) -> PhaseError:
+        """Say what went wrong with an action outside its phases, without its secrets."""
+        book = self._secrets.get(index)
+        return phase_error_of(error, masker=book.masker if book is not None else None)
+
+    def leave(self, place: Place, output: Mapping[str, Any] | None) -> None:
+        """Let later templates see what a phase gave."""
+        work = self._work.get(place.action)
+        if work is not None:
+            leave(work.params, work.phases[place.phase], output)
+
+    def is_untouchable(self, place: Place) -> bool:
+        """Say whether nobody could take up a phase that is left now."""
+        work = self._work.get(place.action)
+        return work is None or work.phases[place.phase].function.on_restart is OnRestart.FAIL

@@ -1,0 +1,243 @@
+"""Work on one action, in a thread of its own: launching it, its phases, its artifacts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kanister_py.core.actionsets.outcomes import (
+    ArtifactsFailed,
+    ArtifactsRendered,
+    Launched,
+    LaunchFailed,
+    Outcome,
+    PhaseCompleted,
+    PhaseFailed,
+    PhaseProgressed,
+    PhaseSkipped,
+)
+from kanister_py.core.actionsets.transitions import (
+    ContinuePhase,
+    ExecutionMode,
+    Launch,
+    RefusePhase,
+    RenderArtifacts,
+    StartPhase,
+    Step,
+    WaitForRetry,
+)
+from kanister_py.core.errors import Fault, KanisterError
+from kanister_py.executor.launch_action import ActionWork
+from kanister_py.executor.phase_context import RunIdentity, RunningPhase
+from kanister_py.executor.run.attempts import Attempt
+from kanister_py.executor.run.stepper import Stepper
+from kanister_py.executor.run_phase import Completed, Failed, Result, Skipped, run_phase
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class ActionThread:
+    """Does for one action whatever comes next, until there is nothing to do for now."""
+
+    def __init__(self, run: Stepper, action: int, owner: Mapping[str, Any] | None) -> None:
+        self._run = run
+        self._action = action
+        self._owner = owner
+
+    def work(self) -> None:
+        try:
+            while self._work_once():
+                pass
+        except KanisterError as error:
+            self._break_off(error)
+        except Exception as error:  # noqa: BLE001 # a thread that dies in silence leaves us waiting
+            _LOG.exception("A run fell over")
+            self._break_off(Fault(f"A run fell over: {type(error).__name__}: {error}"))
+
+    def _break_off(self, error: KanisterError) -> None:
+        with self._run.lock:
+            self._run.break_off(error)
+
+    def _work_once(self) -> bool:
+        """Do the next thing for the action, and say whether there may be another."""
+        attempt: Attempt | None = None
+        with self._run.lock:
+            step = self._claim()
+            if isinstance(step, StartPhase | ContinuePhase):
+                attempt = self._run.start(step)
+        if attempt is not None:
+            result = self._carry_out(attempt)
+            with self._run.lock:
+                goes_on = self._finish(attempt, result)
+            self._tidy(attempt)
+            return goes_on
+        if isinstance(step, Launch):
+            self._launch()
+        elif isinstance(step, RenderArtifacts):
+            self._render_artifacts()
+        return step is not None
+
+    def _claim(self) -> Step | None:
+        """Choose the next step for the action; if there is none, let go of it."""
+        run, action = self._run, self._action
+        while not run.is_over and not run.is_draining:
+            steps = run.next_steps(run.status, action)
+            step = next((each for each in steps if _action_of(each) == action), None)
+            if isinstance(step, RefusePhase):
+                run.refuse(step.place, step.reason, step.message)
+                continue
+            if isinstance(step, WaitForRetry):
+                run.take(step)
+            if isinstance(step, Launch | StartPhase | ContinuePhase | RenderArtifacts):
+                return step
+            break
+        run.let_go(action)
+        is_done = run.status.actions[action].completion_time is not None
+        if is_done and run.course.rules.mode is ExecutionMode.SEQUENTIAL:
+            run.advance()
+        return None
+
+    # Launching
+
+    def _launch(self) -> None:
+        run = self._run
+        work: ActionWork | KanisterError
+        try:
+            work = self._found()
+        except KanisterError as error:
+            work = error
+        with run.lock:
+            if run.is_over:
+                return
+            if isinstance(work, KanisterError):
+                failure = run.actions.error_of(self._action, work)
+                run.record(LaunchFailed(run.now(), self._action, failure))
+                return
+            run.record(Launched(run.now(), self._action, work.facts))
+            if run.status.totals.unlaunched == 0:
+                run.advance()
+
+    def _found(self) -> ActionWork:
+        run = self._run
+        return run.actions.work_of(
+            self._action, run.status.actions[self._action], run.now(), self._rest
+        )
+
+    def _rest(self, _: KanisterError, seconds: float) -> bool:
+        """Let time pass, and say whether the action is wanted still."""
+        run, clock = self._run, self._run.surroundings.clock
+        until = clock.monotonic() + seconds
+        with run.surroundings.workers.idle(), run.lock:
+            while self._is_wanted_still() and (left := until - clock.monotonic()) > 0:
+                clock.wait(run.changed, left)
+            return self._is_wanted_still()
+
+    def _is_wanted_still(self) -> bool:
+        # A cancel spares what has to be tidied up.
+        was_launched = self._run.status.actions[self._action].start_time is not None
+        return not self._run.is_over and (was_launched or self._run.is_wanted)
+
+    def _render_artifacts(self) -> None:
+        run = self._run
+        outcome: Outcome
+        try:
+            artifacts = self._found().render_artifacts()
+            outcome = ArtifactsRendered(run.now(), self._action, artifacts)
+        except KanisterError as error:
+            failure = run.actions.error_of(self._action, error)
+            outcome = ArtifactsFailed(run.now(), self._action, failure)
+        with run.lock:
+            run.record(outcome)
+
+    # Attempts
+
+    def _carry_out(self, attempt: Attempt) -> Result:
+        run, place = self._run, attempt.place
+        course = run.course.actions[self._action]
+        try:
+            work = self._found()
+        except KanisterError as error:
+            return Failed(run.actions.error_of(self._action, error))
+        identity = RunIdentity(
+            run.course.actionset.metadata.uid,
+            place,
+            course.spec.name,
+            course.phase(place.phase).name,
+            attempt.number,
+        )
+        attempt.context = RunningPhase(
+            identity,
+            run.surroundings,
+            attempt.stop,
+            masker=work.secrets.masker,
+            learn=work.secrets.learn,
+            on_progress=lambda percent: self._progress(attempt, percent),
+            on_log=self._log_of(identity),
+            owner=self._owner,
+        )
+        return run_phase(
+            work.phases[place.phase], work.params, attempt.context, is_taken_up=attempt.is_taken_up
+        )
+
+    def _log_of(self, identity: RunIdentity) -> Callable[[str], None] | None:
+        onlooker = self._run.memory.onlooker
+        if onlooker is None:
+            return None
+        return lambda line: onlooker.on_log(identity.action, identity.phase, line)
+
+    def _progress(self, attempt: Attempt, percent: int) -> None:
+        run = self._run
+        with run.lock:
+            if run.attempts.is_under_way(attempt) and not run.is_over:
+                run.record(PhaseProgressed(run.now(), attempt.place, percent))
+
+    def _finish(self, attempt: Attempt, result: Result) -> bool:
+        """Record what came of an attempt, and say whether its thread may go on."""
+        run = self._run
+        run.attempts.end(attempt)
+        if not attempt.is_given_up and run.is_over:
+            return False
+        run.attempts.take_cleanups(attempt)
+        if attempt.is_given_up:
+            # Its end was recorded without it.
+            return False
+        run.record(self._outcome_of(attempt, result), is_tidy=not attempt.cleanups)
+        run.leave_if_drained()
+        output = run.status.phase_at(attempt.place).output
+        run.actions.leave(attempt.place, output.values if output is not None else None)
+        return True
+
+    def _tidy(self, attempt: Attempt) -> None:
+        """Clean up after an attempt whose outcome is written down; no lock is held meanwhile.
+
+        Without that, all is left as it is, to be found again.
+        """
+        if not attempt.cleanups:
+            return
+        try:
+            for clean in attempt.cleanups:
+                clean()
+        finally:
+            with self._run.lock:
+                self._run.attempts.tidying -= 1
+                self._run.tell()
+
+    def _outcome_of(self, attempt: Attempt, result: Result) -> Outcome:
+        now = self._run.now()
+        match result:
+            case Completed(output):
+                return PhaseCompleted(now, attempt.place, output)
+            case Skipped():
+                return PhaseSkipped(now, attempt.place)
+            case Failed(error, output):
+                return PhaseFailed(now, attempt.place, error, output)
+
+
+def _action_of(step: Step) -> int | None:
+    match step:
+        case Launch(action) | RenderArtifacts(action):
+            return action
+        case StartPhase(place) | ContinuePhase(place) | RefusePhase(place) | WaitForRetry(place):
+            return place.action
+    return None
