@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 from kanister_py.controller.actionsets.status import read_status
 from kanister_py.controller.machine.events import Subject, subject_of
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
-from kanister_py.core.actionsets.course import Course, choose_phase_version, course_of, first_status
+from kanister_py.core.actionsets.course import Course, course_of, first_status
 from kanister_py.core.actionsets.model import ActionSet, parse_actionset
+from kanister_py.core.actionsets.outcomes import Begun
 from kanister_py.core.actionsets.status import ActionStatus, State, Status
 from kanister_py.core.actionsets.transitions import status_for_retry
 from kanister_py.core.blueprints.model import Blueprint, Found, parse_blueprint
@@ -188,16 +189,18 @@ class Planner:
             raise NothingToRetry(name, from_phase)
         return began
 
-    def leaves_traces(self, course: Course) -> bool:
+    def leaves_traces(self, course: Course, begun: Begun) -> bool:
         """Say whether something is to be cleaned up should it be deleted in mid-run."""
-        for action in course.actions:
+        for action, versions in zip(course.actions, begun.versions, strict=True):
             if action.action.defer_phase is not None:
                 return True
-            for phase in action.action.phases:
-                choice = choose_phase_version(
-                    self._functions.registry, action.spec, phase, strict=self._functions.is_strict
-                )
-                if self._functions.load(choice.chosen).on_restart is OnRestart.ADOPT:
+            for phase, version in zip(action.action.phases, versions, strict=True):
+                try:
+                    code = self._functions.load_chosen(phase.func, version)
+                except KanisterError:
+                    # What cannot be loaded is refused by the run itself, with its place.
+                    continue
+                if code.on_restart is OnRestart.ADOPT:
                     return True
         return False
 
@@ -227,7 +230,7 @@ def _is_ours(status: Status) -> bool:
     if not status.actions:
         return False
     for action in status.actions:
-        for phase in (*action.phases, *([action.deferred] if action.deferred else ())):
+        for phase in action.every_phase():
             if phase.state is State.RUNNING and not phase.attempt:
                 return False
     return any(action.start_time is not None for action in status.actions)

@@ -331,7 +331,6 @@ class ActionSetReconciler:
         writer = self._writer(obj)
         try:
             planned = self._plan(obj, kept.seen_at)
-            needs_finalizer = self._needs_finalizer(planned)
         except TransientError:
             raise
         except KanisterError as error:
@@ -339,7 +338,7 @@ class ActionSetReconciler:
             return
         if not planned.is_taken_up and self._waits(key, kept, writer, planned):
             return
-        self._set_out(key, obj, writer, planned, needs_finalizer)
+        self._set_out(key, obj, writer, planned)
 
     def _plan(self, obj: KubeObject, seen_at: float) -> Planned:
         notes = obj["metadata"].get("annotations") or {}
@@ -352,13 +351,6 @@ class ActionSetReconciler:
         except Exception as error:
             _LOG.exception("An ActionSet cannot be understood, and we do not say why")
             raise Fault(f"{type(error).__name__}: {error}") from error
-
-    def _needs_finalizer(self, planned: Planned) -> bool:
-        try:
-            return self._equipment.planner.leaves_traces(planned.course)
-        except KanisterError:
-            # A version that cannot be had is refused by the run itself, with its place.
-            return False
 
     def _writer(self, obj: KubeObject) -> StatusWriter:
         equipment = self._equipment
@@ -456,7 +448,6 @@ class ActionSetReconciler:
         obj: KubeObject,
         writer: StatusWriter,
         planned: Planned,
-        needs_finalizer: bool,
     ) -> None:
         equipment = self._equipment
         metadata = obj["metadata"]
@@ -467,7 +458,9 @@ class ActionSetReconciler:
             course = course._replace(actionset=course.actionset._replace(spec=spec))
         if not planned.is_taken_up:
             status = _without(status, WAITING)
-        writer.needs_finalizer = lambda outcome: needs_finalizer and isinstance(outcome, Begun)
+        writer.needs_finalizer = lambda outcome: (
+            isinstance(outcome, Begun) and equipment.planner.leaves_traces(course, outcome)
+        )
         host = _Host(key, equipment.queue, equipment.alarms, equipment.clock)
         teller = RunTeller(
             equipment.tellers,

@@ -195,6 +195,10 @@ class ActionStatus(NamedTuple):
             return self.deferred
         return self.phases[index]
 
+    def every_phase(self) -> tuple[PhaseStatus, ...]:
+        """Give all its phases, the deferred one last."""
+        return self.phases if self.deferred is None else (*self.phases, self.deferred)
+
     def as_dict(self) -> dict[str, Any]:
         data: dict[str, Any] = {
             "name": self.name,

@@ -29,6 +29,11 @@ class FunctionSource(NamedTuple):
     load: Callable[[FunctionEntry], type[Func]]
     is_strict: bool = False
 
+    def load_chosen(self, function: str, version: str) -> type[Func]:
+        """Load a version that a run has chosen, or say that it is not there any more."""
+        asked = Asked(version, "this run")
+        return self.load(choose_version(self.registry, function, asked, strict=True).chosen)
+
 
 class Actions:
     """What this process holds for the actions of a run. All of it can be found again."""
@@ -72,7 +77,7 @@ class Actions:
             work = self._work[index] = launch_action(
                 self._course.actions[index],
                 index,
-                [self._functions.load(each) for each in self._entries(index, status)],
+                self._code_of(index, status),
                 self._surroundings.cluster,
                 self._surroundings.effects,
                 status.start_time or now,
@@ -81,20 +86,16 @@ class Actions:
             )
         return work
 
-    def _entries(self, index: int, status: ActionStatus) -> tuple[FunctionEntry, ...]:
+    def _code_of(self, index: int, status: ActionStatus) -> list[type[Func]]:
         chosen = self._chosen.get(index)
         if chosen is not None:
-            return chosen.entries
-        known = [each.func_version for each in status.phases]
-        if status.deferred is not None:
-            known.append(status.deferred.func_version)
+            return [self._functions.load(each) for each in chosen.entries]
+        known = [each.func_version for each in status.every_phase()]
         every = self._course.actions[index].action.every_phase()
-        return tuple(
-            choose_version(
-                self._functions.registry, phase.func, Asked(version, "this run"), strict=True
-            ).chosen
+        return [
+            self._functions.load_chosen(phase.func, version)
             for (_, phase), version in zip(every, known, strict=True)
-        )
+        ]
 
     def error_of(self, index: int, error: KanisterError) -> PhaseError:
         """Say what went wrong with an action outside its phases, without its secrets."""

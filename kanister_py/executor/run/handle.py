@@ -128,7 +128,7 @@ class Run:
         return {
             phase.name: dict(phase.output.values)
             for action in self._work.status.actions
-            for phase in (*action.phases, *([action.deferred] if action.deferred else ()))
+            for phase in action.every_phase()
             if phase.output is not None
         }
 
