@@ -10,7 +10,8 @@ from pathlib import Path
 
 from tests.bench.measure import Row, median_seconds
 
-_HELLO = Path(__file__).parents[2] / "blueprints" / "hello" / "blueprint.yaml"
+_BLUEPRINTS = Path(__file__).parents[2] / "blueprints"
+_HELLO = _BLUEPRINTS / "hello" / "blueprint.yaml"
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
 TITLE = "Cold start, median of 20"
@@ -54,10 +55,14 @@ def rows() -> list[Row]:
             (["--help"], 6),
             (["functions", "list"], 14),
             (["lint", str(blueprint)], 18),
+            (["lint", str(_BLUEPRINTS)], 18),
             (["run", str(_HELLO), "hello", "--pods", "processes"], 30),
         ):
             ratio = cost(str(script), *words) / floor
-            name = f"kanister-py {' '.join(words[:2] if words[0] == 'functions' else words[:1])}"
+            shown = words[:2] if words[0] == "functions" else words[:1]
+            name = f"kanister-py {' '.join(shown)}"
+            if str(_BLUEPRINTS) in words:
+                name += " blueprints/"
             measured.append(Row(name, f"{ratio:.1f}x", f"<= {most}x", ratio <= most))
     return measured
 

@@ -1,4 +1,4 @@
-"""What can be said of a function's arguments without loading its code?
+"""Signatures: what can be said of a function's arguments without loading its code.
 
 Loading code means loading a library for models, which takes longer than all the
 rest of lint. A signature only ever clears a phase: whatever it does not clear is
@@ -7,28 +7,29 @@ looked at with the code itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import UnionType
-from typing import Any, Final, NamedTuple, Union, get_args, get_origin
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, get_args
 
 
 class Signature(NamedTuple):
     """The args of a version with what fits each without a closer look, and its outputs.
 
+    What fits is a JSON schema; an argument without one is always looked at with the code.
     `outputs` is None where only the blueprint knows them. `is_whole`: the args are
     fine together whenever each of them is. `conditions` are the functions that a
     condition on an object may call besides Go's own; `*` stands for those of blueprints.
     """
 
     required: frozenset[str]
-    kinds: Mapping[str, str]
+    args: Mapping[str, Mapping[str, Any] | None]
     outputs: frozenset[str] | None
     is_whole: bool = True
     conditions: tuple[str, ...] = ("*",)
 
     def as_dict(self) -> dict[str, Any]:
         data: dict[str, Any] = {
-            "args": {name: self.kinds[name] for name in sorted(self.kinds)},
+            "args": {name: self.args[name] for name in sorted(self.args)},
             "required": sorted(self.required),
             "outputs": None if self.outputs is None else sorted(self.outputs),
             "whole": self.is_whole,
@@ -49,47 +50,66 @@ class Signature(NamedTuple):
         )
 
 
-TEXT, TEXTS, WHOLE, TRUTH, MAP, TEXT_MAP, OTHER = (
-    "text",
-    "texts",
-    "whole",
-    "truth",
-    "map",
-    "text-map",
-    "",
-)
-_KINDS: Final[tuple[tuple[Any, str], ...]] = (
-    (str, TEXT),
-    (list[str], TEXTS),
-    (tuple[str, ...], TEXTS),
-    (int, WHOLE),
-    (bool, TRUTH),
-    (dict[str, Any], MAP),
-    (dict[str, str], TEXT_MAP),
-    (Mapping[str, Any], MAP),
-    (Mapping[str, str], TEXT_MAP),
-)
-
-
 def signature_of(function: Any) -> Signature:
     """Read the signature of a class off its models."""
     model = function.Args
-    decorators = model.__pydantic_decorators__
-    judged = {name for each in decorators.field_validators.values() for name in each.info.fields}
-    kinds, required = {}, set()
+    schema = model.model_json_schema(by_alias=True)
+    definitions = schema.get("$defs", {})
+    judged = _judged_by_name(model)
+    args: dict[str, Mapping[str, Any] | None] = {}
     for name, field in model.model_fields.items():
         alias = field.alias or name
-        is_plain = not field.metadata and name not in judged and "*" not in judged
-        kinds[alias] = _kind_of(field.annotation) if is_plain else OTHER
-        if field.is_required():
-            required.add(alias)
+        # What has rules of its own says itself, in its schema, what fits beyond doubt.
+        is_plain = not (judged & {name, "*"}) and all(map(_is_bound, field.metadata))
+        is_known = field.json_schema_extra or (is_plain and not _has_rules(field.annotation))
+        args[alias] = _plain(schema["properties"][alias], definitions) if is_known else None
     return Signature(
-        frozenset(required),
-        kinds,
+        frozenset(schema.get("required", ())),
+        args,
         outputs_of(function),
-        not decorators.model_validators,
+        not model.__pydantic_decorators__.model_validators,
         conditions_of(function),
     )
+
+
+def _judged_by_name(model: Any) -> set[str]:
+    validators = model.__pydantic_decorators__.field_validators
+    return {name for each in validators.values() for name in each.info.fields}
+
+
+def _is_bound(rule: object) -> bool:
+    """Say whether a rule is one that a schema says, too: a least or a most."""
+    return hasattr(rule, "ge") or hasattr(rule, "le")
+
+
+def _has_rules(annotation: Any) -> bool:
+    """Say whether models inside a type judge more than the types of their fields."""
+    if not hasattr(annotation, "model_fields"):
+        return any(map(_has_rules, get_args(annotation)))
+    rules = annotation.__pydantic_decorators__
+    return bool(rules.model_validators or rules.field_validators) or any(
+        field.metadata or _has_rules(field.annotation) for field in annotation.model_fields.values()
+    )
+
+
+_SAYS_NOTHING: Final = ("title", "description", "default")
+
+
+def _plain(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """Leave out of a schema what only readers want, and put in what it refers to."""
+    if isinstance(schema, list):
+        return [_plain(each, definitions) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _plain(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    return {
+        key: {name: _plain(each, definitions) for name, each in value.items()}
+        if key == "properties"
+        else _plain(value, definitions)
+        for key, value in schema.items()
+        if key not in _SAYS_NOTHING
+    }
 
 
 def outputs_of(function: Any) -> frozenset[str] | None:
@@ -106,39 +126,54 @@ def conditions_of(function: Any) -> tuple[str, ...]:
     return tuple(getattr(function, "condition_functions", ("*",)))
 
 
-def _kind_of(annotation: Any) -> str:
-    if get_origin(annotation) in (Union, UnionType):
-        inner = [each for each in get_args(annotation) if each is not type(None)]
-        return _kind_of(inner[0]) if len(inner) == 1 else OTHER
-    return next((kind for known, kind in _KINDS if known == annotation), OTHER)
-
-
 def is_clear(signature: Signature, args: Mapping[str, Any]) -> bool:
     """Say whether args are fine beyond doubt; templates may still become anything."""
     return (
         signature.is_whole
         and signature.required <= args.keys()
         and all(
-            name in signature.kinds and _fits(signature.kinds[name], value)
+            name in signature.args and _fits(signature.args[name], value)
             for name, value in args.items()
         )
     )
 
 
-def _fits(kind: str, value: Any) -> bool:
-    if isinstance(value, str):
-        return kind == TEXT or may_be_template(value)
-    if kind == TEXTS:
-        return isinstance(value, list) and all(isinstance(each, str) for each in value)
-    if kind == WHOLE:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if kind == TRUTH:
+def _fits(schema: Mapping[str, Any] | None, value: Any) -> bool:
+    if isinstance(value, str) and may_be_template(value):
+        return True
+    if schema is None:
+        return False
+    if "anyOf" in schema:
+        return any(_fits(each, value) for each in schema["anyOf"])
+    kind = schema.get("type")
+    if kind == "string":
+        return isinstance(value, str) and _matches(schema.get("pattern"), value)
+    if kind == "boolean":
         return isinstance(value, bool)
-    if kind in (MAP, TEXT_MAP):
-        return isinstance(value, dict) and (
-            kind == MAP or all(isinstance(each, str) for each in value.values())
-        )
-    return False
+    if kind == "integer":
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        return is_whole and schema.get("minimum", value) <= value <= schema.get("maximum", value)
+    if kind == "array":
+        items = schema.get("items")
+        return isinstance(value, list) and all(not items or _fits(items, each) for each in value)
+    return kind == "object" and isinstance(value, dict) and all(_fit_inside(schema, value))
+
+
+def _fit_inside(schema: Mapping[str, Any], value: Mapping[str, Any]) -> Iterator[bool]:
+    """Say of each key of a map, and of each that is missing, whether it is fine."""
+    properties = schema.get("properties", {})
+    others = schema.get("additionalProperties", True)
+    names = schema.get("propertyNames", {}).get("pattern")
+    yield all(name in value for name in schema.get("required", ()))
+    for name, each in value.items():
+        if name in properties:
+            yield _fits(properties[name], each)
+        else:
+            yield _matches(names, name) and (others is True or _fits(others or None, each))
+
+
+def _matches(pattern: str | None, text: str) -> bool:
+    return pattern is None or re.fullmatch(pattern, text) is not None
 
 
 def may_be_template(text: str) -> bool:

@@ -93,7 +93,11 @@ class HTTPRequestArgs(Args):
     """What HTTPRequest takes."""
 
     url: str = Field(description="Where the request goes: `https://…` or `http://…`.")
-    method: str = Field(default="GET", description="Its method, in any capitals.")
+    method: str = Field(
+        default="GET",
+        description="Its method, in any capitals.",
+        json_schema_extra={"pattern": "[A-Za-z]+"},
+    )
     headers: dict[str, str] = Field(default_factory=dict, description="Its headers.")
     body: str | dict[str, Any] | list[Any] | None = Field(
         default=None,
@@ -103,6 +107,14 @@ class HTTPRequestArgs(Args):
     expected_status: list[int | str] = Field(
         default_factory=list,
         description="Which answers are fine, such as `200`, `2xx` or `200-204`; left out, `2xx`.",
+        json_schema_extra={
+            "items": {
+                "anyOf": [
+                    {"type": "integer", "minimum": 100, "maximum": 599},
+                    {"type": "string", "pattern": _STATUS.pattern},
+                ]
+            }
+        },
     )
     timeout: Timeout = Field(
         default="30s", description="How long one try may take, from its connection to its end."
@@ -119,6 +131,11 @@ class HTTPRequestArgs(Args):
         default_factory=dict,
         description="Outputs, each with the JSONPath of what it is in the answer, such as "
         "`{.items[0].id}`. An answer that is no JSON is one text: `{@}`.",
+        json_schema_extra={
+            "propertyNames": {"pattern": f"(?!{_STATUS_OUTPUT}$){_OUTPUT.pattern}"},
+            # The simplest of paths; what is more is read as one.
+            "additionalProperties": {"type": "string", "pattern": r"\{(\.[A-Za-z_]+)+\}"},
+        },
     )
     allowed_redirect_hosts: list[str] = Field(
         default_factory=list,

@@ -32,7 +32,10 @@ class ScaleWorkloadArgs(Args):
     """What ScaleWorkload takes."""
 
     replicas: int | str = Field(
-        description="How many replicas the workload shall have, as a number or as its digits."
+        description="How many replicas the workload shall have, as a number or as its digits.",
+        json_schema_extra={
+            "anyOf": [{"type": "integer"}, {"type": "string", "pattern": _DECIMAL.pattern}]
+        },
     )
     namespace: str | None = Field(
         default=None, description="Where the workload is; left out, that of the ActionSet's object."

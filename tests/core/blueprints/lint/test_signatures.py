@@ -17,6 +17,10 @@ from kanister_py.core.objects.weak import problems_of_args
 from kanister_py.ports.function import Args, Outputs
 
 
+class PlaceArgs(Args):
+    name: str = ""
+
+
 class EveryKindArgs(Args):
     text: str
     texts: list[str] = Field(default_factory=list)
@@ -25,12 +29,14 @@ class EveryKindArgs(Args):
     some_map: dict[str, Any] | None = None
     text_map: dict[str, str] = Field(default_factory=dict)
     bounded: int = Field(default=1, ge=1)
+    place: PlaceArgs = Field(default_factory=PlaceArgs)
     checked: str = ""
+    patterned: str = Field(default="", json_schema_extra={"pattern": "[a-c]"})
 
-    @field_validator("checked")
+    @field_validator("checked", "patterned")
     @classmethod
     def _known(cls, value: str) -> str:
-        if value not in ("", "a"):
+        if value not in ("", "a", "b", "c"):
             raise ValueError("Must be a")
         return value
 
@@ -51,14 +57,22 @@ def test_a_signature_is_read_off_the_models_of_a_function() -> None:
     assert signature_of(EveryKind) == Signature(
         frozenset({"text"}),
         {
-            "text": "text",
-            "texts": "texts",
-            "whole": "whole",
-            "truth": "truth",
-            "someMap": "map",
-            "textMap": "text-map",
-            "bounded": "",
-            "checked": "",
+            "text": {"type": "string"},
+            "texts": {"type": "array", "items": {"type": "string"}},
+            "whole": {"type": "integer"},
+            "truth": {"type": "boolean"},
+            "someMap": {
+                "anyOf": [{"type": "object", "additionalProperties": True}, {"type": "null"}]
+            },
+            "textMap": {"type": "object", "additionalProperties": {"type": "string"}},
+            "bounded": {"type": "integer", "minimum": 1},
+            "place": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {"name": {"type": "string"}},
+            },
+            "checked": None,
+            "patterned": {"type": "string", "pattern": "[a-c]"},
         },
         frozenset({"fileSize"}),
     )
@@ -83,6 +97,10 @@ def test_args_that_only_the_code_can_judge_together_are_never_clear() -> None:
             {"text": "x", "texts": ["a"], "whole": 3, "truth": True, "someMap": {"a": [1]}},
             id="literals of their kinds",
         ),
+        pytest.param(
+            {"text": "x", "bounded": 7, "place": {"name": "y"}, "patterned": "b"},
+            id="what bounds, inner models and patterns allow",
+        ),
     ],
 )
 def test_what_is_beyond_doubt_is_clear(args: dict[str, Any]) -> None:
@@ -95,12 +113,14 @@ values = st.recursive(
     | st.integers(-2, 3)
     | st.floats(allow_nan=False)
     | st.sampled_from(["", "a", "3", "true", "{{ .Time }}"]),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "b", "name"]), inner)
+    ),
     max_leaves=4,
 )
 
 
-@given(st.dictionaries(st.sampled_from([*SIGNATURE.kinds, "Text", "other"]), values))
+@given(st.dictionaries(st.sampled_from([*SIGNATURE.args, "Text", "other"]), values))
 def test_what_is_clear_has_no_problem_that_the_code_would_find(args: dict[str, Any]) -> None:
     def is_open(value: object) -> bool:
         return isinstance(value, str) and may_be_template(value)
