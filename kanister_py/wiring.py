@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.adapters.plugins_metadata import declared_by, installed_plugins, title_of
 from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.registry.declared import CatalogueMismatch, catalogued_entries, entries_of
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -328,7 +329,7 @@ def run_actionset(
     What its metadata leave out, the settings say.
     """
     settings = settings or RunSettings()
-    stated = {key: each for key, each in (actionset.get("metadata") or {}).items() if each}
+    stated = {key: each for key, each in metadata_of(actionset).items() if each}
     base = str(stated.get("generateName") or "actionset-")
     name = settings.name or stated.get("name") or _new_name(base.rstrip("-"))
     metadata = {"uid": _new_uid(), "namespace": settings.namespace, **stated, "name": name}

@@ -8,6 +8,7 @@ from typing import Any
 
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.objects.openapi import schema_of_kind
+from kanister_py.core.objects.parts import labels_of, metadata_of
 
 
 class ManifestSource:
@@ -53,7 +54,7 @@ def is_secret(obj: Mapping[str, Any]) -> bool:
 
 
 def _place(obj: Mapping[str, Any]) -> tuple[str, str]:
-    metadata = obj.get("metadata") or {}
+    metadata = metadata_of(obj)
     return metadata.get("namespace") or "", metadata.get("name") or ""
 
 
@@ -76,6 +77,6 @@ def _is_selected(obj: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
         return name == selector["matchName"] and namespace == (selector.get("namespace") or "")
     if selector.get("namespace") and namespace != selector["namespace"]:
         return False
-    labels = (obj.get("metadata") or {}).get("labels") or {}
+    labels = labels_of(obj)
     wanted = (selector.get("matchLabels") or {}).get("labels") or {}
     return all(labels.get(key) == value for key, value in wanted.items())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kanister_py.cli.output import put
 from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.resources import ACTION_SETS
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
     patched = cluster.patch(
         ACTION_SETS, args.name, {"spec": {"cancel": True}}, namespace=args.namespace
     )
-    if (patched.get("spec") or {}).get("cancel") is not True:
+    if spec_of(patched).get("cancel") is not True:
         raise CancelNotKept(args.name)
     put(f"actionset {args.name} is being cancelled")
     if args.wait:

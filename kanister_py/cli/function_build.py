@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli.output import put, say, say_warning
 from kanister_py.cli.parser import CommandLineError
+from kanister_py.core.objects.parts import spec_of
 
 if TYPE_CHECKING:
     from kanister_py.adapters.packages_oci.contents import Project
@@ -171,7 +172,7 @@ def _overlay(said: dict[str, Any], name: str, labels: dict[str, str], capable: l
     if labels:
         metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
     if capable:
-        said["spec"] = {**(said.get("spec") or {}), "capabilities": list(capable)}
+        said["spec"] = {**spec_of(said), "capabilities": list(capable)}
 
 
 def _label(text: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from kanister_py.core.compositions.installed import BUILT_IN_LEFT_OUT, stand_ins
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.compositions.rendering import served_alike
 from kanister_py.core.notices import Notice
+from kanister_py.core.objects.parts import labels_of, metadata_of
 from kanister_py.core.revisions.owners import controller_of
 from kanister_py.executor.compose import Engine, PipelineStepFailed
 from kanister_py.executor.recording import Record
@@ -119,11 +120,9 @@ def _belongs(obj: Data, xr: Data) -> bool:
     """Say whether, of several XRs, an observed object is this one's."""
     owner = controller_of(obj)
     if owner is not None:
-        return bool(
-            owner.get("uid") == ((xr.get("metadata") or {}).get("uid") or uid_of_rendered(xr))
-        )
-    labels = (obj.get("metadata") or {}).get("labels") or {}
-    name = (xr.get("metadata") or {}).get("name")
+        return bool(owner.get("uid") == (metadata_of(xr).get("uid") or uid_of_rendered(xr)))
+    labels = labels_of(obj)
+    name = metadata_of(xr).get("name")
     return bool(labels.get(COMPOSITE, name) == name)
 
 

@@ -22,6 +22,7 @@ from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import DATA_FORMATS, Cell, Line, Tint, put, say, table, write_data
 from kanister_py.cli.parser import Parser
 from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.parts import spec_of
 
 if TYPE_CHECKING:
     from kanister_py.executor.revision_inventory import Inventory, Known
@@ -190,7 +191,7 @@ def _content(known: Known) -> dict[str, Any]:
     """Give what a revision is: not its number, nor how it fares."""
     from kanister_py.core.revisions.identity import labels_that_count
 
-    spec = dict(known.object.get("spec") or {})
+    spec = dict(spec_of(known.object))
     for key in ("revision", "desiredState"):
         spec.pop(key, None)
     return {"labels": labels_that_count(known.object["metadata"].get("labels")), "spec": spec}
@@ -241,7 +242,7 @@ def _why_not(known: Known, inventory: Inventory, wanted: Any, *, is_forced: bool
             "compositionRevisionRef"
         )
     function = inventory.functions.get(known.owner) or {}
-    policy = (function.get("spec") or {}).get("revisionActivationPolicy") or "Automatic"
+    policy = spec_of(function).get("revisionActivationPolicy") or "Automatic"
     if function and policy != "Manual":
         return (
             f"the controller decides for {known.owner}; set its revisionActivationPolicy to "
@@ -321,7 +322,7 @@ def _plan(inventory: Inventory, owner: str, family: Sequence[Known], keep: int |
         revisions.append(Revision(each.name, each.number, tuple(uses)))
     limit = _KEPT if keep is None else keep
     if keep is None and family[0].function is not None:
-        spec = (inventory.functions.get(owner) or {}).get("spec") or {}
+        spec = spec_of(inventory.functions.get(owner) or {})
         said = spec.get("revisionHistoryLimit")
         limit = DEFAULT_HISTORY_LIMIT if said is None else int(said)
     return plan_collection(revisions, limit)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kanister_py.core.objects.access import Access
+from kanister_py.core.objects.parts import status_of
 from kanister_py.ports.cluster import Cluster
 
 
@@ -41,4 +42,4 @@ def _is_allowed(cluster: Cluster, access: Access, verb: str, namespace: str) -> 
             "spec": {"resourceAttributes": attributes},
         }
     )
-    return bool((answer.get("status") or {}).get("allowed"))
+    return bool(status_of(answer).get("allowed"))

@@ -9,6 +9,7 @@ from typing import Any
 from kanister_py.core.actionsets.model import ActionSpec, artifacts_as_dict, reference_as_dict
 from kanister_py.core.actionsets.status import text_of_moment
 from kanister_py.core.errors import ApiError, NotFound, ObjectNotFetched, TransientError
+from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.resources import CONFIG_MAPS, PODS, PROFILES, SECRETS
 from kanister_py.core.objects.selectors import label_selector_of
 from kanister_py.core.templates.facts import (
@@ -96,7 +97,7 @@ def _fetch_workload(cluster: Cluster, needs: ActionNeeds, found: KubeObject) -> 
         assert needs.owners is not None
         kind = found.get("kind", needs.workload)
         raise NotFound(f"Could not find a {_owner_kind(needs)} for {kind}: not found")
-    selector = (found.get("spec") or {}).get("selector")
+    selector = spec_of(found).get("selector")
     pods = cluster.list(
         PODS, namespace=namespace, label_selector=str(label_selector_of(_full_selector(selector)))
     )

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from kanister_py.core.errors import Conflict, Expired, NotFound, TransientError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.differences import Difference, differences_of
+from kanister_py.core.objects.parts import conditions_of
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject
@@ -124,7 +125,7 @@ def _wait_until_served(cluster: Cluster, clock: Clock, name: str) -> None:
 
 
 def _is_served(definition: KubeObject) -> bool:
-    conditions = (definition.get("status") or {}).get("conditions") or ()
+    conditions = conditions_of(definition)
     return any(
         each.get("type") == "Established" and each.get("status") == "True" for each in conditions
     )

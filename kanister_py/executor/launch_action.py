@@ -15,6 +15,7 @@ from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import DEFER, ActionStatus, Place, State, size_of
 from kanister_py.core.blueprints.model import Blueprint
 from kanister_py.core.blueprints.texts import templates_of
+from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.templates.engines import Engine, choose_engine
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
@@ -137,7 +138,7 @@ def _lasting(facts: ActionFacts) -> dict[str, Any]:
     found = facts.object
     if found is None or found.get("kind") == "Secret":
         return lasting
-    seen = {**found, "metadata": {**found.get("metadata", {})}}
+    seen = {**found, "metadata": {**metadata_of(found)}}
     seen["metadata"].pop("managedFields", None)
     if size_of(seen) <= _LARGEST_OBJECT_BYTES:
         lasting["object"] = seen

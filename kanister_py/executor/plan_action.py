@@ -14,6 +14,7 @@ from kanister_py.core.actionsets.status import text_of_moment
 from kanister_py.core.blueprints.model import Blueprint, Phase
 from kanister_py.core.blueprints.plan import Known, PlannedPhase, plan_phase
 from kanister_py.core.errors import KanisterError
+from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.templates.facts import (
     ActionFacts,
@@ -131,7 +132,7 @@ def _facts(cluster: Cluster, spec: ActionSpec, time: datetime, unread: list[str]
 def _pods_to_come(facts: ActionFacts) -> Mapping[tuple[str, ...], str]:
     """Name what templates see of a workload's pods, if none of them runs yet."""
     workload = facts.workload
-    is_empty = ((facts.object or {}).get("spec") or {}).get("replicas") == 0
+    is_empty = spec_of(facts.object or {}).get("replicas") == 0
     if workload is None or workload.pods or is_empty:
         return {}
     root = next(

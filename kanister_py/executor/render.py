@@ -18,6 +18,7 @@ from kanister_py.core.compositions.rendering import (
     prepared,
     rendered,
 )
+from kanister_py.core.objects.parts import namespace_of
 from kanister_py.executor.compose import Engine, compose
 
 
@@ -46,7 +47,7 @@ def render(given: RenderInput, engine: Engine) -> Rendered:
 
 def _with_connection_details(observed: Observed, engine: Engine, *, legacy: bool) -> Observed:
     """Add what Secrets hold that observed objects, or an XR of the old layout, name as theirs."""
-    namespace = str(observed.composite["metadata"].get("namespace") or "")
+    namespace = namespace_of(observed.composite)
 
     def details_of(obj: Mapping[str, Any]) -> Mapping[str, str]:
         place = connection_secret_of(obj, namespace)

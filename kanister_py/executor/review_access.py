@@ -9,6 +9,7 @@ from enum import StrEnum
 from threading import Lock
 from typing import Any, Final
 
+from kanister_py.core.objects.parts import status_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 
@@ -52,27 +53,31 @@ class AccessReviewer:
         return access
 
     def _ask(self, token: str, asked: Mapping[str, Any]) -> Access:
-        reviewed = self._cluster.create(
-            {
-                "apiVersion": "authentication.k8s.io/v1",
-                "kind": "TokenReview",
-                "spec": {"token": token},
-            }
-        ).get("status", {})
+        reviewed = status_of(
+            self._cluster.create(
+                {
+                    "apiVersion": "authentication.k8s.io/v1",
+                    "kind": "TokenReview",
+                    "spec": {"token": token},
+                }
+            )
+        )
         if not reviewed.get("authenticated"):
             return Access.UNKNOWN
         user = reviewed.get("user") or {}
-        answer = self._cluster.create(
-            {
-                "apiVersion": "authorization.k8s.io/v1",
-                "kind": "SubjectAccessReview",
-                "spec": {
-                    **asked,
-                    "user": user.get("username", ""),
-                    "uid": user.get("uid", ""),
-                    "groups": user.get("groups") or [],
-                    "extra": user.get("extra") or {},
-                },
-            }
-        ).get("status", {})
+        answer = status_of(
+            self._cluster.create(
+                {
+                    "apiVersion": "authorization.k8s.io/v1",
+                    "kind": "SubjectAccessReview",
+                    "spec": {
+                        **asked,
+                        "user": user.get("username", ""),
+                        "uid": user.get("uid", ""),
+                        "groups": user.get("groups") or [],
+                        "extra": user.get("extra") or {},
+                    },
+                }
+            )
+        )
         return Access.ALLOWED if answer.get("allowed") else Access.FORBIDDEN

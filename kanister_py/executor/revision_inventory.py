@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from kanister_py.core.compositions.definitions import is_legacy, machinery_of, target_version
 from kanister_py.core.errors import NoMatch, NotFound, UsageError
+from kanister_py.core.objects.parts import labels_of, spec_of
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.core.revisions.functions import revision_of
@@ -81,7 +82,7 @@ class Known(NamedTuple):
             "usedBy": {way: list(who) for way, who in self.uses.items()},
         }
         if self.function is not None:
-            told["image"] = str((self.object.get("spec") or {}).get("image") or "")
+            told["image"] = str(spec_of(self.object).get("image") or "")
             told["endpoint"] = self.function.endpoint
             told["healthy"] = self.function.is_healthy
             told["desiredState"] = str(self.function.desired_state)
@@ -136,11 +137,7 @@ def _known(
     label: str,
     functions: Mapping[str, FunctionRevision] | None = None,
 ) -> Iterator[Known]:
-    of_this = [
-        each
-        for each in objects
-        if not label or (each["metadata"].get("labels") or {}).get(label, "") == owner
-    ]
+    of_this = [each for each in objects if not label or labels_of(each).get(label, "") == owner]
     ordered = sorted(of_this, key=_rank, reverse=True)
     for place, obj in enumerate(ordered):
         name = obj["metadata"]["name"]
@@ -150,11 +147,11 @@ def _known(
 
 
 def _rank(obj: KubeObject) -> tuple[int, str]:
-    return int((obj.get("spec") or {}).get("revision") or 0), obj["metadata"]["name"]
+    return int(spec_of(obj).get("revision") or 0), obj["metadata"]["name"]
 
 
 def _facts(obj: KubeObject) -> RevisionFacts:
-    labels = obj["metadata"].get("labels") or {}
+    labels = labels_of(obj)
     number, name = _rank(obj)
     return RevisionFacts(name, str(labels.get(COMPOSITION_NAME_LABEL) or ""), number, labels)
 
@@ -163,7 +160,7 @@ def _holders(cluster: Cluster) -> list[Holder]:
     """Read who holds revisions: all resources of all kinds that definitions make."""
     holders: list[Holder] = []
     for definition in _all(cluster, DEFINITIONS):
-        spec = definition.get("spec") or {}
+        spec = spec_of(definition)
         rules, legacy = rules_of(spec), is_legacy(definition)
         kind = str((spec.get("names") or {}).get("kind") or "")
         api_version = f"{spec.get('group')}/{target_version(definition)}"

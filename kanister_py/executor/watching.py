@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from kanister_py.core.errors import Expired, KanisterError, TransientError
+from kanister_py.core.objects.parts import name_of
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList, Watch
@@ -193,7 +194,7 @@ class _Feed:
             # What happened before the watch began is seen by whoever looks now.
             self._wake_all()
             for event in watch:
-                self._wake(event.object.get("metadata", {}).get("name", ""))
+                self._wake(name_of(event.object))
 
     def _wake(self, name: str) -> None:
         with self._lock:

@@ -10,6 +10,7 @@ from threading import Condition, Lock, Thread
 from typing import Any, Final, Self, TypeAlias
 
 from kanister_py.core.errors import BadRequest
+from kanister_py.core.objects.parts import owners_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Channel, ExecChunk, ExecSession, LogOptions, LogStream
 from kanister_py.ports.pods import PodRunner, PodSources, PodStatus, ReportStatus
@@ -436,4 +437,4 @@ def commands_of(pod: Mapping[str, Any]) -> Iterator[Command]:
 
 def is_controlled(obj: Mapping[str, Any]) -> bool:
     """Say whether an object belongs to another one that makes and removes it."""
-    return any(each.get("controller") for each in obj["metadata"].get("ownerReferences") or ())
+    return any(each.get("controller") for each in owners_of(obj))

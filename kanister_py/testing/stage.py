@@ -15,6 +15,7 @@ from kanister_py.core.actionsets.references import parse_place
 from kanister_py.core.actionsets.status import Status, Warned
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.objects.parts import labels_of, status_of
 from kanister_py.core.objects.patches import merge_patched
 from kanister_py.core.objects.resources import (
     DEPLOYMENTS,
@@ -424,7 +425,7 @@ class Ran:
         }
         text = json.dumps(course)
         for number, pod in enumerate(self.made_pods):
-            key = (pod["metadata"].get("labels") or {}).get(_RUN_LABEL)
+            key = labels_of(pod).get(_RUN_LABEL)
             if key:
                 text = text.replace(key, f"run-{number + 1}")
         text = _TIME.sub('"TIME"', _KEY.sub("KEY", text))
@@ -507,6 +508,6 @@ def _until(watch: Watch, holds: Callable[[KubeObject], bool]) -> bool:
 
 def _stands(workload: KubeObject) -> bool:
     wanted = workload["spec"].get("replicas", 1)
-    status = workload.get("status") or {}
+    status = status_of(workload)
     is_seen = status.get("observedGeneration") == workload["metadata"]["generation"]
     return bool(is_seen and status.get("readyReplicas", 0) == wanted)

@@ -17,6 +17,7 @@ from kanister_py.adapters.cluster_kube.sessions import KubeExecSession, open_ses
 from kanister_py.adapters.cluster_kube.timing import Timing
 from kanister_py.adapters.cluster_kube.watches import KubeWatch, Watched
 from kanister_py.core.errors import BadRequest, Cause, Expired, Invalid
+from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.objects.resources import PODS, GroupVersionResource, ResourceKind
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import (
@@ -149,7 +150,7 @@ class KubeCluster:
         for item in items:
             item.setdefault("apiVersion", api_version)
             item.setdefault("kind", kind)
-        metadata = said.get("metadata") or {}
+        metadata = metadata_of(said)
         return ObjectList(
             items,
             str(metadata.get("resourceVersion") or ""),
@@ -409,7 +410,7 @@ class KubeCluster:
             raise BadRequest("Object 'Kind' is missing")
         if not isinstance(api_version, str) or not api_version:
             raise BadRequest("Object 'apiVersion' is missing")
-        metadata = obj.get("metadata") or {}
+        metadata = metadata_of(obj)
         if not isinstance(metadata, Mapping):
             raise BadRequest(f"metadata of a {kind} must be an object")
         return self._discovery.of_kind(api_version, kind), metadata

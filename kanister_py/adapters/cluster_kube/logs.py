@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Self
 from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.requests import Request, Requests
 from kanister_py.core.errors import ApiError, BadRequest, NotFound, StreamLost, TransientError
+from kanister_py.core.objects.parts import status_of
 from kanister_py.ports.cluster import KubeObject, LogOptions
 
 _PIECE: Final = 64 * 1024
@@ -198,7 +199,7 @@ class KubeLogStream:
     def _has_ended(self) -> bool:
         """Say whether what printed the log has ended. A new start of it has a log of its own."""
         try:
-            status = self._read_pod().get("status") or {}
+            status = status_of(self._read_pod())
         except NotFound:
             return True
         except TransientError:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Self
 from kanister_py.adapters.cluster_kube.answers import Asked, error_of
 from kanister_py.adapters.cluster_kube.requests import Request, Requests
 from kanister_py.core.errors import ClusterUnavailable, Expired, NotFound
+from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.objects.resources import ResourceKind
 from kanister_py.ports.cluster import EventType, KubeObject, ObjectList, WatchEvent
 
@@ -122,7 +123,7 @@ class KubeWatch:
             said = event.get("type")
             if said == "ERROR":
                 raise error_of(int(obj.get("code") or 500), obj, self._asked)
-            self._version = (obj.get("metadata") or {}).get("resourceVersion") or self._version
+            self._version = metadata_of(obj).get("resourceVersion") or self._version
             if said != "BOOKMARK":
                 yield WatchEvent(EventType(said), obj)
             elif self._bookmarks:

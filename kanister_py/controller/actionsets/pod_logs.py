@@ -9,6 +9,7 @@ from typing import Final
 from kanister_py.controller.controller import LEASE_NAME
 from kanister_py.controller.machine.logs import PHASE_LOGGER
 from kanister_py.core.errors import ApiError, Forbidden, UsageError
+from kanister_py.core.objects.parts import status_of
 from kanister_py.core.objects.resources import LEASES, PODS
 from kanister_py.ports.cluster import Cluster, KubeObject, LogOptions
 from kanister_py.ports.phase_lines import ToldLine
@@ -29,7 +30,7 @@ class LinesOfPods:
         lines: list[ToldLine] = []
         pods = self._pods()
         for pod in pods:
-            statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+            statuses = status_of(pod).get("containerStatuses") or ()
             has_former = any(each.get("restartCount") for each in statuses)
             if has_former:
                 lines += self._lines_of(pod, actionset, previous=True)

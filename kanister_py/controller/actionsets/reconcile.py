@@ -60,6 +60,7 @@ from kanister_py.core.errors import (
     TransientError,
 )
 from kanister_py.core.objects.names import run_key
+from kanister_py.core.objects.parts import annotations_of, namespace_of, spec_of
 from kanister_py.core.objects.resources import ACTION_SETS, PODS
 from kanister_py.executor.alarms import Alarm, Alarms
 from kanister_py.executor.phase_context import RUN_LABEL, Surroundings
@@ -341,7 +342,7 @@ class ActionSetReconciler:
         self._set_out(key, obj, writer, planned)
 
     def _plan(self, obj: KubeObject, seen_at: float) -> Planned:
-        notes = obj["metadata"].get("annotations") or {}
+        notes = annotations_of(obj)
         try:
             return self._equipment.planner.plan(
                 obj, seen_at, str(notes.get(RETRY_OF) or ""), str(notes.get(RETRY_FROM) or "")
@@ -354,7 +355,7 @@ class ActionSetReconciler:
 
     def _writer(self, obj: KubeObject) -> StatusWriter:
         equipment = self._equipment
-        key = ObjectKey(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+        key = ObjectKey(namespace_of(obj), obj["metadata"]["name"])
         return StatusWriter(
             equipment.cluster,
             equipment.clock,
@@ -627,7 +628,7 @@ def _wishes_of(active: _Active, kept: Kept | None) -> _Wishes:
         return _Wishes(True, active.is_suspended, is_deleted=True)
     if not isinstance(kept, Live):
         return _Wishes(active.is_cancelled, active.is_suspended)
-    spec = kept.obj.get("spec") or {}
+    spec = spec_of(kept.obj)
     return _Wishes(spec.get("cancel") is True, spec.get("suspend") is True)
 
 

@@ -31,6 +31,7 @@ from kanister_py.core.errors import (
     TransientError,
     UsageError,
 )
+from kanister_py.core.objects.parts import annotations_of
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.retries import NO_END, RetryRule
 from kanister_py.executor.insist import insist
@@ -133,7 +134,7 @@ def read_status_data(obj: KubeObject) -> dict[str, Any] | None:
     data = obj.get("status")
     if not data:
         return None
-    text = (obj["metadata"].get("annotations") or {}).get(STATUS_ANNOTATION)
+    text = annotations_of(obj).get(STATUS_ANNOTATION)
     if not text:
         return dict(data)
     try:
@@ -455,7 +456,7 @@ def _slim(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def _slim_status(obj: KubeObject) -> KubeObject:
     """Keep how a status was left, as it lies there: it is read only if somebody gets in between."""
     metadata = {key: obj["metadata"][key] for key in ("name", "namespace")}
-    text = (obj["metadata"].get("annotations") or {}).get(STATUS_ANNOTATION)
+    text = annotations_of(obj).get(STATUS_ANNOTATION)
     if text:
         metadata["annotations"] = {STATUS_ANNOTATION: text}
     return {"metadata": metadata, "status": obj.get("status")}

@@ -18,6 +18,7 @@ from kanister_py.core.compositions.claims import (
 from kanister_py.core.compositions.conditions import RECONCILE_ERROR
 from kanister_py.core.compositions.naming import child_name
 from kanister_py.core.errors import AlreadyExists, Conflict, Invalid, NotFound
+from kanister_py.core.objects.parts import conditions_of, spec_of, status_of
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.core.revisions.owners import controller_reference
 from kanister_py.ports.clock import Clock
@@ -66,7 +67,7 @@ class ClaimReconciler:
         self._write_status(claim, composite, why)
 
     def _composite_of(self, claim: KubeObject) -> KubeObject | None:
-        reference = (claim.get("spec") or {}).get("resourceRef") or {}
+        reference = spec_of(claim).get("resourceRef") or {}
         name = str(reference.get("name") or self._new_name(claim))
         try:
             return self._cluster.get(self._composites, name)
@@ -114,8 +115,8 @@ class ClaimReconciler:
 
     def _hand_on_secret(self, claim: KubeObject, composite: KubeObject) -> str:
         """Copy connection details to where the claim wants them; say why not, if it cannot be."""
-        target = (claim.get("spec") or {}).get("writeConnectionSecretToRef") or {}
-        source = (composite.get("spec") or {}).get("writeConnectionSecretToRef") or {}
+        target = spec_of(claim).get("writeConnectionSecretToRef") or {}
+        source = spec_of(composite).get("writeConnectionSecretToRef") or {}
         if not target.get("name") or not source.get("name"):
             return ""
         try:
@@ -151,7 +152,7 @@ class ClaimReconciler:
         metadata = claim["metadata"]
         if FINALIZER not in (metadata.get("finalizers") or ()):
             return
-        policy = (claim.get("spec") or {}).get("compositeDeletePolicy")
+        policy = spec_of(claim).get("compositeDeletePolicy")
         is_ours = composite is not None and is_of_claim(composite, claim)
         if is_ours and composite is not None:
             is_foreground = policy == "Foreground"
@@ -172,7 +173,7 @@ class ClaimReconciler:
             self._cluster.replace({**claim, "metadata": {**metadata, "finalizers": left}})
 
     def _write_status(self, claim: KubeObject, composite: KubeObject | None, failure: str) -> None:
-        before = claim.get("status") or {}
+        before = status_of(claim)
         if failure:
             conditions = [condition("Synced", "False", RECONCILE_ERROR, failure)]
         else:
@@ -192,7 +193,7 @@ class ClaimReconciler:
 
 
 def _readiness_of(composite: Mapping[str, Any]) -> dict[str, Any]:
-    for each in (composite.get("status") or {}).get("conditions") or ():
+    for each in conditions_of(composite):
         if each.get("type") == "Ready" and each.get("status") == "True":
             return condition("Ready", "True", "Available")
     return condition("Ready", "False", "Waiting", "Composite resource is not yet ready")

@@ -18,6 +18,7 @@ from kanister_py.core.compositions.definitions import (
     target_version,
 )
 from kanister_py.core.errors import Invalid, NotFound
+from kanister_py.core.objects.parts import conditions_of, status_of
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.revisions.kinds import DEFINITIONS
 from kanister_py.core.revisions.owners import controller_of, is_controlled_by
@@ -170,7 +171,7 @@ def _is_established(cluster: Cluster, name: str) -> bool:
         found = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, name)
     except NotFound:
         return False
-    conditions = (found.get("status") or {}).get("conditions") or ()
+    conditions = conditions_of(found)
     return any(
         each.get("type") == "Established" and each.get("status") == "True" for each in conditions
     )
@@ -186,7 +187,7 @@ def _say(
     message: str = "",
 ) -> bool:
     """Write one condition of a definition; say whether that changed anything."""
-    before = definition.get("status") or {}
+    before = status_of(definition)
     wanted = with_conditions(
         before,
         [condition(kind, status, reason, message)],

@@ -47,6 +47,7 @@ from kanister_py.core.errors import (
     NotFound,
     TransientError,
 )
+from kanister_py.core.objects.parts import spec_of, status_of
 from kanister_py.core.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
@@ -576,7 +577,7 @@ class Compositions:
     def _tell_claim(self, served: _Served, composite: KubeObject | None) -> None:
         if served.claim_resource is None or composite is None:
             return
-        claim = (composite.get("spec") or {}).get("claimRef") or {}
+        claim = spec_of(composite).get("claimRef") or {}
         if claim.get("name"):
             key = ObjectKey(str(claim.get("namespace") or ""), str(claim["name"]))
             self.queue.add(Task(Role.CLAIM, served.claim_resource, key))
@@ -588,7 +589,7 @@ class Compositions:
         old: KubeObject | None,
         new: KubeObject | None,
     ) -> None:
-        labels = [(each or {}).get("metadata", {}).get("labels") for each in (old, new)]
+        labels = [each["metadata"].get("labels") if each else None for each in (old, new)]
         for task in self._tracker.who_depends_on(resource, key, *labels):
             kind = (new or old or {}).get("kind", resource.resource)
             source = (
@@ -622,8 +623,8 @@ class Compositions:
             has_other_conditions = _conditions_of(old) != _conditions_of(new)
             if has_other_conditions or _is_said_differently(old, new):
                 self._check_revision(new)
-        before = (old or {}).get("spec", {}).get("revision")
-        if new is None or before == new.get("spec", {}).get("revision"):
+        before = spec_of(old or {}).get("revision")
+        if new is None or before == spec_of(new).get("revision"):
             return
         for task in self._users_of(facts.composition):
             served = self._served.get(task.resource)
@@ -666,7 +667,7 @@ class Compositions:
             found += [(revision_facts(obj).composition, obj) for obj in revisions]
         using = set()
         for composition, obj in found:
-            if function in called_functions(obj.get("spec") or {}):
+            if function in called_functions(spec_of(obj)):
                 using.add(composition)
         for composition in sorted(using):
             for task in self._users_of(composition):
@@ -677,7 +678,7 @@ class Compositions:
         if not self._settings.uses_revisions:
             return
         for obj in self.seen.all_of(COMPOSITION_REVISIONS):
-            if function in called_functions(obj.get("spec") or {}):
+            if function in called_functions(spec_of(obj)):
                 self._check_revision(obj)
 
     def _check_revision(self, obj: KubeObject) -> None:
@@ -753,7 +754,7 @@ class Compositions:
                 if revision_facts(each).composition == composition
             )
             found = next(of_this, None)
-        target = ((found or {}).get("spec") or {}).get("compositeTypeRef") or {}
+        target = spec_of(found or {}).get("compositeTypeRef") or {}
         wanted = (target.get("apiVersion"), target.get("kind"))
         with self._lock:
             return any(
@@ -777,7 +778,7 @@ def _as_meant(revision: FunctionRevision) -> FunctionRevision:
 
 
 def _conditions_of(obj: KubeObject | None) -> Any:
-    return ((obj or {}).get("status") or {}).get("conditions")
+    return status_of(obj or {}).get("conditions")
 
 
 def _is_said_differently(old: KubeObject | None, new: KubeObject | None) -> bool:

@@ -9,6 +9,7 @@ from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.errors import NoMatch, NotFound, UsageError
+from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     SECRETS,
@@ -68,7 +69,7 @@ class ClusterSource:
             group, version = group_version_of(api_version)
             name = f"{known.gvr.resource}.{group}"
             definition = self._seen.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
-            for each in ((definition or {}).get("spec") or {}).get("versions") or ():
+            for each in spec_of(definition or {}).get("versions") or ():
                 if each.get("name") == version:
                     schema: Data | None = (each.get("schema") or {}).get("openAPIV3Schema")
                     return schema

@@ -44,6 +44,7 @@ from kanister_py.core.compositions.results import COMPOSE, CustomCondition
 from kanister_py.core.errors import Conflict, Invalid, KanisterError, NotFound, UsageError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.objects.parts import annotations_of, conditions_of, spec_of, status_of
 from kanister_py.core.registry.choose import FunctionRevisionNotFound
 from kanister_py.core.revisions.owners import controller_of, controller_reference
 from kanister_py.core.revisions.policy import (
@@ -188,7 +189,7 @@ class CompositeReconciler:
         moment, if all was well.
         """
         run = _Pass(xr, self._clock, flooded_by)
-        annotations = xr["metadata"].get("annotations") or {}
+        annotations = annotations_of(xr)
         if annotations.get(PAUSED) == "true":
             self._tell(run.subject, NORMAL, "ReconciliationPaused", "Reconciliation is paused")
             run.conditions.set("Synced", "False", "ReconcilePaused")
@@ -303,7 +304,7 @@ class CompositeReconciler:
     def _chosen(self, run: _Pass, name: str, revision: str) -> Chosen:
         composition = self._world.read(name, revision)
         namespace = composition.connection_secrets_namespace
-        has_secret = (run.xr.get("spec") or {}).get("writeConnectionSecretToRef")
+        has_secret = spec_of(run.xr).get("writeConnectionSecretToRef")
         if self._kind.is_legacy and namespace and not has_secret:
             secret = {"namespace": namespace, "name": run.metadata["uid"]}
             run.machinery["writeConnectionSecretToRef"] = secret
@@ -491,7 +492,7 @@ class CompositeReconciler:
 
     def _publish(self, run: _Pass, composed: Composed) -> None:
         """Write the connection details of a legacy resource to its Secret, if they changed."""
-        reference = (run.xr.get("spec") or {}).get("writeConnectionSecretToRef")
+        reference = spec_of(run.xr).get("writeConnectionSecretToRef")
         if not self._kind.is_legacy or not isinstance(reference, Mapping):
             return
         keys = self._kind.connection_secret_keys
@@ -552,7 +553,7 @@ class CompositeReconciler:
         wanted["conditions"] = run.conditions.as_list()
         if machinery:
             wanted[MACHINERY_KEY] = machinery
-        if says(_without_times(run.xr.get("status") or {}), _without_times(wanted)):
+        if says(_without_times(status_of(run.xr)), _without_times(wanted)):
             return
         metadata = {"name": run.metadata["name"], "uid": run.metadata["uid"]}
         if run.metadata.get("namespace"):
@@ -605,7 +606,7 @@ class _Pass:
         self.xr = xr
         self._flooded_by = flooded_by
         self.subject = subject_of(xr)
-        self.status: dict[str, Any] = copy_json(xr.get("status") or {})
+        self.status: dict[str, Any] = copy_json(status_of(xr))
         self.machinery: dict[str, Any] = {}
         """What is to be written about its composition."""
         self.applied: dict[str, str] = {}
@@ -649,7 +650,7 @@ def _needs_of(composition: Composition) -> tuple[Data, ...]:
 
 
 def _synced(xr: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = (xr.get("status") or {}).get("conditions") or ()
+    found = conditions_of(xr)
     return next((each for each in found if each.get("type") == "Synced"), {})
 
 

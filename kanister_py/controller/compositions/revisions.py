@@ -8,6 +8,7 @@ from typing import Any, Final
 from kanister_py.controller.machine.events import NORMAL, WARNING, Subject, Tell, subject_of
 from kanister_py.core.errors import AlreadyExists, Conflict, NotFound
 from kanister_py.core.objects.names import MAX_LABEL
+from kanister_py.core.objects.parts import labels_of, spec_of
 from kanister_py.core.revisions.identity import (
     COMPOSITION_HASH_LABEL,
     COMPOSITION_NAME_LABEL,
@@ -60,9 +61,7 @@ def reconcile_composition(cluster: Cluster, name: str, tell: Tell) -> str:
                 f"Revision {each['metadata']['name']} is controlled by {other.get('kind')} "
                 f"{other.get('name')}; it is left alone",
             )
-    identity = composition_identity(
-        composition.get("spec") or {}, composition["metadata"].get("labels")
-    )
+    identity = composition_identity(spec_of(composition), composition["metadata"].get("labels"))
     existing = {name: _numbered(each, composition) for name, each in ours.items()}
     plan = number_revision(identity, list(existing.values()))
     for orphan in plan.adopted:
@@ -89,7 +88,7 @@ def _is_foreign(revision: KubeObject, composition: KubeObject) -> bool:
 
 
 def _numbered(revision: KubeObject, composition: KubeObject) -> Numbered:
-    spec = revision.get("spec") or {}
+    spec = spec_of(revision)
     metadata = revision["metadata"]
     return Numbered(
         metadata["name"],
@@ -133,7 +132,7 @@ def _create(
     except AlreadyExists:
         # Another controller was faster, or the name is somebody else's: look again.
         found = cluster.get(COMPOSITION_REVISIONS, name)
-        labels = found["metadata"].get("labels") or {}
+        labels = labels_of(found)
         if labels.get(COMPOSITION_NAME_LABEL) == owner:
             raise Conflict(f"CompositionRevision {name} has just been made") from None
         return _create(cluster, composition, identity, number, {*taken, name}, tell)
@@ -143,7 +142,7 @@ def _create(
 
 def _revision_of(composition: KubeObject, name: str, identity: str, number: int) -> dict[str, Any]:
     metadata = composition["metadata"]
-    spec = composition.get("spec") or {}
+    spec = spec_of(composition)
     annotations = _without(metadata.get("annotations"), _LAST_APPLIED)
     made: dict[str, Any] = {
         "apiVersion": COMPOSITION_REVISIONS.api_version,

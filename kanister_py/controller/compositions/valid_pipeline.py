@@ -15,6 +15,7 @@ from kanister_py.core.compositions.conditions import RECONCILE_ERROR
 from kanister_py.core.compositions.model import parse_composition
 from kanister_py.core.errors import InvalidDocument, NotFound
 from kanister_py.core.objects.documents import Document
+from kanister_py.core.objects.parts import status_of
 from kanister_py.core.registry.entries import FunctionRevision, Registry
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
 from kanister_py.ports.clock import Clock
@@ -39,7 +40,7 @@ def reconcile_composition_revision(
     metadata = revision["metadata"]
     if metadata.get("deletionTimestamp"):
         return None
-    status = revision.get("status") or {}
+    status = status_of(revision)
     said = _judge(revision, functions)
     wanted = with_conditions(
         status, said, now=clock.now(), generation=metadata.get("generation", 0)

@@ -22,6 +22,7 @@ from kanister_py.core.compositions.model import Composition, parse_composition
 from kanister_py.core.compositions.pipeline import Observed, StepOutcome
 from kanister_py.core.errors import NoMatch, NotFound
 from kanister_py.core.objects.documents import Document
+from kanister_py.core.objects.parts import labels_of, spec_of, status_of
 from kanister_py.core.registry.entries import (
     DesiredState,
     FunctionRevision,
@@ -139,12 +140,12 @@ class ComposingWorld:
     def note_endpoints(self, slices: KubeObject) -> str:
         """Take in that the addresses behind a Service changed; say whose, if it is one of ours."""
         namespace = self._settings.namespace
-        name = str((slices["metadata"].get("labels") or {}).get(_SERVICE_NAME) or "")
+        name = str(labels_of(slices).get(_SERVICE_NAME) or "")
         if key_of(slices).namespace != namespace or not name:
             return ""
         found: list[str] = []
         for each in self.seen.all_of(ENDPOINT_SLICES):
-            labels = each["metadata"].get("labels") or {}
+            labels = labels_of(each)
             if labels.get(_SERVICE_NAME) == name and key_of(each).namespace == namespace:
                 found += _ready_addresses(each)
         with self._lock:
@@ -264,7 +265,7 @@ class ComposingWorld:
             for step, name in used
         ]
         found = self.seen.get(COMPOSITION_REVISIONS, ObjectKey("", revision))
-        if found is None or (found.get("status") or {}).get("composedWith") == told:
+        if found is None or status_of(found).get("composedWith") == told:
             return
         self._cluster.patch(
             COMPOSITION_REVISIONS,
@@ -322,7 +323,7 @@ class ComposingWorld:
 
 
 def composition_facts(obj: KubeObject) -> CompositionFacts:
-    target = (obj.get("spec") or {}).get("compositeTypeRef") or {}
+    target = spec_of(obj).get("compositeTypeRef") or {}
     metadata = obj["metadata"]
     return CompositionFacts(
         metadata["name"],
@@ -335,7 +336,7 @@ def composition_facts(obj: KubeObject) -> CompositionFacts:
 def revision_facts(obj: KubeObject) -> RevisionFacts:
     metadata = obj["metadata"]
     labels = metadata.get("labels") or {}
-    number = int((obj.get("spec") or {}).get("revision") or 0)
+    number = int(spec_of(obj).get("revision") or 0)
     return RevisionFacts(
         metadata["name"], str(labels.get(COMPOSITION_NAME_LABEL) or ""), number, labels
     )

@@ -14,6 +14,13 @@ from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.machine.conditions import condition, with_conditions
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
 from kanister_py.core.errors import AlreadyExists, Conflict, KanisterError, NotFound
+from kanister_py.core.objects.parts import (
+    annotations_of,
+    conditions_of,
+    labels_of,
+    spec_of,
+    status_of,
+)
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.activation import (
     DEFAULT_ACTIVE_LIMIT,
@@ -116,7 +123,7 @@ class FunctionReconciler:
             paused = condition("Synced", "False", "ReconcilePaused", "Paused by an annotation")
             self._write_status(function, {}, [paused])
             return None
-        spec = function.get("spec") or {}
+        spec = spec_of(function)
         wrong = list(
             problems_of_limits(spec.get("activeRevisionLimit"), spec.get("revisionHistoryLimit"))
         )
@@ -159,7 +166,7 @@ class FunctionReconciler:
     # The package
 
     def _resolve(self, function: KubeObject, revisions: Sequence[KubeObject]) -> _Found:
-        spec = function.get("spec") or {}
+        spec = spec_of(function)
         reference = parse_package_reference(str(spec.get("package") or ""))
         if runtime_of(function, self._default_runtime) is Runtime.IN_PROCESS:
             return _built_in(reference)
@@ -174,9 +181,9 @@ class FunctionReconciler:
         self, function: KubeObject, revisions: Sequence[KubeObject], reference: PackageReference
     ) -> str:
         """Give the digest that was resolved before: only `Always` looks where a tag has moved."""
-        if (function.get("spec") or {}).get("packagePullPolicy") == "Always":
+        if spec_of(function).get("packagePullPolicy") == "Always":
             return ""
-        status = function.get("status") or {}
+        status = status_of(function)
         if status.get("currentIdentifier") != str(reference):
             return ""
         current = status.get("currentRevision")
@@ -221,7 +228,7 @@ class FunctionReconciler:
     ) -> KubeObject:
         owner = function["metadata"]["name"]
         name = function_revision_name(owner, identity, taken)
-        spec = function.get("spec") or {}
+        spec = spec_of(function)
         is_manual = spec.get("revisionActivationPolicy") == ActivationPolicy.MANUAL
         annotations = {**found.package.annotations, **_runtime_annotations(function)}
         if found.reference.tag:
@@ -262,22 +269,22 @@ class FunctionReconciler:
 
     def _say_capabilities(self, revision: KubeObject, package: FunctionPackage) -> KubeObject:
         """Say what a package is made for; whoever made its revision may have died before that."""
-        status = revision.get("status") or {}
+        status = status_of(revision)
         if status.get("capabilities"):
             return revision
         told = {**status, "capabilities": list(package.capabilities)}
         return self._cluster.replace_status({**revision, "status": told})
 
     def _update(self, function: KubeObject, revision: KubeObject, plan: Numbering) -> KubeObject:
-        spec = function.get("spec") or {}
-        theirs = revision.get("spec") or {}
+        spec = spec_of(function)
+        theirs = spec_of(revision)
         wanted = {key: value for key, value in theirs.items() if key not in _HANDED_ON}
         wanted.update({key: spec[key] for key in _HANDED_ON if key in spec})
         wanted["revision"] = plan.number
-        annotations = dict(revision["metadata"].get("annotations") or {})
+        annotations = dict(annotations_of(revision))
         annotations.pop(RUNTIME, None)
         annotations.update(_runtime_annotations(function))
-        if (wanted, annotations) == (theirs, revision["metadata"].get("annotations") or {}):
+        if (wanted, annotations) == (theirs, annotations_of(revision)):
             return revision
         metadata = {**revision["metadata"], "annotations": annotations}
         updated = self._cluster.replace({**revision, "metadata": metadata, "spec": wanted})
@@ -292,7 +299,7 @@ class FunctionReconciler:
     def _settle(
         self, function: KubeObject, revisions: Sequence[KubeObject], found: _Found | None
     ) -> None:
-        spec = function.get("spec") or {}
+        spec = spec_of(function)
         policy = ActivationPolicy(
             spec.get("revisionActivationPolicy") or ActivationPolicy.AUTOMATIC
         )
@@ -304,7 +311,7 @@ class FunctionReconciler:
         by_name = {each["metadata"]["name"]: each for each in revisions}
         for name, state in changed.items():
             revision = by_name[name]
-            wanted = {**(revision.get("spec") or {}), "desiredState": str(state)}
+            wanted = {**spec_of(revision), "desiredState": str(state)}
             by_name[name] = self._cluster.replace({**revision, "spec": wanted})
             said = f"Revision {name} is now {state}"
             self._tell(subject_of(function), NORMAL, "TransitionRevision", said)
@@ -315,7 +322,7 @@ class FunctionReconciler:
             self._say_health(function, kept, by_name, plan, found)
 
     def _collect(self, function: KubeObject, facts: Sequence[FunctionRevision]) -> set[str]:
-        limit = (function.get("spec") or {}).get("revisionHistoryLimit")
+        limit = spec_of(function).get("revisionHistoryLimit")
         history = DEFAULT_HISTORY_LIMIT if limit is None else int(limit)
         users = self._users(function["metadata"]["name"], facts)
         revisions = [
@@ -390,7 +397,7 @@ class FunctionReconciler:
         fields: Mapping[str, Any],
         conditions: Sequence[Mapping[str, Any]],
     ) -> None:
-        status = function.get("status") or {}
+        status = status_of(function)
         wanted = with_conditions(
             {**status, **fields},
             conditions,
@@ -410,27 +417,27 @@ def _built_in(reference: PackageReference) -> _Found:
 
 
 def _runtime_annotations(function: KubeObject) -> dict[str, str]:
-    said = (function["metadata"].get("annotations") or {}).get(RUNTIME)
+    said = annotations_of(function).get(RUNTIME)
     return {RUNTIME: said} if said else {}
 
 
 def _labels_of_revision(function: KubeObject, package: FunctionPackage) -> dict[str, str]:
     """Say how a revision is labelled: by its package, and over that by whoever installed it."""
-    return labels_that_count({**package.labels, **(function["metadata"].get("labels") or {})})
+    return labels_that_count({**package.labels, **labels_of(function)})
 
 
 def _numbered(revision: KubeObject, function: KubeObject) -> Numbered:
     metadata = revision["metadata"]
     return Numbered(
         metadata["name"],
-        int((revision.get("spec") or {}).get("revision") or 0),
+        int(spec_of(revision).get("revision") or 0),
         function_identity(digest_of_revision(revision), metadata.get("labels")),
         not is_controlled_by(revision, function),
     )
 
 
 def _health_message(revision: KubeObject) -> str:
-    for each in (revision.get("status") or {}).get("conditions") or ():
+    for each in conditions_of(revision):
         if each.get("type") == "RuntimeHealthy" and each.get("status") != "True":
             said = str(each.get("message") or "")
             health = f'Package runtime health is "{each.get("status")}"'

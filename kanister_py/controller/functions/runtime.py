@@ -15,6 +15,7 @@ from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.controller.machine.conditions import condition, with_conditions
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.parts import annotations_of, conditions_of, spec_of, status_of
 from kanister_py.core.objects.resources import (
     DEPLOYMENTS,
     SERVICE_ACCOUNTS,
@@ -90,7 +91,7 @@ class FunctionRuntime:
             return None
         if revision["metadata"].get("deletionTimestamp"):
             return None
-        if (revision.get("spec") or {}).get("desiredState") != DesiredState.ACTIVE:
+        if spec_of(revision).get("desiredState") != DesiredState.ACTIVE:
             return self._stop(revision)
         runtime = runtime_of(revision, self._settings.default)
         if runtime is Runtime.IN_PROCESS:
@@ -100,8 +101,8 @@ class FunctionRuntime:
             self._say(revision, endpoint, why)
             return None
         if runtime is Runtime.EXTERNAL:
-            annotations = revision["metadata"].get("annotations") or {}
-            status = revision.get("status") or {}
+            annotations = annotations_of(revision)
+            status = status_of(revision)
             endpoint = str(annotations.get(ENDPOINT) or status.get("endpoint") or "")
             why = "" if endpoint else f"nobody has said where it answers, as {ENDPOINT}"
             self._say(revision, endpoint, why)
@@ -155,7 +156,7 @@ class FunctionRuntime:
         return None
 
     def _drained_at(self, revision: KubeObject) -> float:
-        found = (revision.get("status") or {}).get("conditions") or ()
+        found = conditions_of(revision)
         since = next(
             each["lastTransitionTime"] for each in found if each["type"] == "RuntimeActive"
         )
@@ -163,7 +164,7 @@ class FunctionRuntime:
         return (time + self._settings.drains_for).timestamp()
 
     def _config_of(self, revision: KubeObject) -> Mapping[str, Any]:
-        reference = (revision.get("spec") or {}).get("runtimeConfigRef") or {}
+        reference = spec_of(revision).get("runtimeConfigRef") or {}
         name = str(reference.get("name") or _DEFAULT_CONFIG)
         try:
             found = self._cluster.get(RUNTIME_CONFIGS, name)
@@ -171,7 +172,7 @@ class FunctionRuntime:
             if name == _DEFAULT_CONFIG:
                 return {}
             raise
-        spec: Mapping[str, Any] = found.get("spec") or {}
+        spec: Mapping[str, Any] = spec_of(found)
         return spec
 
     def _apply(self, resource: GroupVersionResource, wanted: dict[str, Any]) -> KubeObject:
@@ -191,7 +192,7 @@ class FunctionRuntime:
         else:
             healthy = condition("RuntimeHealthy", "True", "HealthyPackageRevision")
         active = condition("RuntimeActive", "True", "ActiveRuntime")
-        image = (revision.get("spec") or {}).get("image")
+        image = spec_of(revision).get("image")
         fields = {"endpoint": endpoint, "resolvedImage": image}
         self._write(revision, fields, [healthy, active])
 
@@ -201,7 +202,7 @@ class FunctionRuntime:
         fields: Mapping[str, Any],
         conditions: Sequence[Mapping[str, Any]],
     ) -> KubeObject:
-        status = revision.get("status") or {}
+        status = status_of(revision)
         wanted = with_conditions(
             {**status, **fields},
             conditions,
@@ -215,5 +216,5 @@ class FunctionRuntime:
 
 def _package_name(revision: Mapping[str, Any]) -> str:
     """Give the last part of the repository of a revision's package."""
-    image = str((revision.get("spec") or {}).get("image") or "")
+    image = str(spec_of(revision).get("image") or "")
     return image.partition("@")[0].rpartition("/")[2].partition(":")[0]

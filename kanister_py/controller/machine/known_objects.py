@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store, key_of
 from kanister_py.core.errors import KanisterError, NoMatch, NotFound
+from kanister_py.core.objects.parts import labels_of
 from kanister_py.core.objects.resources import SECRETS, GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -196,7 +197,7 @@ class Seen:
         return [
             obj
             for _key, obj in sorted(found, key=lambda each: each[0])
-            if wanted <= (obj["metadata"].get("labels") or {}).items()
+            if wanted <= labels_of(obj).items()
         ]
 
     def all_of(self, resource: GroupVersionResource) -> Sequence[KubeObject]:

@@ -8,7 +8,7 @@ stopped before the first of the others may begin.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from threading import Condition, Thread
 from typing import Any, Final, NamedTuple
@@ -21,6 +21,7 @@ from kanister_py.core.errors import (
     LeadershipLost,
     NotFound,
 )
+from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -142,7 +143,7 @@ class Leadership:
             except AlreadyExists:
                 return False
             return self._hold(asked)
-        spec = found.get("spec") or {}
+        spec = spec_of(found)
         holder = str(spec.get("holderIdentity") or "")
         seen = (holder, str(spec.get("renewTime") or ""))
         if seen != self._seen:
@@ -155,7 +156,7 @@ class Leadership:
             return False
         return self._hold(asked)
 
-    def _is_abandoned(self, spec: dict[str, Any]) -> bool:
+    def _is_abandoned(self, spec: Mapping[str, Any]) -> bool:
         # The holder's own word on how long it may be silent counts, should it be longer.
         said = spec.get("leaseDurationSeconds")
         term = float(said) if isinstance(said, int) else self._terms.term_seconds
@@ -218,7 +219,7 @@ class Leadership:
     def _give_back(self) -> None:
         try:
             found = self._cluster.get(LEASES, self._name, namespace=self._namespace)
-            spec = found.get("spec") or {}
+            spec = spec_of(found)
             if spec.get("holderIdentity") == self._identity:
                 found["spec"] = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}
                 self._cluster.replace(found)
@@ -227,7 +228,7 @@ class Leadership:
 
     def _lease_of(self, found: KubeObject | None) -> KubeObject:
         now = _micro_time(self._clock.now())
-        before = (found or {}).get("spec") or {}
+        before = spec_of(found or {})
         is_new = before.get("holderIdentity") != self._identity
         changes = int(before.get("leaseTransitions") or 0) + (is_new and found is not None)
         spec = {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kanister_py.core.errors import AnotherController, ApiError, TransientError
+from kanister_py.core.objects.parts import labels_of, spec_of
 from kanister_py.core.objects.resources import DEPLOYMENTS
 from kanister_py.ports.cluster import Cluster, KubeObject
 
@@ -65,12 +66,12 @@ def find_neighbour(cluster: Cluster, neighbour: Neighbour, namespace: str = "") 
 
 
 def _runs(deployment: KubeObject, neighbour: Neighbour) -> bool:
-    spec: dict[str, Any] = deployment.get("spec") or {}
+    spec = spec_of(deployment)
     if spec.get("replicas", 1) == 0:
         return False
-    labels = deployment["metadata"].get("labels") or {}
+    labels = labels_of(deployment)
     names = (labels.get("app"), labels.get("app.kubernetes.io/name"))
-    containers = ((spec.get("template") or {}).get("spec") or {}).get("containers") or ()
+    containers = spec_of(spec.get("template") or {}).get("containers") or ()
     images = (str(each.get("image", "")) for each in containers)
     runs_it = any(_repository_of(image).endswith(neighbour.images) for image in images)
     return runs_it or neighbour.app in names

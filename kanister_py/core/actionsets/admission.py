@@ -18,6 +18,7 @@ from kanister_py.core.blueprints.lint.findings import Finding, Severity
 from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import parse_document
+from kanister_py.core.objects.parts import metadata_of, spec_of
 from kanister_py.core.revisions.activation import problems_of_limits
 
 _MOST_PROBLEMS: Final = 20
@@ -51,7 +52,7 @@ FINE: Final = Verdict()
 
 def says_nothing_new(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
     """Say whether a change touches nothing that is judged, or an object that is going."""
-    if new.get("metadata", {}).get("deletionTimestamp"):
+    if metadata_of(new).get("deletionTimestamp"):
         return True
     if old is None:
         return False
@@ -103,7 +104,7 @@ def _warned_of_blueprints(
     blueprints: Mapping[str, Mapping[str, Any] | None],
     context: Context,
 ) -> Iterator[str]:
-    for given in actionset.get("spec", {}).get("actions") or ():
+    for given in spec_of(actionset).get("actions") or ():
         name, action = given.get("blueprint") or "", given.get("name") or ""
         blueprint = blueprints.get(name)
         if name not in blueprints:
@@ -169,7 +170,7 @@ def judge_revision(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Ver
     """Judge a change of a CompositionRevision: its number may rise, what it says is for ever."""
     if old is None:
         return FINE
-    before, after = dict(old.get("spec") or {}), dict(new.get("spec") or {})
+    before, after = dict(spec_of(old)), dict(spec_of(new))
     before.pop("revision", None)
     after.pop("revision", None)
     changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
@@ -184,7 +185,7 @@ def judge_revision(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Ver
 
 def judge_package(obj: Mapping[str, Any]) -> Verdict:
     """Judge the limits of a Function or of another package."""
-    spec = obj.get("spec") or {}
+    spec = spec_of(obj)
     problems = problems_of_limits(
         _whole(spec.get("activeRevisionLimit")),
         _whole(spec.get("revisionHistoryLimit")),

@@ -10,6 +10,7 @@ from kanister_py.core.blueprints.model import ObjectReference
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.names import generate_name
+from kanister_py.core.objects.parts import spec_of, status_of
 
 
 class ActionSetUnclear(UsageError):
@@ -78,7 +79,7 @@ def new_actionset(
     """
     if parent is not None:
         metadata = parent["metadata"]
-        state = (parent.get("status") or {}).get("state") or "pending"
+        state = status_of(parent).get("state") or "pending"
         if state != "complete":
             raise ActionSetIncomplete(f"{metadata['namespace']}/{metadata['name']}", state)
         bases = _actions_of(parent)
@@ -118,8 +119,8 @@ def _name_of(order: Order, parent: Mapping[str, Any] | None, choose: Callable[[s
 
 def _actions_of(parent: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Give a parent's actions as they were asked for, with the artifacts they left."""
-    given: list[dict[str, Any]] = copy_json((parent.get("spec") or {}).get("actions") or [])
-    statuses = (parent.get("status") or {}).get("actions") or []
+    given: list[dict[str, Any]] = copy_json(spec_of(parent).get("actions") or [])
+    statuses = status_of(parent).get("actions") or []
     for index, action in enumerate(given):
         left = statuses[index].get("artifacts") if index < len(statuses) else None
         action.pop("artifacts", None)
@@ -164,7 +165,7 @@ def retry_of(
     metadata = actionset["metadata"]
     spec = {
         key: value
-        for key, value in copy_json(actionset.get("spec") or {}).items()
+        for key, value in copy_json(spec_of(actionset)).items()
         if key not in _OF_ONE_LIFE
     }
     annotations = {

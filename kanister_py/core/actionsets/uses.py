@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kanister_py.core.errors import KanisterError
+from kanister_py.core.objects.parts import metadata_of, namespace_of
 from kanister_py.core.registry.choose import asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 
@@ -60,7 +61,7 @@ Uses = Mapping[tuple[str, str], Count]
 
 def uses_of(blueprint: Mapping[str, Any], registry: Registry[FunctionEntry]) -> Iterator[Use]:
     """List what the phases of a Blueprint would get, whoever wrote it and however well."""
-    metadata = blueprint.get("metadata") or {}
+    metadata = metadata_of(blueprint)
     actions = blueprint.get("actions")
     for action, content in actions.items() if isinstance(actions, dict) else ():
         for phase in _phases_of(content):
@@ -98,7 +99,7 @@ def runs_of(actionset: Mapping[str, Any]) -> Iterator[Run]:
     status = actionset.get("status")
     if not isinstance(status, dict):
         return
-    namespace = str((actionset.get("metadata") or {}).get("namespace") or "")
+    namespace = namespace_of(actionset)
     is_live = status.get("state") not in ("complete", "failed")
     for action in status.get("actions") or ():
         for phase in _phases_of(action):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 from collections.abc import Sequence
 
 from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.parts import conditions_of
 
 
 class InvalidFunctionInput(UsageError):
@@ -170,8 +171,7 @@ class Request(Mapping[str, Any]):
     def condition(self, type_: str, resource: str = "") -> Data:
         """Give a condition of the composite resource, or of a composed one; `{}` is none."""
         found = self.resources.get(resource, {}) if resource else self.composite
-        conditions = (found.get("status") or {}).get("conditions") or ()
-        return next((each for each in conditions if each.get("type") == type_), {})
+        return next((dict(each) for each in conditions_of(found) if each.get("type") == type_), {})
 
     @property
     def context(self) -> Data:

@@ -26,6 +26,7 @@ from kanister_py.core.compositions.pipeline import (
 from kanister_py.core.compositions.results import CustomCondition, Event
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.notices import Notice
+from kanister_py.core.objects.parts import labels_of, metadata_of, namespace_of, spec_of
 from kanister_py.core.objects.resources import group_version_of
 from kanister_py.core.revisions.owners import controller_of, controller_reference
 
@@ -156,10 +157,10 @@ def connection_secret_of(obj: Mapping[str, Any], namespace: str = "") -> tuple[s
     What stands in a namespace writes beside itself, whatever its reference says;
     `namespace` is that of what says nothing of either.
     """
-    reference = (obj.get("spec") or {}).get("writeConnectionSecretToRef")
+    reference = spec_of(obj).get("writeConnectionSecretToRef")
     if not isinstance(reference, Mapping) or not reference.get("name"):
         return None
-    own = (obj.get("metadata") or {}).get("namespace")
+    own = metadata_of(obj).get("namespace")
     return str(own or reference.get("namespace") or namespace), str(reference["name"])
 
 
@@ -207,12 +208,12 @@ class _Making:
 
     def __init__(self, observed: Observed, state: PipelineState, rules: Rules) -> None:
         xr = observed.composite
-        labels = xr["metadata"].get("labels") or {}
+        labels = labels_of(xr)
         self._observed = observed
         self._state = state
         self._rules = rules
         self._uid = str(xr["metadata"].get("uid") or "")
-        self._namespace = str(xr["metadata"].get("namespace") or "")
+        self._namespace = namespace_of(xr)
         self._owner = controller_reference(xr)
         self._labels = {COMPOSITE: labels.get(COMPOSITE) or xr["metadata"]["name"]}
         for key in (CLAIM_NAME, CLAIM_NAMESPACE):
@@ -272,7 +273,7 @@ class _Making:
         self._own(metadata, name)
         before = self._observed.resources.get(name)
         if before is not None:
-            kept = before.get("metadata") or {}
+            kept = metadata_of(before)
             for key in ("namespace", "name", "generateName"):
                 metadata.pop(key, None)
                 if kept.get(key):

@@ -35,6 +35,7 @@ from kanister_py.core.compositions.naming import resource_name_of
 from kanister_py.core.compositions.rendering import Rendered
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import Document, Path, nearest
+from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.objects.reading import Reader
 
 API_VERSION = "kanister-py.io/v1alpha1"
@@ -93,7 +94,7 @@ def parse_suite(document: Document) -> Suite:
         problems.append(document.problem(unknown.path, f"Unknown field{meant}"))
     if problems:
         raise InvalidDocument(problems)
-    metadata = data.get("metadata") or {}
+    metadata = metadata_of(data)
     return Suite(str(metadata.get("name") or document.file), tuple(cases))
 
 

@@ -11,6 +11,7 @@ from kanister_py.core.objects.names import (
     why_not_a_dns_subdomain,
     why_not_a_path_segment,
 )
+from kanister_py.core.objects.parts import annotations_of, metadata_of, name_of
 from kanister_py.core.objects.resources import group_version_of
 
 RESOURCE_NAME = "crossplane.io/composition-resource-name"
@@ -40,7 +41,7 @@ def child_name(generate_name: str, owner_uid: str, resource: str) -> str:
 
 def uid_of_rendered(xr: Mapping[str, Any]) -> str:
     """Give an XR that no cluster has seen a UID: by its kind and name, so it is always the same."""
-    metadata = xr.get("metadata") or {}
+    metadata = metadata_of(xr)
     name = "\0".join(
         (
             f"{xr.get('apiVersion')}, Kind={xr.get('kind')}",
@@ -59,7 +60,7 @@ def uid_of_rendered(xr: Mapping[str, Any]) -> str:
 def composed_manager(xr: Mapping[str, Any]) -> str:
     """Name the field manager under which the resources of one XR are applied."""
     group = group_version_of(str(xr.get("apiVersion")))[0]
-    name = (xr.get("metadata") or {}).get("name") or ""
+    name = name_of(xr)
     text = f"{name}{xr.get('kind')}.{group}"
     return f"{COMPOSED_MANAGER}/{hashlib.sha256(text.encode()).hexdigest()}"
 
@@ -72,6 +73,6 @@ def is_valid_name(name: str, api_version: str, kind: str) -> bool:
 
 def resource_name_of(obj: Mapping[str, Any]) -> str:
     """Say which composed resource of its XR an object is; empty if it does not say."""
-    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    annotations = annotations_of(obj)
     name = annotations.get(RESOURCE_NAME)
     return name if isinstance(name, str) else ""

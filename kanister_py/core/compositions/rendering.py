@@ -22,6 +22,7 @@ from kanister_py.core.compositions.results import COMPOSE, Event
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.parts import conditions_of, metadata_of, spec_of
 from kanister_py.core.objects.resources import group_version_of
 
 
@@ -62,12 +63,12 @@ def is_legacy(xrd: Mapping[str, Any] | None) -> bool:
     if xrd is None:
         return False
     default = "Namespaced" if str(xrd.get("apiVersion")).endswith("/v2") else "LegacyCluster"
-    return ((xrd.get("spec") or {}).get("scope") or default) == "LegacyCluster"
+    return (spec_of(xrd).get("scope") or default) == "LegacyCluster"
 
 
 def check_definition(xr: Mapping[str, Any], xrd: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Refuse a definition of another kind, and give the schema of the XR's version."""
-    spec = xrd.get("spec") or {}
+    spec = spec_of(xrd)
     group, version = group_version_of(str(xr.get("apiVersion")))
     kind = (spec.get("names") or {}).get("kind")
     if (group, xr.get("kind")) != (spec.get("group"), kind):
@@ -124,7 +125,7 @@ def prepared(
     It has a UID, the label of its name, and references to its composition, to the
     revision of that, and to what it composed before.
     """
-    metadata = dict(xr.get("metadata") or {})
+    metadata = dict(metadata_of(xr))
     if not metadata.get("name"):
         raise CompositionMismatch("the XR has no name", "metadata.name")
     if not metadata.get("uid"):
@@ -141,14 +142,14 @@ def prepared(
     refs = resource_refs(_addressed(observed), is_namespaced=is_namespaced)
     if refs:
         machinery["resourceRefs"] = list(refs)
-    spec = dict(xr.get("spec") or {})
+    spec = dict(spec_of(xr))
     spec = {**spec, **machinery} if legacy else {**spec, "crossplane": machinery}
     return {**xr, "metadata": {**metadata, "labels": labels}, "spec": spec}
 
 
 def _addressed(objects: Iterable[Data]) -> list[Data]:
     """Leave out what has no name: nothing can refer to it."""
-    return [each for each in objects if (each.get("metadata") or {}).get("name")]
+    return [each for each in objects if metadata_of(each).get("name")]
 
 
 def observed_for(xr: Data, objects: Iterable[Data]) -> Observed:
@@ -156,7 +157,7 @@ def observed_for(xr: Data, objects: Iterable[Data]) -> Observed:
     given = list(objects)
     namespace = xr["metadata"].get("namespace")
     for obj in given:
-        metadata = obj.get("metadata") or {}
+        metadata = metadata_of(obj)
         if namespace and metadata.get("namespace", namespace) != namespace:
             raise UsageError(
                 f"observed {obj.get('kind')} {metadata.get('name')} is in namespace "
@@ -195,7 +196,7 @@ def rendered(
     if was_selected:
         said = f"Successfully selected composition: {composition.name}"
         events.append(Event("Normal", "SelectComposition", said))
-    before = (xr.get("status") or {}).get("conditions") or ()
+    before = conditions_of(xr)
     generation = xr["metadata"].get("generation") or 0
     conditions = Conditions(before, ALWAYS, generation)
     conditions.set("Responsive", "True", "WatchCircuitClosed")

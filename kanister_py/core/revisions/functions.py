@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kanister_py.core.errors import InvalidVersion
+from kanister_py.core.objects.parts import annotations_of, spec_of, status_of
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.versions.semver import Version, parse_version
@@ -26,13 +27,13 @@ class Runtime(StrEnum):
 
 def runtime_of(obj: Mapping[str, Any], default: Runtime = Runtime.DEPLOYMENT) -> Runtime:
     """Say who runs a function or a revision of it; its annotation decides."""
-    said = (obj.get("metadata", {}).get("annotations") or {}).get(RUNTIME)
+    said = annotations_of(obj).get(RUNTIME)
     return Runtime(said) if said in tuple(Runtime) else default
 
 
 def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
     """Read a FunctionRevision as far as choosing it goes."""
-    metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    metadata, spec, status = obj["metadata"], spec_of(obj), status_of(obj)
     labels = metadata.get("labels") or {}
     is_active = spec.get("desiredState") == DesiredState.ACTIVE
     return FunctionRevision(
@@ -51,7 +52,7 @@ def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
 
 def is_healthy(obj: Mapping[str, Any]) -> bool:
     """Say whether what runs a revision is well; who runs none of ours says so by an endpoint."""
-    status = obj.get("status") or {}
+    status = status_of(obj)
     found = [
         each for each in status.get("conditions") or () if each.get("type") == "RuntimeHealthy"
     ]
@@ -60,14 +61,14 @@ def is_healthy(obj: Mapping[str, Any]) -> bool:
 
 def digest_of_revision(obj: Mapping[str, Any]) -> str:
     """Give the digest of the package behind a revision; empty where only a tag is known."""
-    image = str((obj.get("spec") or {}).get("image") or "")
+    image = str(spec_of(obj).get("image") or "")
     return image.partition("@")[2]
 
 
 def version_of_revision(obj: Mapping[str, Any]) -> Version | None:
     """Give the version that the package of a revision was called, if it was called by one."""
-    annotations = obj.get("metadata", {}).get("annotations") or {}
-    image = str((obj.get("spec") or {}).get("image") or "").partition("@")[0]
+    annotations = annotations_of(obj)
+    image = str(spec_of(obj).get("image") or "").partition("@")[0]
     tag = annotations.get(PACKAGE_TAG) or image.rpartition("/")[2].partition(":")[2]
     try:
         return parse_version(tag)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kanister_py.core.objects.parts import owners_of
+
 
 def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Give the one owner that controls an object, if it has one."""
-    owners = (obj.get("metadata") or {}).get("ownerReferences") or ()
+    owners = owners_of(obj)
     return next(
         (each for each in owners if isinstance(each, dict) and each.get("controller")), None
     )

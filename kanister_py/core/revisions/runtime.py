@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kanister_py.core.objects.merge_rules import NO_RULE, merge_rules_of
+from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.patches import strategic_patched
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
@@ -103,7 +104,7 @@ def deployment_of(
     so new pods come before the old ones' certificate ends.
     """
     metadata = revision["metadata"]
-    spec = revision.get("spec") or {}
+    spec = spec_of(revision)
     selector = selector_of(revision)
     annotations = {"kanister-py.io/certificate": certificate[:16]} if certificate else {}
     pod: dict[str, Any] = {
@@ -153,12 +154,12 @@ def deployment_of(
 
 
 def server_secret_of(revision: Mapping[str, Any]) -> str:
-    said = (revision.get("spec") or {}).get("tlsServerSecretName")
+    said = spec_of(revision).get("tlsServerSecretName")
     return str(said or f"{revision['metadata']['name']}-tls-server")
 
 
 def _container(revision: Mapping[str, Any]) -> dict[str, Any]:
-    metadata, spec = revision["metadata"], revision.get("spec") or {}
+    metadata, spec = revision["metadata"], spec_of(revision)
     environment = {
         "FUNCTION_NAME": (metadata.get("labels") or {}).get(PACKAGE_LABEL) or "",
         "REVISION_NAME": metadata["name"],

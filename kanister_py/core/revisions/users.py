@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.core.revisions.policy import RevisionFacts, Rules, Wishes
 
@@ -34,7 +35,7 @@ class Pipeline(NamedTuple):
 
 def pipeline_of(obj: Mapping[str, Any]) -> Pipeline:
     """Read the steps of a Composition or of a revision of one as far as they call functions."""
-    found = (obj.get("spec") or {}).get("pipeline") or ()
+    found = spec_of(obj).get("pipeline") or ()
     steps = [each for each in found if isinstance(each, Mapping)]
     return Pipeline(f"{obj['kind']}/{obj['metadata']['name']}", steps)
 

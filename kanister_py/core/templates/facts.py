@@ -12,6 +12,13 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.parts import (
+    annotations_of,
+    namespace_of,
+    owners_of,
+    spec_of,
+    status_of,
+)
 from kanister_py.core.objects.resources import (
     CONFIG_MAPS,
     DEPLOYMENT_CONFIGS,
@@ -261,7 +268,7 @@ def owner_of_pods(
     for step in path:
         wanted = (wanted or {}).get(step)
     for owner in owners:
-        annotations = owner["metadata"].get("annotations") or {}
+        annotations = annotations_of(owner)
         if _is_owned_by(owner, workload) and annotations.get(mark) == str(wanted):
             return owner
     return None
@@ -270,14 +277,12 @@ def owner_of_pods(
 def workload_of(workload: KubeObject, owner: KubeObject, pods: Iterable[KubeObject]) -> Workload:
     """Say what a template sees of a workload: only pods that run count."""
     running = [
-        pod
-        for pod in pods
-        if (pod.get("status") or {}).get("phase") == "Running" and _is_owned_by(pod, owner)
+        pod for pod in pods if status_of(pod).get("phase") == "Running" and _is_owned_by(pod, owner)
     ]
     claims = {pod["metadata"]["name"]: _claims_of(pod) for pod in running}
     return Workload(
         name=workload["metadata"]["name"],
-        namespace=workload["metadata"].get("namespace", ""),
+        namespace=namespace_of(workload),
         pods=tuple(claims),
         containers=tuple(
             tuple(each["name"] for each in pod["status"].get("containerStatuses") or ())
@@ -289,12 +294,12 @@ def workload_of(workload: KubeObject, owner: KubeObject, pods: Iterable[KubeObje
 
 def _is_owned_by(obj: KubeObject, owner: KubeObject) -> bool:
     uid = owner["metadata"].get("uid")
-    return any(each.get("uid") == uid for each in obj["metadata"].get("ownerReferences") or ())
+    return any(each.get("uid") == uid for each in owners_of(obj))
 
 
 def _claims_of(pod: KubeObject) -> dict[str, str]:
     """Which claims do the regular containers of a pod mount, and where?"""
-    spec = pod.get("spec") or {}
+    spec = spec_of(pod)
     claims = {
         each["name"]: each["persistentVolumeClaim"]["claimName"]
         for each in spec.get("volumes") or ()

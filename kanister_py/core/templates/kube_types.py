@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from kanister_py.core.objects.parts import metadata_of
 from kanister_py.gotemplate.functions import Function, go_function
 from kanister_py.gotemplate.layouts import format_time
 from kanister_py.gotemplate.times import TIME, UTC, ZERO_TIME, Time, from_datetime
@@ -178,7 +179,7 @@ _META_KEYS = {
 
 
 def _meta_value(obj: Mapping[str, Any]) -> Struct:
-    meta = obj.get("metadata") or {}
+    meta = metadata_of(obj)
     fields: dict[str, Value] = {
         field.name: wrap(field.type, meta.get(key))
         for key, field in _META_KEYS.items()

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kanister_py.core.errors import BadRequest, Cause, Invalid
 from kanister_py.core.objects import names
+from kanister_py.core.objects.parts import labels_of, metadata_of, spec_of
 from kanister_py.core.objects.resources import ResourceKind
 from kanister_py.core.objects.selectors import label_selector_of
 from kanister_py.ports.cluster import KubeObject
@@ -419,7 +420,7 @@ def _check_workload(obj: KubeObject) -> list[Cause]:
     if not selector:
         return [_missing("spec.selector")]
     template = spec.get("template") or {}
-    labels = (template.get("metadata") or {}).get("labels") or {}
+    labels = labels_of(template)
     causes: list[Cause] = []
     if not label_selector_of(selector).lets_through(labels):
         causes.append(
@@ -432,14 +433,14 @@ def _check_workload(obj: KubeObject) -> list[Cause]:
         causes.append(
             _wrong("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
         )
-    pod_spec = template.get("spec") or {}
+    pod_spec = spec_of(template)
     volumes = pod_spec.get("volumes") or []
     named = {volume.get("name") for volume in volumes}
     # A StatefulSet gives each pod its claims as volumes; they are in no template of a pod.
     claims = [
         {"name": claim["metadata"]["name"], "emptyDir": {}}
         for claim in spec.get("volumeClaimTemplates") or ()
-        if (claim.get("metadata") or {}).get("name") not in {None, *named}
+        if metadata_of(claim).get("name") not in {None, *named}
     ]
     if claims:
         pod_spec = {**pod_spec, "volumes": [*volumes, *claims]}

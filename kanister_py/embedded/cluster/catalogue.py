@@ -13,6 +13,7 @@ from kanister_py.core.objects.merge_rules import (
     merge_rules_of,
     merge_rules_of_custom,
 )
+from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.resources import (
     BUILTIN_KINDS,
     WELL_KNOWN_CUSTOM_KINDS,
@@ -168,7 +169,7 @@ def set_definition_defaults(definition: KubeObject) -> None:
 
 def complaints_about_definition(definition: KubeObject) -> list[Cause]:
     """Say everything that is wrong with a definition."""
-    spec = definition.get("spec") or {}
+    spec = spec_of(definition)
     said = spec.get("names") or {}
     versions: Sequence[Mapping[str, Any]] = spec.get("versions") or ()
     causes = [

@@ -34,6 +34,7 @@ from kanister_py.core.objects.managed_fields import (
     write_managed_fields,
 )
 from kanister_py.core.objects.names import generate_name
+from kanister_py.core.objects.parts import metadata_of, spec_of, status_of
 from kanister_py.core.objects.patches import (
     InvalidPatch,
     json_patched,
@@ -602,7 +603,7 @@ class MemoryCluster:
         """Say how many seconds an object may live on. Only a pod that somebody runs takes time."""
         if obj["kind"] != "Pod" or obj["apiVersion"] != "v1" or self._pods is None:
             return 0
-        spec, phase = obj["spec"], (obj.get("status") or {}).get("phase")
+        spec, phase = obj["spec"], status_of(obj).get("phase")
         if not spec.get("nodeName") or phase in {"Succeeded", "Failed"}:
             return 0
         return int(spec.get("terminationGracePeriodSeconds", 30) if asked is None else asked)
@@ -618,8 +619,8 @@ class MemoryCluster:
     def _scale_of(self, known: Known, obj: KubeObject) -> KubeObject:
         metadata = obj["metadata"]
         wanted = _read(obj, self._scale_path(known, "specReplicasPath"))
-        status: dict[str, Any] = {"replicas": (obj.get("status") or {}).get("replicas", 0)}
-        selector = (obj.get("spec") or {}).get("selector")
+        status: dict[str, Any] = {"replicas": status_of(obj).get("replicas", 0)}
+        selector = spec_of(obj).get("selector")
         if isinstance(selector, Mapping):
             is_plain = not {"matchLabels", "matchExpressions"} & selector.keys()
             status["selector"] = str(
@@ -643,7 +644,7 @@ class MemoryCluster:
                 scale = merge_patched(scale, patch)
             else:
                 scale = _patched_json(scale, patch, patch_type)
-            replicas = (scale.get("spec") or {}).get("replicas", 0)
+            replicas = spec_of(scale).get("replicas", 0)
             if isinstance(replicas, bool) or not isinstance(replicas, int):
                 raise BadRequest(f"spec.replicas of a Scale must be a number, not {replicas!r}")
             return self.scale(known.kind.gvr, name, replicas, namespace=namespace)
@@ -800,7 +801,7 @@ class MemoryCluster:
         if not isinstance(api_version, str) or not api_version:
             raise BadRequest("Object 'apiVersion' is missing")
         known = self._catalogue.of(api_version, kind)
-        if not isinstance(obj.get("metadata", {}), Mapping):
+        if not isinstance(metadata_of(obj), Mapping):
             raise BadRequest(f"metadata of a {kind} must be an object")
         admission.check_shape(obj, known.kind)
         new: KubeObject = copy_json(obj)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.parts import namespace_of, owners_of, status_of
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
 from kanister_py.embedded.cluster.catalogue import Catalogue, Known
 from kanister_py.embedded.cluster.store import Store, TableKey, place_of
@@ -103,7 +104,7 @@ class Deletions:
             if _FOREGROUND not in finalizers:
                 finalizers.append(_FOREGROUND)
         if known.kind.gvr == NAMESPACES:
-            new["status"] = {**new.get("status", {}), "phase": "Terminating"}
+            new["status"] = {**status_of(new), "phase": "Terminating"}
         return new
 
     def _let_go_of_content(self, known: Known, obj: KubeObject) -> None:
@@ -169,10 +170,10 @@ class Deletions:
         self, known: Known, obj: KubeObject, owner_uid: str, propagation: Propagation
     ) -> None:
         """Delete what has no other owner left; from the rest, take the reference."""
-        namespace = obj["metadata"].get("namespace", "")
+        namespace = namespace_of(obj)
         others = [
             owner
-            for owner in obj["metadata"].get("ownerReferences") or ()
+            for owner in owners_of(obj)
             if owner["uid"] != owner_uid and self._find_owner(owner, namespace) is not None
         ]
         if others:

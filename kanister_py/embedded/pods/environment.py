@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.core.errors import KanisterError, TransientError
+from kanister_py.core.objects.parts import spec_of, status_of
 from kanister_py.core.objects.quantities import parse_quantity
 from kanister_py.ports.pods import PodSources
 
@@ -35,7 +36,7 @@ def address_of(pod: Mapping[str, Any]) -> str:
 
     Whoever has addresses to give writes one into the pod's status before it starts.
     """
-    return str((pod.get("status") or {}).get("podIP") or NODE_IP)
+    return str(status_of(pod).get("podIP") or NODE_IP)
 
 
 def expand(text: str, known: Mapping[str, str]) -> str:
@@ -90,7 +91,7 @@ def service_environment(namespace: str, services: Sequence[Mapping[str, Any]]) -
     """
     env: dict[str, str] = {}
     for service in services:
-        metadata, ports = service["metadata"], (service.get("spec") or {}).get("ports") or ()
+        metadata, ports = service["metadata"], spec_of(service).get("ports") or ()
         at = metadata.get("namespace")
         if not ports or (at != namespace and (at, metadata["name"]) != _API_SERVER):
             continue

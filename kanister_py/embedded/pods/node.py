@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.core.errors import ApiError, BadRequest, Conflict, NotFound
+from kanister_py.core.objects.parts import status_of
 from kanister_py.core.objects.resources import (
     CONFIG_MAPS,
     NODES,
@@ -181,7 +182,7 @@ class ProcessNode:
     def _start(self, pod: KubeObject) -> None:
         assert self._sources is not None
         metadata = pod["metadata"]
-        status = pod.get("status") or {}
+        status = status_of(pod)
         if status.get("phase") in _FINAL_PHASES:
             return
         policy = pod["spec"].get("restartPolicy") or "Always"

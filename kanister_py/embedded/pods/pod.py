@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kanister_py.core.errors import BadRequest, KanisterError, UsageError
+from kanister_py.core.objects.parts import annotations_of, namespace_of, status_of
 from kanister_py.embedded.pods.environment import (
     NODE_IP,
     ContainerConfigError,
@@ -719,7 +720,7 @@ class PodRun:
             "podIPs": [{"ip": address_of(self._pod)}],
             "startTime": self._start_time,
             # What an API server has said of a pod, nobody may change.
-            "qosClass": (self._pod.get("status") or {}).get("qosClass") or "BestEffort",
+            "qosClass": status_of(self._pod).get("qosClass") or "BestEffort",
             "containerStatuses": [_container_status(one, fallback) for one in mains],
         }
         if inits:
@@ -764,7 +765,7 @@ class PodRun:
         lines.append(f"{address_of(self._pod)} {hostname_of(self._pod)}")
         namespace = self._pod["metadata"]["namespace"]
         for service in self._sources.services():
-            name, at = service["metadata"]["name"], service["metadata"].get("namespace", "")
+            name, at = service["metadata"]["name"], namespace_of(service)
             names = [f"{name}.{at}", f"{name}.{at}.svc", f"{name}.{at}.svc.cluster.local"]
             lines.append(" ".join([NODE_IP, *([name] if at == namespace else []), *names]))
         lines += [
@@ -780,9 +781,7 @@ class PodRun:
         if not name:
             mains = [one for one in self._containers if one.kind == "main"]
             if len(mains) > 1:
-                named = (self._pod["metadata"].get("annotations") or {}).get(
-                    "kubectl.kubernetes.io/default-container"
-                )
+                named = annotations_of(self._pod).get("kubectl.kubernetes.io/default-container")
                 if not named:
                     choices = [one.name for one in mains]
                     raise BadRequest(

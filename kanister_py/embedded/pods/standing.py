@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.core.notices import Notice
+from kanister_py.core.objects.parts import status_of
 from kanister_py.core.objects.resources import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -106,13 +107,13 @@ class StandingPods:
 
 def _stands(workload: KubeObject) -> bool:
     wanted, ready = _counts_of(workload)
-    observed = (workload.get("status") or {}).get("observedGeneration", 0)
+    observed = status_of(workload).get("observedGeneration", 0)
     return observed >= workload["metadata"].get("generation", 1) and ready >= wanted
 
 
 def _counts_of(workload: KubeObject) -> tuple[int, int]:
     """Give how many pods a workload wants, and how many are ready."""
-    status = workload.get("status") or {}
+    status = status_of(workload)
     if workload["kind"] == "DaemonSet":
         return status.get("desiredNumberScheduled", 1), status.get("numberReady", 0)
     replicas = workload["spec"].get("replicas")
@@ -120,7 +121,7 @@ def _counts_of(workload: KubeObject) -> tuple[int, int]:
 
 
 def _why(pod: KubeObject) -> str:
-    status = pod.get("status") or {}
+    status = status_of(pod)
     containers: Sequence[Mapping[str, Any]] = [
         *(status.get("initContainerStatuses") or ()),
         *(status.get("containerStatuses") or ()),

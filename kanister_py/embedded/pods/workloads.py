@@ -12,6 +12,15 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kanister_py.core.errors import AlreadyExists, ApiError, NotFound
+from kanister_py.core.objects.parts import (
+    annotations_of,
+    conditions_of,
+    labels_of,
+    metadata_of,
+    owners_of,
+    spec_of,
+    status_of,
+)
 from kanister_py.core.objects.resources import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -155,13 +164,13 @@ class Workloads:
         elif _revision(current) < newest:
             self._annotate(REPLICA_SETS, current, str(newest + 1))
         revision = _revision(current)
-        if (deployment["metadata"].get("annotations") or {}).get(REVISION) != str(revision):
+        if annotations_of(deployment).get(REVISION) != str(revision):
             self._annotate(DEPLOYMENTS, deployment, str(revision))
         old = [one for one in sets if one is not current]
         for one in old:
             self._set_replicas(one, 0)
         # Pods here share one network: the new ones start when the old have let go of their ports.
-        if not any((one.get("status") or {}).get("replicas") for one in old):
+        if not any(status_of(one).get("replicas") for one in old):
             self._set_replicas(current, 0 if spec.get("paused") and not wanted else wanted)
         self._write_status(DEPLOYMENTS, deployment, _deployment_status(deployment, sets, current))
 
@@ -285,11 +294,11 @@ class Workloads:
                     "namespace": metadata["namespace"],
                     "labels": {
                         **(stateful_set["spec"]["selector"].get("matchLabels") or {}),
-                        **(template["metadata"].get("labels") or {}),
+                        **labels_of(template),
                     },
-                    "annotations": template["metadata"].get("annotations") or {},
+                    "annotations": annotations_of(template),
                 },
-                "spec": copy.deepcopy(template.get("spec") or {}),
+                "spec": copy.deepcopy(spec_of(template)),
             }
             # The claim of an earlier pod of this ordinal is the same claim: its data is there.
             with suppress(AlreadyExists):
@@ -298,7 +307,7 @@ class Workloads:
     # Jobs
 
     def _job(self, job: KubeObject) -> None:
-        spec, status = job["spec"], job.get("status") or {}
+        spec, status = job["spec"], status_of(job)
         if any(_is_final(condition) for condition in status.get("conditions") or ()):
             return
         pods = self._owned(PODS, job)
@@ -346,7 +355,7 @@ class Workloads:
 
     def _bind(self, claim: KubeObject) -> None:
         metadata, spec = claim["metadata"], claim["spec"]
-        is_bound = (claim.get("status") or {}).get("phase") == "Bound"
+        is_bound = status_of(claim).get("phase") == "Bound"
         if is_bound or metadata.get("deletionTimestamp"):
             return
         name = spec.get("volumeName") or f"pvc-{metadata['uid']}"
@@ -403,7 +412,7 @@ class Workloads:
         metadata = obj["metadata"]
         if with_generation:
             status["observedGeneration"] = metadata.get("generation", 1)
-        old = obj.get("status") or {}
+        old = status_of(obj)
         if {key: old.get(key) for key in status} != status:
             self._cluster.patch(
                 resource,
@@ -418,7 +427,7 @@ class Workloads:
 
 
 def _controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    owners: Sequence[Mapping[str, Any]] = obj["metadata"].get("ownerReferences") or ()
+    owners: Sequence[Mapping[str, Any]] = owners_of(obj)
     return next((owner for owner in owners if owner.get("controller")), None)
 
 
@@ -457,7 +466,7 @@ def _new_replica_set(deployment: KubeObject, template_hash: str, revision: int) 
 
 def _new_pod(owner: KubeObject) -> KubeObject:
     metadata, template = owner["metadata"], copy.deepcopy(owner["spec"]["template"])
-    of_template = template.get("metadata") or {}
+    of_template = metadata_of(template)
     labels = dict(of_template.get("labels") or {})
     if owner["kind"] == "Job":
         for prefix in ("", "batch.kubernetes.io/"):
@@ -534,12 +543,12 @@ def _deployment_status(
 ) -> dict[str, Any]:
     wanted = _replicas(deployment["spec"])
     counts = {
-        name: sum((one.get("status") or {}).get(name, 0) for one in sets)
+        name: sum(status_of(one).get(name, 0) for one in sets)
         for name in ("replicas", "readyReplicas", "availableReplicas")
     }
     is_available = counts["availableReplicas"] >= wanted
     return counts | {
-        "updatedReplicas": (current.get("status") or {}).get("replicas", 0),
+        "updatedReplicas": status_of(current).get("replicas", 0),
         "unavailableReplicas": max(0, wanted - counts["availableReplicas"]),
         "conditions": [
             {
@@ -567,12 +576,12 @@ def _replicas(spec: Mapping[str, Any]) -> int:
 
 
 def _revision(replica_set: KubeObject) -> int:
-    text = (replica_set["metadata"].get("annotations") or {}).get(REVISION, "0")
+    text = annotations_of(replica_set).get(REVISION, "0")
     return int(text) if text.isdigit() else 0
 
 
 def _label(obj: KubeObject, name: str) -> str:
-    return str((obj["metadata"].get("labels") or {}).get(name, ""))
+    return str(labels_of(obj).get(name, ""))
 
 
 def _ordinal(name: str) -> int:
@@ -581,7 +590,7 @@ def _ordinal(name: str) -> int:
 
 
 def _phase(pod: KubeObject) -> str:
-    return str((pod.get("status") or {}).get("phase", ""))
+    return str(status_of(pod).get("phase", ""))
 
 
 def _is_over(pod: KubeObject) -> bool:
@@ -589,7 +598,7 @@ def _is_over(pod: KubeObject) -> bool:
 
 
 def _is_ready(pod: KubeObject) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
+    conditions = conditions_of(pod)
     return not pod["metadata"].get("deletionTimestamp") and any(
         one["type"] == "Ready" and one["status"] == "True" for one in conditions
     )

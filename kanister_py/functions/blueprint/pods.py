@@ -34,6 +34,7 @@ from kanister_py.core.objects.durations import (
     parse_seconds,
 )
 from kanister_py.core.objects.merge_rules import pod_spec_rules
+from kanister_py.core.objects.parts import conditions_of, labels_of, status_of
 from kanister_py.core.objects.patches import strategic_patched
 from kanister_py.core.objects.resources import (
     NODES,
@@ -245,7 +246,7 @@ def _create_or_adopt(ctx: PhaseContext, function: str, pod: KubeObject) -> KubeO
         found = ctx.cluster.get(PODS, metadata["name"], namespace=metadata["namespace"])
     except NotFound as error:
         raise PhaseInterrupted(function) from error
-    labels = found["metadata"].get("labels") or {}
+    labels = labels_of(found)
     if labels.get(RUN_LABEL) != metadata["labels"][RUN_LABEL]:
         raise already
     if found["metadata"].get("deletionTimestamp"):
@@ -261,7 +262,7 @@ def _made_all_the_same(ctx: PhaseContext, pod: KubeObject) -> KubeObject | None:
         found = ctx.cluster.get(PODS, metadata["name"], namespace=metadata["namespace"])
     except KanisterError:
         return None
-    labels = found["metadata"].get("labels") or {}
+    labels = labels_of(found)
     is_ours = labels.get(RUN_LABEL) == metadata["labels"][RUN_LABEL]
     return found if is_ours and not found["metadata"].get("deletionTimestamp") else None
 
@@ -319,7 +320,7 @@ class RunningPod:
 
     def _is_ready(self, *, fails_early: bool) -> bool:
         pod = self._read()
-        status = pod.get("status") or {}
+        status = status_of(pod)
         if status.get("phase", "Pending") != "Pending":
             return True
         if status.get("reason") in _OUT_OF_ROOM:
@@ -339,7 +340,7 @@ class RunningPod:
             return
         if (node.get("spec") or {}).get("unschedulable"):
             raise PodNotReady(f"Node {name} is unschedulable")
-        for condition in (node.get("status") or {}).get("conditions") or ():
+        for condition in conditions_of(node):
             if condition.get("type") == "Ready" and condition.get("status") != "True":
                 raise PodNotReady(f"Node {name} is not ready")
 
@@ -356,11 +357,11 @@ class RunningPod:
         )
         if claim is None:
             return
-        if (claim.get("status") or {}).get("phase") == "Lost":
+        if status_of(claim).get("phase") == "Lost":
             raise PodNotReady(f"PVC {name} is lost: the volume it was bound to is gone")
         bound_to = (claim.get("spec") or {}).get("volumeName", "")
         volume = self._look(lambda: cluster.get(PERSISTENT_VOLUMES, bound_to)) if bound_to else None
-        if volume is not None and (volume.get("status") or {}).get("phase") == "Failed":
+        if volume is not None and status_of(volume).get("phase") == "Failed":
             raise PodNotReady(f"PV {bound_to}, to which PVC {name} is bound, has failed")
 
     def _look(self, get: Callable[[], T]) -> T | None:
@@ -374,7 +375,7 @@ class RunningPod:
         limit = format_duration(int(seconds * SECOND))
         message = f"Pod did not transition into running state. Timeout: {limit}"
         with suppress(KanisterError):
-            if why := _why_waiting(self._read().get("status") or {}):
+            if why := _why_waiting(status_of(self._read())):
                 message = f"{message}, {why}"
         return PodNotReady(message)
 
@@ -443,7 +444,7 @@ class RunningPod:
         """Wait until a container has a log, and say whether it ever will."""
 
         def has_begun() -> str:
-            status = self._read().get("status") or {}
+            status = status_of(self._read())
             state = _state_of(status, container)
             if "running" in state or "terminated" in state:
                 return "yes"
@@ -452,11 +453,11 @@ class RunningPod:
         return bool(self._wait(has_begun, ready_seconds(), self._not_ready) == "yes")
 
     def _has_ended(self, container: str) -> bool:
-        status = self._read().get("status") or {}
+        status = status_of(self._read())
         return status.get("phase") in _ENDED or "terminated" in _state_of(status, container)
 
     def _has_failed(self) -> bool:
-        return bool((self._read().get("status") or {}).get("phase") == "Failed")
+        return bool(status_of(self._read()).get("phase") == "Failed")
 
     def _ends_soon(self, container: str) -> bool:
         """Say whether the log ended because the container did."""
@@ -478,7 +479,7 @@ class RunningPod:
             raise _failure_of(status)
 
     def _end(self) -> Mapping[str, Any] | None:
-        status: Mapping[str, Any] = self._read().get("status") or {}
+        status: Mapping[str, Any] = status_of(self._read())
         return status if status.get("phase") in _ENDED else None
 
     def _read(self) -> KubeObject:
@@ -493,7 +494,7 @@ class RunningPod:
 
     def _tell_if_stranded(self, pod: KubeObject) -> None:
         """Say, once for each time, that nothing moves because the pod's node does not answer."""
-        status = pod.get("status") or {}
+        status = status_of(pod)
         is_stranded = _is_stranded(status)
         if is_stranded is self._is_stranded or status.get("phase") in _ENDED:
             return

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from kanister_py.core.errors import ApiError, Conflict, NotFound
 from kanister_py.core.objects.access import Access
+from kanister_py.core.objects.parts import labels_of
 from kanister_py.core.objects.resources import (
     GroupVersionResource,
     group_version_of,
@@ -95,7 +96,7 @@ def resource_meant(cluster: Cluster, reference: ObjectReference) -> GroupVersion
 
 def is_made_by(ctx: PhaseContext, found: KubeObject, part: str) -> bool:
     """Say whether an object was made by this attempt, before its process died, or by an earlier."""
-    label = (found["metadata"].get("labels") or {}).get(RUN_LABEL)
+    label = labels_of(found).get(RUN_LABEL)
     attempts = range(1, ctx.run.attempt + 1)
     return any(label == ctx.run.key(part, attempt=each) for each in attempts)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kanister_py.core.errors import AlreadyExists, UsageError
 from kanister_py.core.objects.names import SUFFIX_ALPHABET
+from kanister_py.core.objects.parts import status_of
 from kanister_py.core.objects.quantities import format_quantity, parse_quantity
 from kanister_py.core.objects.resources import VOLUME_SNAPSHOTS, GroupVersionResource
 from kanister_py.functions.blueprint.references import failing_as, is_made_by
@@ -102,7 +103,7 @@ def wait_until_ready(ctx: PhaseContext, name: str, namespace: str) -> KubeObject
     def ready() -> KubeObject | None:
         nonlocal passing
         found = ctx.cluster.get(VOLUME_SNAPSHOTS, name, namespace=namespace)
-        status = found.get("status") or {}
+        status = status_of(found)
         error = status.get("error")
         if error:
             message = str(error.get("message") or "")
@@ -120,7 +121,7 @@ def wait_until_ready(ctx: PhaseContext, name: str, namespace: str) -> KubeObject
 
 def outcome_of(snapshot: KubeObject, size_if_unknown: str = "0") -> dict[str, Any]:
     """Give what a later phase needs to restore from a snapshot."""
-    status = snapshot.get("status") or {}
+    status = status_of(snapshot)
     size = status.get("restoreSize")
     return {
         "name": snapshot["metadata"]["name"],

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.access import Access
+from kanister_py.core.objects.parts import annotations_of, owners_of, spec_of, status_of
 from kanister_py.core.objects.resources import (
     DEPLOYMENT_CONFIGS,
     DEPLOYMENTS,
@@ -130,7 +131,7 @@ def _kind_of(facts: ActionFacts) -> str:
 
 def replicas_of(workload: Mapping[str, Any]) -> int:
     """Say how many replicas a workload shall have; one that does not say so has one."""
-    replicas = (workload.get("spec") or {}).get("replicas")
+    replicas = spec_of(workload).get("replicas")
     return 1 if replicas is None else int(replicas)
 
 
@@ -152,7 +153,7 @@ def trace_of(workload: Mapping[str, Any], key: str) -> str:
 
 
 def _traces(workload: Mapping[str, Any]) -> dict[str, Any]:
-    annotations = workload["metadata"].get("annotations") or {}
+    annotations = annotations_of(workload)
     try:
         traces = json.loads(annotations.get(ORIGINAL_REPLICAS, "{}"))
     except ValueError:
@@ -228,7 +229,7 @@ def _rolled_out(
         total = len(running) + len(others)
         return f"{len(running)} out of {total} pods are running" if others else ""
     # Pods that completed stay behind in some clusters, and are nobody's worry.
-    left = [each for each in others if (each.get("status") or {}).get("phase") != "Succeeded"]
+    left = [each for each in others if status_of(each).get("phase") != "Succeeded"]
     return f"{len(left)} pods are not running" if left else ""
 
 
@@ -247,11 +248,11 @@ def _why_not_rolled_out(workload: KubeObject) -> str:
 
 
 def _count(workload: KubeObject, key: str) -> int:
-    return int((workload.get("status") or {}).get(key) or 0)
+    return int(status_of(workload).get(key) or 0)
 
 
 def _annotation(obj: KubeObject, key: str) -> str:
-    return str((obj["metadata"].get("annotations") or {}).get(key, ""))
+    return str(annotations_of(obj).get(key, ""))
 
 
 def _owned(
@@ -273,10 +274,10 @@ def _pods_of(
 ) -> tuple[list[KubeObject], list[KubeObject]]:
     """Give the pods of an owner: those that run, and the others."""
     own = [each for each in pods if _is_owned_by(each, owner)]
-    running = [each for each in own if (each.get("status") or {}).get("phase") == "Running"]
+    running = [each for each in own if status_of(each).get("phase") == "Running"]
     return running, [each for each in own if each not in running]
 
 
 def _is_owned_by(obj: KubeObject, owner: KubeObject) -> bool:
-    owners = obj["metadata"].get("ownerReferences") or []
+    owners = owners_of(obj)
     return len(owners) == 1 and owners[0].get("uid") == owner["metadata"]["uid"]

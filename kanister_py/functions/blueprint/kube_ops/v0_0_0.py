@@ -10,6 +10,7 @@ from pydantic import Field
 from kanister_py.core.errors import AlreadyExists, InvalidDocument, NotFound, UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import Document, kind_of, parse_documents
+from kanister_py.core.objects.parts import namespace_of
 from kanister_py.core.objects.resources import (
     BUILTIN_KINDS,
     WELL_KNOWN_CUSTOM_KINDS,
@@ -125,7 +126,7 @@ class KubeOps(Func):
             kind = ctx.cluster.resource_for(
                 str(manifest.get("apiVersion", "")), str(manifest.get("kind", ""))
             )
-            own = str(metadata_of(manifest).get("namespace") or "")
+            own = namespace_of(manifest)
             namespace = own or namespace
             created = create_once(
                 ctx, kind.gvr, manifest, namespace if kind.is_namespaced else "", str(index)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
+from kanister_py.core.objects.parts import name_of, spec_of
 from kanister_py.functions.composition.answering import (
     ANY,
     ENVIRONMENT_KEY,
@@ -76,7 +77,7 @@ class EnvironmentConfigs(CompositionFunction):
 
 
 def _run(request: Mapping[str, Any], answer: Data) -> None:
-    spec = read_input(request, "v1beta1.Input", _SHAPE).get("spec", {})
+    spec = spec_of(read_input(request, "v1beta1.Input", _SHAPE))
     sources = spec.get("environmentConfigs")
     if sources is None:
         return
@@ -186,7 +187,7 @@ def _merged_data(chosen: Mapping[str, list[Data]]) -> Data:
 
 
 def _data_of(config: Data, path: str) -> Data:
-    name = (config.get("metadata") or {}).get("name", "")
+    name = name_of(config)
     if path:
         data: Data = {}
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from kanister_py.core.objects.parts import spec_of
 from kanister_py.functions.composition.answering import (
     EXTRA_RESOURCES_KEY,
     MATCH_LABELS,
@@ -75,7 +76,7 @@ class ExtraResources(CompositionFunction):
 
 
 def _run(request: Mapping[str, Any], answer: Data) -> None:
-    spec = read_input(request, "v1beta1.Input", _SHAPE).get("spec", {})
+    spec = spec_of(read_input(request, "v1beta1.Input", _SHAPE))
     sources = spec.get("extraResources", [])
     answer["requirements"] = _requirements(sources, composite_of(request))
     if not request.get("requiredResources"):

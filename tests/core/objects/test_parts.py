@@ -1,0 +1,65 @@
+"""Parts of an object are read alike, whether they are there, empty or missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kanister_py.core.objects import parts
+
+_READERS = [
+    parts.metadata_of,
+    parts.spec_of,
+    parts.status_of,
+    parts.name_of,
+    parts.namespace_of,
+    parts.labels_of,
+    parts.annotations_of,
+    parts.conditions_of,
+    parts.owners_of,
+]
+
+
+@pytest.mark.parametrize("read", _READERS, ids=lambda read: read.__name__)
+@pytest.mark.parametrize(
+    "obj",
+    [
+        pytest.param({}, id="missing"),
+        pytest.param({"metadata": {}, "spec": {}, "status": {}}, id="empty"),
+        pytest.param({"metadata": None, "spec": None, "status": None}, id="null"),
+        pytest.param(
+            {"metadata": {"labels": None, "name": None}, "status": {"conditions": None}},
+            id="null inside",
+        ),
+    ],
+)
+def test_what_an_object_does_not_have_reads_as_empty(
+    read: Callable[[dict[str, Any]], Any], obj: dict[str, Any]
+) -> None:
+    found = read(obj)
+    assert not found or read is parts.metadata_of
+    assert found is not None
+
+
+def test_what_an_object_has_is_read_from_its_place() -> None:
+    metadata = {
+        "name": "db",
+        "namespace": "shop",
+        "labels": {"app": "db"},
+        "annotations": {"by": "hand"},
+        "ownerReferences": [{"uid": "1"}],
+    }
+    obj = {"metadata": metadata, "spec": {"a": 1}, "status": {"conditions": [{"type": "Ready"}]}}
+    assert [read(obj) for read in _READERS] == [
+        metadata,
+        {"a": 1},
+        {"conditions": [{"type": "Ready"}]},
+        "db",
+        "shop",
+        {"app": "db"},
+        {"by": "hand"},
+        [{"type": "Ready"}],
+        [{"uid": "1"}],
+    ]
