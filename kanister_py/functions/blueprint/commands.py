@@ -10,7 +10,7 @@ from typing import Any
 from kanister_py.core.actionsets.outputs import LogTail
 from kanister_py.core.errors import CommandFailed, StreamLost, UsageError
 from kanister_py.core.objects.access import Access
-from kanister_py.functions.blueprint.pods import TimeLimit
+from kanister_py.functions.blueprint.running_pod import TimeLimit
 from kanister_py.ports.cluster import Channel, ExecSession
 from kanister_py.ports.function import PhaseContext
 

@@ -14,7 +14,7 @@ from kanister_py.core.objects.weak import InvalidArgs
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.functions.blueprint.kube_task.v0_0_0 import KubeTask
 from kanister_py.functions.blueprint.kube_task.v0_1_0 import KubeTaskV010
-from kanister_py.functions.blueprint.pods import PodGone
+from kanister_py.functions.blueprint.running_pod import PodGone
 from kanister_py.ports.function import Func
 from tests.functions.blueprint.conftest import World, failure, has_ended, is_running
 

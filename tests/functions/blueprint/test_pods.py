@@ -25,8 +25,9 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.functions.blueprint.kube_exec.v0_0_0 import KubeExec
 from kanister_py.functions.blueprint.kube_task.v0_0_0 import KubeTask, KubeTaskArgs, job_of
 from kanister_py.functions.blueprint.kube_task.v0_1_0 import KubeTaskV010
-from kanister_py.functions.blueprint.pods import PodFailed, PodNotReady, pod_of, ready_seconds
+from kanister_py.functions.blueprint.pods import pod_of
 from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData
+from kanister_py.functions.blueprint.running_pod import PodFailed, PodNotReady, ready_seconds
 from kanister_py.ports.cluster import LogOptions
 from kanister_py.ports.function import Func
 from tests.functions.blueprint.conftest import Called, World, failure

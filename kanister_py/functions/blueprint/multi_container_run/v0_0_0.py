@@ -12,7 +12,6 @@ from kanister_py.core.objects.quantities import parse_quantity
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import (
     JOB_PREFIX,
-    MAIN_CONTAINER,
     Job,
     PodArgs,
     access_of_job,
@@ -20,6 +19,7 @@ from kanister_py.functions.blueprint.pods import (
     pod_of,
     running,
 )
+from kanister_py.functions.blueprint.running_pod import MAIN_CONTAINER
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
 

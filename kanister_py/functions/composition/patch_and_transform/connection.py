@@ -18,7 +18,7 @@ from kanister_py.functions.composition.patch_and_transform.problems import (
     invalid,
     required,
 )
-from kanister_py.functions.composition.patch_and_transform.transforms import to_json
+from kanister_py.functions.composition.patch_and_transform.string_transforms import to_json
 from kanister_py.functions.composition.patch_and_transform.values import Unresolved, as_floats
 
 _CONNECTION_TYPE: Final = "connection.crossplane.io/v1alpha1"

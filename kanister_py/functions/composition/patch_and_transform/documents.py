@@ -6,7 +6,7 @@ from typing import Any
 
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.field_paths import FieldPath, MergeOptions, merge_values
-from kanister_py.functions.composition.patch_and_transform.transforms import to_json
+from kanister_py.functions.composition.patch_and_transform.string_transforms import to_json
 from kanister_py.functions.composition.patch_and_transform.values import (
     Unresolved,
     as_decoded,

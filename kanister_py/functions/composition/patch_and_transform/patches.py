@@ -17,9 +17,9 @@ from kanister_py.functions.composition.patch_and_transform.problems import (
     invalid,
     required,
 )
+from kanister_py.functions.composition.patch_and_transform.string_transforms import compile_format
 from kanister_py.functions.composition.patch_and_transform.transforms import (
     check_transform,
-    compile_format,
     compile_transforms,
 )
 from kanister_py.functions.composition.patch_and_transform.values import Unresolved, settled

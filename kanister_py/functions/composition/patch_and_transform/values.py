@@ -1,4 +1,4 @@
-"""Which Go type has a value at this point, and what is left of it once it is written?
+"""Values between two fields: their Go types, and what is left of them once they are written.
 
 A number of a request is a double, whatever it looks like; one of an object that was
 written to is an int64 if it is whole. Transforms tell them apart, and so do we: a
@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+Resolve: TypeAlias = Callable[[Any], Any]
+Config: TypeAlias = Mapping[str, Any]
 
 MAX_INT64: Final = (1 << 63) - 1
 MIN_INT64: Final = -(1 << 63)
@@ -110,3 +114,12 @@ def int64_of(value: float) -> int:
 def wrapped_int64(value: int) -> int:
     """Keep the lower 64 bits, as arithmetic of int64 does."""
     return (value - MIN_INT64 & (1 << 64) - 1) + MIN_INT64
+
+
+def never(why: str) -> Resolve:
+    """A step that only fails, and says why."""
+
+    def refuse(_: Any) -> Any:
+        raise Unresolved(why)
+
+    return refuse

@@ -1,0 +1,450 @@
+"""Running pod: how a function follows one, waits for it, and reads what it prints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from math import ceil
+from threading import Timer
+from typing import Any, Final, TypeVar
+
+from kanister_py.core.errors import (
+    ApiError,
+    BadRequest,
+    CommandFailed,
+    KanisterError,
+    NotFound,
+    TransientApiError,
+    UsageError,
+    WaitTimedOut,
+)
+from kanister_py.core.objects.durations import (
+    SECOND,
+    format_duration,
+    parse_seconds,
+)
+from kanister_py.core.objects.parts import conditions_of, status_of
+from kanister_py.core.objects.resources import (
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+)
+from kanister_py.ports.cluster import KubeObject, LogOptions
+from kanister_py.ports.function import PhaseContext
+
+
+class PodNotReady(UsageError):
+    """A pod did not come to run, or cannot."""
+
+    reason = "PodNotReady"
+
+
+class PodFailed(UsageError):
+    """A pod ended, and no command in it is to blame."""
+
+    reason = "PodFailed"
+
+
+class PodGone(UsageError):
+    """Somebody deleted a pod that a function was following."""
+
+    reason = "PodGone"
+
+    def __init__(self, namespace: str, pod: str) -> None:
+        super().__init__(f"Pod {namespace}/{pod} was deleted before its command had ended")
+        self.namespace = namespace
+        self.pod = pod
+
+
+MAIN_CONTAINER: Final = "container"
+_READY_SECONDS: Final = 15 * 60.0
+_READY_MINUTES_VARIABLE: Final = "TIMEOUT_WORKER_POD_READY"
+_ENDED: Final = ("Succeeded", "Failed")
+_OUT_OF_ROOM: Final = ("OutOfmemory", "OutOfcpu")
+# After the last byte of a log it takes a kubelet a moment to say that the container ended.
+_END_SEEN_SECONDS: Final = 5.0
+_RECONNECT_SECONDS: Final = 1.0
+_MOST_RECONNECTS_AFTER_END: Final = 5
+_OVERLAP_SECONDS: Final = 2
+_LONGEST_HELD_BYTES: Final = 1024 * 1024
+# A kubelet keeps trying after these, but somebody has to change something first.
+_STUCK: Final = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "ErrImageNeverPull",
+        "ErrImagePull",
+        "ImageInspectError",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RegistryUnavailable",
+    }
+)
+T = TypeVar("T")
+
+
+class RunningPod:
+    """A pod that a function follows. Every wait in here ends when the phase is told to stop."""
+
+    def __init__(self, ctx: PhaseContext, pod: KubeObject, timeout: str = "") -> None:
+        self._ctx = ctx
+        self._pod = pod
+        self._name: str = pod["metadata"]["name"]
+        self._namespace: str = pod["metadata"]["namespace"]
+        self._limit = TimeLimit(ctx, timeout, _created_at(pod, ctx))
+        self._is_stranded = False
+
+    @property
+    def main_container(self) -> str:
+        """Say which container runs the command: the usual one, unless it was overridden away."""
+        names = [each["name"] for each in self._pod["spec"]["containers"]]
+        return MAIN_CONTAINER if MAIN_CONTAINER in names else str(names[0])
+
+    # Until it runs
+
+    def wait_until_ready(self, *, fails_early: bool = False) -> None:
+        """Wait until the pod is no longer pending.
+
+        With `fails_early`, a pod that cannot start unless somebody changes something is
+        not waited for.
+        """
+        try:
+            self._wait(
+                lambda: self._is_ready(fails_early=fails_early), ready_seconds(), self._not_ready
+            )
+        except PodNotReady as error:
+            raise PodNotReady(f"Failed while waiting for Pod to be ready: {error}") from error
+
+    def _is_ready(self, *, fails_early: bool) -> bool:
+        pod = self._read()
+        status = status_of(pod)
+        if status.get("phase", "Pending") != "Pending":
+            return True
+        if status.get("reason") in _OUT_OF_ROOM:
+            raise PodNotReady(f"Pod stuck in pending state, reason: {status['reason']}")
+        if fails_early:
+            if why := _why_stuck(status):
+                raise PodNotReady(why)
+        else:
+            self._check_node(pod)
+        self._check_volumes(pod)
+        return False
+
+    def _check_node(self, pod: KubeObject) -> None:
+        name = pod["spec"].get("nodeName", "")
+        node = self._look(lambda: self._ctx.cluster.get(NODES, name)) if name else None
+        if node is None:
+            return
+        if (node.get("spec") or {}).get("unschedulable"):
+            raise PodNotReady(f"Node {name} is unschedulable")
+        for condition in conditions_of(node):
+            if condition.get("type") == "Ready" and condition.get("status") != "True":
+                raise PodNotReady(f"Node {name} is not ready")
+
+    def _check_volumes(self, pod: KubeObject) -> None:
+        for volume in pod["spec"].get("volumes") or ():
+            claim = (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
+            if claim:
+                self._check_claim(claim)
+
+    def _check_claim(self, name: str) -> None:
+        cluster = self._ctx.cluster
+        claim = self._look(
+            lambda: cluster.get(PERSISTENT_VOLUME_CLAIMS, name, namespace=self._namespace)
+        )
+        if claim is None:
+            return
+        if status_of(claim).get("phase") == "Lost":
+            raise PodNotReady(f"PVC {name} is lost: the volume it was bound to is gone")
+        bound_to = (claim.get("spec") or {}).get("volumeName", "")
+        volume = self._look(lambda: cluster.get(PERSISTENT_VOLUMES, bound_to)) if bound_to else None
+        if volume is not None and status_of(volume).get("phase") == "Failed":
+            raise PodNotReady(f"PV {bound_to}, to which PVC {name} is bound, has failed")
+
+    def _look(self, get: Callable[[], T]) -> T | None:
+        # Whoever may not see nodes or volumes still may run pods.
+        try:
+            return get()
+        except ApiError:
+            return None
+
+    def _not_ready(self, seconds: float) -> KanisterError:
+        limit = format_duration(int(seconds * SECOND))
+        message = f"Pod did not transition into running state. Timeout: {limit}"
+        with suppress(KanisterError):
+            if why := _why_waiting(status_of(self._read())):
+                message = f"{message}, {why}"
+        return PodNotReady(message)
+
+    # While it runs
+
+    def read_outputs(self, container: str = "") -> dict[str, str]:
+        """Log what a container prints, both streams, until it ends, and give its outputs."""
+        return self._ctx.read_outputs(self._follow_log(container or self.main_container))
+
+    def _follow_log(self, container: str) -> Iterator[bytes]:
+        """Give the log in whole lines, through as many streams as it takes.
+
+        After a stream that broke off, the last lines may come again: outputs are then
+        the same once more, and a line too many in a log is better than one too few.
+        """
+        held, since, tries_after_end = b"", None, 0
+        while self._wait_for_start(container):
+            seen_at = self._ctx.now()
+            is_lost = False
+            try:
+                for chunk in self._stream(container, since):
+                    seen_at = self._ctx.now()
+                    whole, held = _whole_lines(held + chunk)
+                    if whole:
+                        yield whole
+                    since = seen_at
+            except (TransientApiError, BadRequest):
+                is_lost = True
+                if self._has_ended(container):
+                    tries_after_end += 1
+                if tries_after_end >= _MOST_RECONNECTS_AFTER_END:
+                    if self._has_failed():
+                        # Then how it ended says more than that its log is gone.
+                        return
+                    raise
+            self._limit.check()
+            self._ctx.check_cancelled()
+            if is_lost:
+                self._ctx.sleep(_RECONNECT_SECONDS)
+            elif self._ends_soon(container):
+                break
+            held = b""
+        if held:
+            yield held
+
+    def _stream(self, container: str, since: datetime | None) -> Iterator[bytes]:
+        options = LogOptions(
+            container=container,
+            follow=True,
+            since_seconds=None
+            if since is None
+            else ceil((self._ctx.now() - since).total_seconds()) + _OVERLAP_SECONDS,
+        )
+        try:
+            stream = self._ctx.cluster.read_log(
+                self._name, namespace=self._namespace, options=options
+            )
+        except NotFound:
+            # Whoever finds no pod says more than whoever finds no log.
+            self._read()
+            raise
+        with stream, self._ctx.on_cancel(stream.close), self._limit.closing(stream.close):
+            yield from stream
+
+    def _wait_for_start(self, container: str) -> bool:
+        """Wait until a container has a log, and say whether it ever will."""
+
+        def has_begun() -> str:
+            status = status_of(self._read())
+            state = _state_of(status, container)
+            if "running" in state or "terminated" in state:
+                return "yes"
+            return "no" if status.get("phase") in _ENDED else ""
+
+        return bool(self._wait(has_begun, ready_seconds(), self._not_ready) == "yes")
+
+    def _has_ended(self, container: str) -> bool:
+        status = status_of(self._read())
+        return status.get("phase") in _ENDED or "terminated" in _state_of(status, container)
+
+    def _has_failed(self) -> bool:
+        return bool(status_of(self._read()).get("phase") == "Failed")
+
+    def _ends_soon(self, container: str) -> bool:
+        """Say whether the log ended because the container did."""
+        try:
+            return bool(
+                self._ctx.wait(
+                    lambda: self._has_ended(container), timeout_seconds=_END_SEEN_SECONDS
+                )
+            )
+        except WaitTimedOut:
+            return False
+
+    # Its end
+
+    def wait_for_end(self) -> None:
+        """Wait until the pod has ended, and raise if it has not succeeded."""
+        status = self._wait(self._end)
+        if status.get("phase") != "Succeeded":
+            raise _failure_of(status)
+
+    def _end(self) -> Mapping[str, Any] | None:
+        status: Mapping[str, Any] = status_of(self._read())
+        return status if status.get("phase") in _ENDED else None
+
+    def _read(self) -> KubeObject:
+        try:
+            found = self._ctx.cluster.get(PODS, self._name, namespace=self._namespace)
+        except NotFound as error:
+            raise PodGone(self._namespace, self._name) from error
+        if found["metadata"].get("uid") != self._pod["metadata"].get("uid"):
+            raise PodGone(self._namespace, self._name)
+        self._tell_if_stranded(found)
+        return found
+
+    def _tell_if_stranded(self, pod: KubeObject) -> None:
+        """Say, once for each time, that nothing moves because the pod's node does not answer."""
+        status = status_of(pod)
+        is_stranded = _is_stranded(status)
+        if is_stranded is self._is_stranded or status.get("phase") in _ENDED:
+            return
+        self._is_stranded = is_stranded
+        which = f"Pod {self._namespace}/{self._name}"
+        node = pod["spec"].get("nodeName") or "unknown"
+        if is_stranded:
+            said = f" ({status['message']})" if status.get("message") else ""
+            self._ctx.log(
+                f"{which} is on node {node}, which does not answer{said}: the phase goes on when "
+                "the node is back, and fails when the pod is gone or the phase's time is over"
+            )
+        else:
+            self._ctx.log(f"{which} is on node {node}, which answers again")
+
+    def _wait(
+        self,
+        until: Callable[[], Any],
+        timeout_seconds: float | None = None,
+        failure: Callable[[float], KanisterError] | None = None,
+    ) -> Any:
+        left = self._limit.left()
+        seconds = min((each for each in (timeout_seconds, left) if each is not None), default=None)
+        try:
+            return self._ctx.wait(until, timeout_seconds=seconds, what="the pod")
+        except WaitTimedOut as error:
+            self._limit.check()
+            if failure is None or timeout_seconds is None:
+                raise
+            raise failure(timeout_seconds) from error
+
+
+class TimeLimit:
+    """When must something be over? Never, if there is no `timeout`."""
+
+    def __init__(self, ctx: PhaseContext, timeout: str, since: datetime | None = None) -> None:
+        self._ctx = ctx
+        self._seconds = parse_seconds(timeout) if timeout else None
+        started = ctx.now() if since is None else since
+        self._due = None if self._seconds is None else started + timedelta(seconds=self._seconds)
+
+    def left(self) -> float | None:
+        """Say how many seconds are left."""
+        if self._due is None:
+            return None
+        return max(0.0, (self._due - self._ctx.now()).total_seconds())
+
+    def check(self) -> None:
+        """Raise if the time is over."""
+        if self._seconds is not None and self.left() == 0.0:
+            raise WaitTimedOut("the command to end", self._seconds)
+
+    @contextmanager
+    def closing(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Have `stop` called, from another thread, if the time is over inside the block."""
+        left = self.left()
+        if left is None:
+            yield
+            return
+        timer = Timer(left, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def ready_seconds() -> float:
+    """Say how long a pod may take until it runs."""
+    minutes = os.environ.get(_READY_MINUTES_VARIABLE, "")
+    return int(minutes) * 60.0 if minutes.isascii() and minutes.isdigit() else _READY_SECONDS
+
+
+def _created_at(pod: KubeObject, ctx: PhaseContext) -> datetime:
+    text = pod["metadata"].get("creationTimestamp") or ""
+    try:
+        created = datetime.fromisoformat(text)
+    except ValueError:
+        return ctx.now()
+    # A cluster's clock that goes fast gives no more time, and its seconds are whole ones.
+    now = ctx.now()
+    return now if abs(now - created) < timedelta(seconds=2) else min(created, now)
+
+
+def _whole_lines(data: bytes) -> tuple[bytes, bytes]:
+    end = data.rfind(b"\n") + 1
+    if len(data) - end > _LONGEST_HELD_BYTES:
+        return data, b""
+    return data[:end], data[end:]
+
+
+def _containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from status.get("initContainerStatuses") or ()
+    yield from status.get("containerStatuses") or ()
+
+
+def _state_of(status: Mapping[str, Any], container: str) -> Mapping[str, Any]:
+    states = (each.get("state") or {} for each in _containers(status) if each["name"] == container)
+    return next(states, {})
+
+
+def _is_stranded(status: Mapping[str, Any]) -> bool:
+    """Say whether a cluster has given up on the node of a pod that has not ended.
+
+    A kubelet that finds a pod not ready says for which reason. Whoever marks the pods of a
+    node that is silent says none.
+    """
+    if status.get("reason") == "NodeLost":
+        return True
+    return status.get("phase") == "Running" and any(
+        each.get("type") == "Ready"
+        and each.get("status") in ("False", "Unknown")
+        and not each.get("reason")
+        for each in status.get("conditions") or ()
+    )
+
+
+def _why_stuck(status: Mapping[str, Any]) -> str:
+    for each in _containers(status):
+        waiting = (each.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") in _STUCK:
+            return f"Container {each['name']} cannot start: {_reason(waiting)}"
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            return f"No node takes the pod: {_reason(condition)}"
+    return ""
+
+
+def _why_waiting(status: Mapping[str, Any]) -> str:
+    if why := _why_stuck(status):
+        return why
+    for each in _containers(status):
+        waiting = (each.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason"):
+            return f"container {each['name']} waits: {_reason(waiting)}"
+    return ""
+
+
+def _reason(said: Mapping[str, Any]) -> str:
+    return ": ".join(said[key] for key in ("reason", "message") if said.get(key))
+
+
+def _failure_of(status: Mapping[str, Any]) -> KanisterError:
+    told, why = "Failed while waiting for Pod to complete: Pod failed", _reason(status)
+    for each in _containers(status):
+        ended = (each.get("state") or {}).get("terminated") or {}
+        if code := ended.get("exitCode"):
+            name = each["name"]
+            who = "its command" if name == MAIN_CONTAINER else f"container {name}"
+            told = f"{told}: {who} ended with exit code {code}"
+            return CommandFailed(f"{told}: {why}" if why else told, code)
+    return PodFailed(f"{told}: {why}" if why else told)

@@ -1,0 +1,310 @@
+"""Transforms of type string: formats, conversions, trims, regular expressions, joins."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from kanister_py.functions.composition.patch_and_transform.problems import (
+    Problem,
+    invalid,
+    quoted,
+    required,
+)
+from kanister_py.functions.composition.patch_and_transform.values import (
+    Config,
+    Resolve,
+    Unresolved,
+    never,
+)
+
+MAX_TEXT: Final = 16 * 1024 * 1024
+"""How long a text may become; formats and separators of a few letters can ask for gigabytes."""
+
+
+def expression_of(pattern: str) -> Any:
+    # Loaded where it is needed: most patches have no regular expressions.
+    from kanister_py.gotemplate.sprig.regex import Expression
+
+    return Expression(pattern)
+
+
+def regexp_problem(pattern: str) -> str:
+    """Say what is wrong with a regular expression; nothing if nothing is."""
+    from kanister_py.gotemplate import GoError
+
+    try:
+        expression_of(pattern)
+    except GoError as error:
+        return error.text
+    return ""
+
+
+def check_string(config: Config) -> Problem | None:
+    kind = config.get("type", "")
+    if not kind:
+        return required("type", "string transform type is required")
+    if kind not in _STRING_OPERANDS:
+        return invalid("type", kind, "unknown string transform type")
+    operand, detail = _STRING_OPERANDS[kind]
+    if operand not in config:
+        return required(operand, detail)
+    if kind == "Replace" and not config["replace"].get("search"):
+        return required("replace.search", "replace transform requires a search")
+    if kind == "Regexp":
+        match = config["regexp"].get("match", "")
+        if not match:
+            return required("regexp.match", "regexp transform requires a match")
+        if regexp_problem(match):
+            return invalid("regexp.match", match, "invalid regexp")
+    return None
+
+
+_STRING_OPERANDS: Final = {
+    "Format": ("fmt", "format transform requires a format"),
+    "Convert": ("convert", "convert transform requires a conversion type"),
+    "TrimPrefix": ("trim", "trim transform requires a trim value"),
+    "TrimSuffix": ("trim", "trim transform requires a trim value"),
+    "Regexp": ("regexp", "regexp transform requires a regexp"),
+    "Join": ("join", "join transform requires a join"),
+    "Replace": ("replace", "replace transform requires a replace"),
+}
+
+
+def compile_string(config: Config) -> Resolve:
+    kind = config.get("type", "")
+    if kind not in _STRING_OPERANDS:
+        return never(f"type {kind} is not supported for string transform type")
+    operand = _STRING_OPERANDS[kind][0]
+    if operand not in config:
+        return never(f"string transform of type {kind} {operand} is not set")
+    return _STRING_COMPILERS[kind](config[operand])
+
+
+def formatted(format_: str, values: Sequence[Any]) -> str:
+    """Print values as Sprintf does."""
+    from kanister_py.gotemplate import Context
+    from kanister_py.gotemplate.errors import LimitExceeded
+    from kanister_py.gotemplate.printing import sprintf
+
+    try:
+        return sprintf(format_, *map(_printable, values), context=Context())
+    except LimitExceeded as error:
+        raise _too_long() from error
+
+
+def _too_long() -> Unresolved:
+    return Unresolved(f"the text would have more than {MAX_TEXT} bytes")
+
+
+def _printable(value: Any) -> Any:
+    kind = type(value)
+    if kind is int:
+        from kanister_py.gotemplate.values import Int64
+
+        return Int64(value)
+    if kind is list:
+        return [_printable(each) for each in value]
+    if kind is dict:
+        return {key: _printable(each) for key, each in value.items()}
+    return value
+
+
+def shown(value: Any) -> str:
+    """Give the text of a value, as `%v` prints it."""
+    return value if type(value) is str else formatted("%v", (value,))
+
+
+def compile_format(format_: str) -> Callable[[Sequence[Any]], str]:
+    """Make a call that prints values as Sprintf does."""
+    pieces = _PLAIN_VERB.split(format_)
+    if any("%" in piece for piece in pieces):
+        return lambda values: formatted(format_, values)
+    template = "%s".join(pieces)
+
+    def format_texts(values: Sequence[Any]) -> str:
+        # By far the most formats put texts in a row, which is no work.
+        for each in values:
+            if type(each) is not str:
+                return formatted(format_, values)
+        if len(values) != len(pieces) - 1:
+            return formatted(format_, values)
+        if len(template) + sum(map(len, values)) > MAX_TEXT:
+            raise _too_long()
+        return template % tuple(values)
+
+    return format_texts
+
+
+_PLAIN_VERB: Final = re.compile("%[sv]")
+
+
+def _compile_format(format_: str) -> Resolve:
+    print_ = compile_format(format_)
+    return lambda value: print_((value,))
+
+
+def _compile_trim(trim: str, *, is_prefix: bool) -> Resolve:
+    if is_prefix:
+        return lambda value: shown(value).removeprefix(trim)
+    return lambda value: shown(value).removesuffix(trim)
+
+
+def _compile_regexp(config: Config) -> Resolve:
+    pattern = config.get("match", "")
+    group = config.get("group", 0)
+    problem = regexp_problem(pattern)
+    if problem:
+        return never(f"could not compile regexp: {problem}")
+    expression = expression_of(pattern)
+    from kanister_py.gotemplate import Context
+    from kanister_py.gotemplate.values import from_bytes, to_bytes
+
+    def resolve(value: Any) -> str:
+        data = to_bytes(shown(value))
+        spans = next(expression.find_all(data, Context()), ())
+        if not 0 <= group < len(spans):
+            raise Unresolved(f"regexp {quoted(pattern)} had no matches for group {group}")
+        start, end = spans[group]
+        return from_bytes(data[start:end]) if start >= 0 else ""
+
+    return resolve
+
+
+def _compile_join(config: Config) -> Resolve:
+    separator = config.get("separator", "")
+    from kanister_py.gotemplate.values import byte_length, from_bytes, to_bytes
+
+    def resolve(value: Any) -> str:
+        if type(value) is not list:
+            raise Unresolved("could not parse input array")
+        texts = [shown(each) for each in value]
+        if sum(map(byte_length, texts)) + len(texts) * byte_length(separator) > MAX_TEXT:
+            raise _too_long()
+        joined = "".join(text + separator for text in texts)
+        # The last separator is taken off again, but only one byte of it.
+        return from_bytes(to_bytes(joined)[:-1]) if separator else joined
+
+    return resolve
+
+
+def _compile_replace(config: Config) -> Resolve:
+    search, replacement = config.get("search", ""), config.get("replace", "")
+
+    def resolve(value: Any) -> str:
+        text = shown(value)
+        grown = text.count(search) * (len(replacement) - len(search))
+        if len(text) + grown > MAX_TEXT:
+            raise _too_long()
+        return text.replace(search, replacement)
+
+    return resolve
+
+
+def _compile_string_convert(kind: str) -> Resolve:
+    convert = _CONVERSIONS_OF_TEXT.get(kind)
+    return convert or never(f"type {kind} is not supported for string convert")
+
+
+def to_json(value: Any) -> str:
+    """Write a value as JSON, as encoding/json does."""
+    from kanister_py.gotemplate import Context, GoError
+    from kanister_py.gotemplate.errors import LimitExceeded
+    from kanister_py.gotemplate.sprig.jsons import encode
+
+    try:
+        return encode(value, Context())
+    except GoError as error:
+        raise Unresolved(error.text) from error
+    except LimitExceeded as error:
+        raise _too_long() from error
+
+
+def _to_json(value: Any) -> str:
+    try:
+        return to_json(value)
+    except Unresolved as error:
+        raise Unresolved(f"cannot marshal to JSON: {error}") from error
+
+
+def _upper(value: Any) -> str:
+    text = shown(value)
+    if text.isascii():
+        return text.upper()
+    from kanister_py.gotemplate.sprig.words import upper
+
+    return upper(text)
+
+
+def _lower(value: Any) -> str:
+    text = shown(value)
+    if text.isascii():
+        return text.lower()
+    from kanister_py.gotemplate.sprig.words import lower
+
+    return lower(text)
+
+
+def _to_base64(value: Any) -> str:
+    from kanister_py.gotemplate.sprig.encoding import encode_base64
+    from kanister_py.gotemplate.values import to_bytes
+
+    return encode_base64(to_bytes(shown(value)))
+
+
+def _from_base64(value: Any) -> str:
+    from kanister_py.gotemplate import GoError
+    from kanister_py.gotemplate.sprig.encoding import decode_base64
+    from kanister_py.gotemplate.values import from_bytes
+
+    try:
+        return from_bytes(decode_base64(shown(value)))
+    except GoError as error:
+        raise Unresolved(f"string is not valid base64: {error.text}") from error
+
+
+def _bytes_to_hash(value: Any, failure: str) -> bytes:
+    from kanister_py.gotemplate.values import to_bytes
+
+    if type(value) is str:
+        return to_bytes(value)
+    try:
+        return to_bytes(_to_json(value))
+    except Unresolved as error:
+        raise Unresolved(f"{failure}: {error}") from error
+
+
+def _hashed(algorithm: str, value: Any) -> str:
+    import hashlib
+
+    data = _bytes_to_hash(value, "cannot generate hash")
+    return hashlib.new(algorithm, data, usedforsecurity=False).hexdigest()
+
+
+def _adler32(value: Any) -> str:
+    return str(zlib.adler32(_bytes_to_hash(value, "unable to generate Adler checksum")))
+
+
+_CONVERSIONS_OF_TEXT: Final[Mapping[str, Resolve]] = {
+    "ToUpper": _upper,
+    "ToLower": _lower,
+    "ToJson": _to_json,
+    "ToBase64": _to_base64,
+    "FromBase64": _from_base64,
+    "ToSha1": partial(_hashed, "sha1"),
+    "ToSha256": partial(_hashed, "sha256"),
+    "ToSha512": partial(_hashed, "sha512"),
+    "ToAdler32": _adler32,
+}
+_STRING_COMPILERS: Final[Mapping[str, Callable[[Any], Resolve]]] = {
+    "Format": _compile_format,
+    "Convert": _compile_string_convert,
+    "TrimPrefix": partial(_compile_trim, is_prefix=True),
+    "TrimSuffix": partial(_compile_trim, is_prefix=False),
+    "Regexp": _compile_regexp,
+    "Join": _compile_join,
+    "Replace": _compile_replace,
+}
