@@ -23,6 +23,9 @@ KNOWN_VERSIONS: Final = ("v1.37.1", "v1.36.3", "v1.35.4", "v1.34.4", "v1.33.13")
 
 ETCD_VERSIONS: Final = ("v3.7.3", "v3.6.4")
 HELM_VERSIONS: Final = ("v3.22.0", "v3.18.6")
+VERSITYGW_VERSION: Final = "v1.8.0"
+FAKE_GCS_VERSION: Final = "v1.56.1"
+AZURITE_VERSION: Final = "3.37.0"
 
 _MODULE: Final = "k8s.io/kubernetes"
 _RELEASE: Final = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?$")
@@ -34,8 +37,12 @@ class GoMissing(Exception):
     """There is no Go on this machine."""
 
 
+class NpmMissing(Exception):
+    """There is no npm on this machine."""
+
+
 class BuildFailed(Exception):
-    """Go could not build what a cluster needs."""
+    """Go or npm could not build what a test needs."""
 
 
 class Programs(NamedTuple):
@@ -70,6 +77,57 @@ def find_programs(version: str = "") -> Programs:
 def find_helm() -> Path:
     """Give the program that installs charts, built first if it is not there."""
     return _first_that_builds("Helm", HELM_VERSIONS, _build_helm)
+
+
+def find_versitygw() -> Path:
+    """Give the S3 server, built first if it is not there."""
+    return _build_store("versitygw", "github.com/versity/versitygw", VERSITYGW_VERSION)
+
+
+def find_fake_gcs() -> Path:
+    """Give the server of Google Cloud Storage's API, built first if it is not there."""
+    return _build_store("fake-gcs-server", "github.com/fsouza/fake-gcs-server", FAKE_GCS_VERSION)
+
+
+def find_azurite() -> Path:
+    """Give the server of Azure's API, installed first if it is not there."""
+    target = cache_folder() / "programs" / f"azurite-{AZURITE_VERSION}"
+    program = target / "node_modules" / ".bin" / "azurite-blob"
+    target.mkdir(parents=True, exist_ok=True)
+    with _alone(target):
+        if program.exists():
+            return program
+        npm = shutil.which("npm")
+        if npm is None:
+            raise NpmMissing("there is no npm on this machine")
+        quiet = ("--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts")
+        done = subprocess.run(
+            [npm, "install", *quiet, "--prefix", str(target), f"azurite@{AZURITE_VERSION}"],
+            cwd=target,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise BuildFailed("\n".join(done.stderr.splitlines()[-20:]) or "npm install failed")
+    return program
+
+
+def stores_are_built() -> bool:
+    """Say whether all servers of object stores are there."""
+    programs = cache_folder() / "programs"
+    return (
+        (programs / f"versitygw-{VERSITYGW_VERSION}" / "versitygw").exists()
+        and (programs / f"fake-gcs-server-{FAKE_GCS_VERSION}" / "fake-gcs-server").exists()
+        and (programs / f"azurite-{AZURITE_VERSION}" / "node_modules").exists()
+    )
+
+
+def _build_store(name: str, module: str, version: str) -> Path:
+    package = f"{module}/cmd/{name}" if name == "versitygw" else module
+    required = f"require {module} {version}\n"
+    folder = _build_all(f"{name}-{version}", [name], required, [package], flags="-s -w")
+    return folder / name
 
 
 def _first_that_builds(name: str, versions: Sequence[str], build: Callable[[str], T]) -> T:

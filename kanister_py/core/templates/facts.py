@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.locations import InvalidProfile
 from kanister_py.core.objects.parts import (
     annotations_of,
     namespace_of,
@@ -46,12 +47,6 @@ class InvalidObjectReference(UsageError):
         )
         self.kind = kind
         self.name = name
-
-
-class InvalidProfile(UsageError):
-    """A Profile, or a Secret it refers to, is not what a location is opened with."""
-
-    reason = "InvalidProfile"
 
 
 KubeObject = Mapping[str, Any]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kanister_py.core.objects.locations import InvalidProfile
 from kanister_py.core.objects.resources import (
     CONFIG_MAPS,
     DEPLOYMENT_CONFIGS,
@@ -23,7 +24,6 @@ from kanister_py.core.templates.facts import (
     ActionFacts,
     ActionNeeds,
     InvalidObjectReference,
-    InvalidProfile,
     Named,
     ObjectNeed,
     WorkloadKind,

@@ -1,0 +1,147 @@
+"""Errors of object stores: what each refusal means, in words that say what would help."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kanister_py.core.errors import KanisterError, TransientError, UsageError
+from kanister_py.core.objects.locations import Location
+from kanister_py.ports.object_store import ObjectMissing
+
+# What is told apart, by what the store or the library says. The first that is found counts.
+_SIGNS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
+    (
+        "ClockSkewed",
+        ("RequestTimeTooSkewed", "RequestExpired", "clock skew"),
+        "the clock of this machine is wrong: set it",
+    ),
+    (
+        "BucketNotFound",
+        ("NoSuchBucket", "ContainerNotFound", "no bucket named", "InvalidBucketName"),
+        "there is no such bucket: check location.bucket and location.endpoint",
+    ),
+    (
+        "WrongRegion",
+        (
+            "AuthorizationHeaderMalformed",
+            "PermanentRedirect",
+            "IllegalLocationConstraint",
+            "without LOCATION header",
+        ),
+        "the bucket is in another region: check location.region",
+    ),
+    (
+        "CredentialRefused",
+        (
+            "InvalidAccessKeyId",
+            "SignatureDoesNotMatch",
+            "XAdminUserNotFound",
+            "InvalidToken",
+            "ExpiredToken",
+            "AuthenticationFailed",
+            "AuthorizationFailure",
+            "invalid_grant",
+            "Unauthorized",
+            "status code: 401",
+            "InvalidClientTokenId",
+            "RSA key",
+            "PEM",
+        ),
+        "the credential is refused: check the Secret that the Profile names",
+    ),
+    (
+        "AccessDenied",
+        ("AccessDenied", "status code: 403", "AuthorizationPermissionMismatch"),
+        "the credential may not do this: give it the right to list, read, write and delete",
+    ),
+    (
+        "StorageFull",
+        (
+            "QuotaExceeded",
+            "XMinioStorageFull",
+            "status code: 507",
+            "InsufficientStorage",
+            "No space left",
+        ),
+        "the store is full",
+    ),
+    (
+        "TlsFailed",
+        (
+            "certificate",
+            "CERTIFICATE_VERIFY_FAILED",
+            "InvalidCertificate",
+            "UnknownIssuer",
+            "InvalidContentType",
+            "WRONG_VERSION_NUMBER",
+            "corrupt message",
+        ),
+        "TLS fails: its certificate is not trusted, or it speaks none; see skipSSLVerify",
+    ),
+)
+_KEY_MISSING: Final = ("NoSuchKey", "BlobNotFound", "status code: 404")
+_TRANSIENT: Final = re.compile(r"status code: (?:408|429|5\d\d)")
+_CODE: Final = re.compile(r"<Code>\s*(.*?)\s*</Code>", re.DOTALL)
+_MESSAGE: Final = re.compile(r"<Message>\s*(.*?)\s*(?:\n|</Message>)", re.DOTALL)
+_STATUS: Final = re.compile(r"status code: \d+(?: [A-Z][A-Za-z ]*)?")
+
+
+def refusal_of(reason: str, location: Location, told: str, key: str = "") -> KanisterError:
+    """Say what a store's refusal means; `reason` is given where it is known already."""
+    if reason:
+        return UsageError(_sentence(location, key, told), reason=reason)
+    for found, signs, advice in _SIGNS:
+        if any(sign in told for sign in signs):
+            return UsageError(f"{_sentence(location, key, _short(told))}; {advice}", reason=found)
+    if key and any(sign in told for sign in _KEY_MISSING):
+        return ObjectMissing(key, str(location))
+    if _TRANSIENT.search(told):
+        return _unavailable(_sentence(location, key, _short(told)))
+    return UsageError(_sentence(location, key, _short(told)), reason="StoreRefused")
+
+
+def unreachable(location: Location, told: str) -> KanisterError:
+    """Say why a store gave no answer."""
+    if any(sign in told for sign in _SIGNS[-1][1]):
+        return refusal_of("", location, told)
+    return _unavailable(_sentence(location, "", f"cannot be reached: {_connection(told)}"))
+
+
+def _unavailable(message: str) -> KanisterError:
+    return TransientError(message, reason="StoreUnavailable")
+
+
+def _connection(told: str) -> str:
+    for sign, words in (
+        ("dns error", "its name is not known"),
+        ("NameResolutionError", "its name is not known"),
+        ("refused", "the connection is refused"),
+        ("timed out", "it does not answer in time"),
+        ("TimedOut", "it does not answer in time"),
+        ("reset", "the connection breaks"),
+        ("IncompleteRead", "the connection breaks"),
+        ("ConnectionAborted", "the connection breaks"),
+        ("IncompleteBody", "the connection breaks"),
+        ("closed before message completed", "the connection breaks"),
+        ("IncompleteMessage", "the connection breaks"),
+    ):
+        if sign in told:
+            return words
+    return _short(told)
+
+
+def _sentence(location: Location, key: str, told: str) -> str:
+    about = f"Object {key!r} in the {location}" if key else f"The {location}"
+    return f"{about}: {told}"
+
+
+def _short(told: str) -> str:
+    """Keep of what a library says what a store said: its code, its message, the status."""
+    code, message, status = _CODE.search(told), _MESSAGE.search(told), _STATUS.search(told)
+    if code and message:
+        return f"{code[1]}: {message[1].rstrip('.')}"
+    text = told.partition("Debug source")[0].strip() or told
+    if status and len(text) > 300:
+        return status[0]
+    return " ".join(text.split())[:300]

@@ -1,0 +1,71 @@
+"""Requests to object stores: bounded tries, timeouts, and errors in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from kanister_py.adapters.object_store_errors import refusal_of, unreachable
+from kanister_py.core.objects.locations import Location
+
+if TYPE_CHECKING:
+    import urllib3
+
+TRIES: Final = 5
+_CONNECT_SECONDS, _READ_SECONDS = 10.0, 120.0
+
+Now: TypeAlias = Callable[[], datetime]
+"""Says what time it is, which signatures hold."""
+
+
+class Answer(NamedTuple):
+    """What a store answers; the names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class StoreHttp:
+    """A pool of connections to one store."""
+
+    def __init__(self, location: Location, connections: int) -> None:
+        import urllib3
+
+        self._location = location
+        insecure: dict[str, Any] = {}
+        if location.skip_tls_verify:
+            insecure = {"cert_reqs": "CERT_NONE"}
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+        self._pool: urllib3.PoolManager = urllib3.PoolManager(
+            maxsize=connections,
+            retries=urllib3.Retry(
+                total=TRIES,
+                backoff_factor=0.2,
+                backoff_max=10,
+                status_forcelist=(408, 429, 500, 502, 503, 504),
+                allowed_methods=None,
+                raise_on_status=False,
+                redirect=0,
+                raise_on_redirect=False,
+            ),
+            timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS),
+            **insecure,
+        )
+
+    def send(
+        self, method: str, url: str, key: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> Answer:
+        """Send a request; an answer above 399 is raised."""
+        import urllib3
+
+        try:
+            answer = self._pool.request(method, url, body=body, headers=headers)
+        except urllib3.exceptions.HTTPError as error:
+            raise unreachable(self._location, str(error)) from error
+        if answer.status >= 400:
+            told = f"status code: {answer.status}: {answer.data.decode('utf-8', 'replace')}"
+            raise refusal_of("", self._location, told, key)
+        named = {name.lower(): value for name, value in answer.headers.items()}
+        return Answer(answer.status, named, answer.data)

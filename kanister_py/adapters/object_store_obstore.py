@@ -1,0 +1,356 @@
+"""Object stores through `obstore`: S3, Google Cloud Storage, Azure, and folders in their place."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from kanister_py.adapters.object_store_errors import refusal_of, unreachable
+from kanister_py.adapters.object_store_gcs_upload import GOOGLE, GcsUploads, service_account_of
+from kanister_py.adapters.object_store_http import Now
+from kanister_py.adapters.object_store_pieces import Checksum, cut
+from kanister_py.adapters.object_store_s3_parts import S3Parts, Signer
+from kanister_py.core.errors import KanisterError, TransientError
+from kanister_py.core.objects.locations import InvalidProfile, Location, StoreKind
+from kanister_py.ports.object_store import (
+    ObjectMissing,
+    ObjectStore,
+    StoredObject,
+)
+
+if TYPE_CHECKING:
+    from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
+
+_DEFAULT_REGION: Final = "us-east-1"
+_LIST_CHUNK: Final = 1000
+_GET_CHUNK: Final = 1024 * 1024
+_AZURE_BLOCK: Final = 20 * 1024 * 1024
+"""Of 50,000 blocks, a terabyte."""
+_AZURE_IN_FLIGHT: Final = 2
+_AZURE_MARK: Final = "kanister_py_md5"
+_AZURE_SUFFIXES: Final = {
+    "": "core.windows.net",
+    "azurecloud": "core.windows.net",
+    "azurepubliccloud": "core.windows.net",
+    "azurechinacloud": "core.chinacloudapi.cn",
+    "azureusgovernmentcloud": "core.usgovcloudapi.net",
+    "azureusgovernment": "core.usgovcloudapi.net",
+}
+_LAST: Final = "\U0010ffff"
+
+
+class _Writer(Protocol):
+    """What writes objects where the library cannot write a terabyte."""
+
+    def put(self, key: str, chunks: Iterable[bytes]) -> int: ...
+
+    def checksum_of(self, key: str) -> str: ...
+
+
+def open_store(location: Location, now: Now) -> ObjectStore:
+    """Open what a location names; nothing is asked of it yet."""
+    match location.kind:
+        case StoreKind.S3:
+            return _open_s3(location, now)
+        case StoreKind.GCS:
+            return _open_gcs(location, now)
+        case StoreKind.AZURE:
+            return _open_azure(location)
+        case StoreKind.FILE:
+            return open_folder(location)
+        case StoreKind.KOPIA:
+            raise InvalidProfile(
+                "A kopia repository cannot be opened: there is no kopia here; "
+                "use a Profile of type s3Compliant, gcs or azure"
+            )
+
+
+def _client_options(location: Location, endpoint: str) -> Any:
+    return {
+        "allow_http": endpoint.startswith("http://"),
+        "allow_invalid_certificates": location.skip_tls_verify,
+        "connect_timeout": timedelta(seconds=10),
+        # Of a whole request: a long object may take as long as it takes.
+        "timeout": timedelta(days=7),
+        "read_timeout": timedelta(seconds=120),
+    }
+
+
+_RETRY: Final[Any] = {
+    "max_retries": 5,
+    "retry_timeout": timedelta(seconds=90),
+    "backoff": {
+        "init_backoff": timedelta(milliseconds=200),
+        "max_backoff": timedelta(seconds=10),
+        "base": 2,
+    },
+}
+
+
+def _with_scheme(endpoint: str) -> str:
+    trimmed = endpoint.rstrip("/")
+    return trimmed if "://" in trimmed or not trimmed else f"https://{trimmed}"
+
+
+def _open_s3(location: Location, now: Now) -> ObjectStore:
+    from obstore.store import S3Store
+
+    _check_credential(location)
+    region = location.region or _DEFAULT_REGION
+    endpoint = _with_scheme(location.endpoint) or f"https://s3.{region}.amazonaws.com"
+    signer = Signer(location.credential.id, location.credential.secret, region)
+    if location.credential.role:
+        from kanister_py.adapters.object_store_role import taken_role
+
+        signer = taken_role(location, signer, now)
+    config: Any = {
+        "endpoint": endpoint,
+        "region": region,
+        "access_key_id": signer.key_id,
+        "secret_access_key": signer.secret,
+    }
+    if signer.token:
+        config["session_token"] = signer.token
+    store = S3Store(
+        location.bucket,
+        config=config,
+        client_options=_client_options(location, endpoint),
+        retry_config=_RETRY,
+    )
+    return LibraryStore(location, store, S3Parts(location, endpoint, signer, now))
+
+
+def _open_gcs(location: Location, now: Now) -> ObjectStore:
+    from obstore.store import GCSStore
+
+    service_account_of(location)
+    endpoint = _with_scheme(location.endpoint) or GOOGLE
+    with _told(location):
+        store = GCSStore(
+            location.bucket,
+            config={"service_account_key": location.credential.secret, "base_url": endpoint},
+            client_options=_client_options(location, endpoint),
+            retry_config=_RETRY,
+        )
+    return LibraryStore(location, store, GcsUploads(location, now))
+
+
+def _open_azure(location: Location) -> ObjectStore:
+    from obstore.store import AzureStore
+
+    credential = location.credential
+    suffix = _AZURE_SUFFIXES.get(credential.environment.lower())
+    if suffix is None:
+        known = "AzureCloud, AzureChinaCloud, AzureUSGovernmentCloud"
+        raise InvalidProfile(
+            f"Azure environment {credential.environment!r} is not known; known: {known}"
+        )
+    if not credential.id:
+        raise InvalidProfile("The storage account is not set in the Secret of the Profile")
+    endpoint = _with_scheme(location.endpoint) or f"https://{credential.id}.blob.{suffix}"
+    key = (
+        {"token": credential.federated_token}
+        if credential.federated_token and not credential.secret
+        else {"account_key": credential.secret}
+    )
+    config: Any = {"account_name": credential.id, "endpoint": endpoint, **key}
+    with _told(location):
+        store = AzureStore(
+            location.bucket,
+            config=config,
+            client_options=_client_options(location, endpoint),
+            retry_config=_RETRY,
+        )
+    return LibraryStore(location, store, None)
+
+
+def open_folder(location: Location) -> ObjectStore:
+    """Open a folder in place of a bucket: `endpoint` says which, the bucket is one below it."""
+    from obstore.store import LocalStore
+
+    folder = location.endpoint.removeprefix("file://")
+    if not folder.startswith("/"):
+        raise InvalidProfile(f"location.endpoint must be a folder, not {location.endpoint!r}")
+    place = Path(folder) / location.bucket.strip("/")
+    with _told(location):
+        store = LocalStore(place, mkdir=True, automatic_cleanup=True)
+    return LibraryStore(location, store, None)
+
+
+def _check_credential(location: Location) -> None:
+    for value, name in (
+        (location.credential.id, "Access key ID"),
+        (location.credential.secret, "Secret access key"),
+    ):
+        if not value:
+            raise InvalidProfile(f"{name} is not set in the Secret of the Profile")
+
+
+@contextmanager
+def _told(location: Location, key: str = "") -> Iterator[None]:
+    """Let no error of the library out."""
+    import obstore.exceptions
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise refusal_of("", location, f"{error} status code: 404", key) from error
+    except (obstore.exceptions.BaseError, NotImplementedError, OSError, ValueError) as error:
+        told = str(error)
+        if "status code: " not in told and ("HTTP error" in told or "request or response" in told):
+            raise unreachable(location, told) from error
+        raise refusal_of("", location, told, key) from error
+
+
+class LibraryStore:
+    """An object store that the library speaks with; `writer` writes what it cannot."""
+
+    def __init__(
+        self,
+        location: Location,
+        store: S3Store | GCSStore | AzureStore | LocalStore,
+        writer: _Writer | None,
+    ) -> None:
+        self._location = location
+        self._store = store
+        self._writer = writer
+
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        import obstore
+
+        folder = prefix.rpartition("/")[0]
+        # Keys come in order, but those of a folder: nothing before the prefix is asked for.
+        is_ordered = self._location.kind is not StoreKind.FILE and bool(prefix)
+        before = f"{prefix[:-1]}{chr(ord(prefix[-1]) - 1)}{_LAST}" if is_ordered else None
+        with _told(self._location):
+            pages = obstore.list(self._store, folder or None, offset=before, chunk_size=_LIST_CHUNK)
+        while True:
+            with _told(self._location):
+                page = next(pages, None)
+            if page is None:
+                return
+            for each in page:
+                if each["path"].startswith(prefix):
+                    yield StoredObject(each["path"], each["size"], each["last_modified"])
+                elif is_ordered and each["path"] > prefix:
+                    return
+
+    def head(self, key: str) -> StoredObject:
+        import obstore
+
+        with _told(self._location, key):
+            found = obstore.head(self._store, key)
+        return StoredObject(key, found["size"], found["last_modified"])
+
+    def get(self, key: str) -> Iterator[bytes]:
+        import obstore
+
+        with _told(self._location, key):
+            result = obstore.get(self._store, key)
+            pieces = result.stream(min_chunk_size=_GET_CHUNK)
+        size, expected = 0, result.meta["size"]
+        checksum = Checksum(self._wanted_checksum(key, result.attributes))
+        while True:
+            with _told(self._location, key):
+                piece = next(pieces, None)
+            if piece is None:
+                break
+            data = bytes(piece)
+            size += len(data)
+            checksum.feed(data)
+            yield data
+        if size != expected:
+            raise TransientError(
+                f"Object {key!r} in the {self._location}: {size} of {expected} bytes came",
+                reason="StoreUnavailable",
+            )
+        checksum.check(key)
+
+    def _wanted_checksum(self, key: str, attributes: Any) -> str:
+        if self._writer is not None:
+            return self._writer.checksum_of(key)
+        return str(attributes.get(_AZURE_MARK, ""))
+
+    def put(self, key: str, chunks: Iterable[bytes]) -> int:
+        if self._writer is not None:
+            return self._writer.put(key, chunks)
+        import obstore
+
+        source = _Source(chunks)
+        pieces = cut(source, lambda _: _AZURE_BLOCK)
+        first = next(pieces)
+        try:
+            with _told(self._location, key):
+                if len(first) < _AZURE_BLOCK:
+                    self._put_short(key, first)
+                else:
+                    obstore.put(
+                        self._store,
+                        key,
+                        chain((first,), pieces),
+                        chunk_size=_AZURE_BLOCK,
+                        max_concurrency=_AZURE_IN_FLIGHT,
+                    )
+        except KanisterError:
+            if source.error is not None:
+                raise source.error from None
+            raise
+        return source.size
+
+    def _put_short(self, key: str, data: bytes) -> None:
+        import obstore
+
+        digest = hashlib.md5(data, usedforsecurity=False).hexdigest()
+        is_file = self._location.kind is StoreKind.FILE
+        attributes = None if is_file else {_AZURE_MARK: digest}
+        obstore.put(self._store, key, data, use_multipart=False, attributes=attributes)
+
+    def delete(self, keys: Iterable[str]) -> int:
+        import obstore
+
+        removed, left = 0, iter(keys)
+        while batch := list(islice(left, _LIST_CHUNK)):
+            try:
+                with _told(self._location, batch[0]):
+                    obstore.delete(self._store, batch)
+            except ObjectMissing:
+                # One of them was gone already, and the library stopped there.
+                for key in batch:
+                    self._delete_one(key)
+            removed += len(batch)
+        return removed
+
+    def _delete_one(self, key: str) -> None:
+        import obstore
+
+        with suppress(ObjectMissing), _told(self._location, key):
+            obstore.delete(self._store, key)
+
+    def check(self) -> None:
+        import obstore
+
+        with _told(self._location):
+            next(iter(obstore.list(self._store, chunk_size=1)), None)
+
+
+class _Source:
+    """Counts what is read, and remembers why nothing more could be."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self.size = 0
+        self.error: BaseException | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for chunk in self._chunks:
+                self.size += len(chunk)
+                yield chunk
+        except BaseException as error:
+            self.error = error
+            raise

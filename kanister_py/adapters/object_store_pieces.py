@@ -1,0 +1,93 @@
+"""Pieces of streams on their way to and from object stores: cut to size, and checked."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from kanister_py.core.errors import UsageError
+
+FIRST_PART_BYTES: Final = 8 * 1024 * 1024
+PARTS_OF_ONE_SIZE: Final = 320
+
+
+def part_bytes(number: int) -> int:
+    """Say how long a part of S3 is, counted from 0: 8 MiB, and 8 MiB more after every 320."""
+    return FIRST_PART_BYTES * (1 + number // PARTS_OF_ONE_SIZE)
+
+
+def cut(chunks: Iterable[bytes], bytes_of: Callable[[int], int]) -> Iterator[bytes]:
+    """Put chunks of any size together to pieces of the size that each is to have.
+
+    The last is shorter, and may be empty; there is one at least.
+    """
+    held, size, number = list[bytes](), 0, 0
+    for chunk in chunks:
+        held.append(chunk)
+        size += len(chunk)
+        while size >= (wanted := bytes_of(number)):
+            whole = held[0] if len(held) == 1 else b"".join(held)
+            held, size = ([whole[wanted:]] if size > wanted else []), size - wanted
+            number += 1
+            yield whole if len(whole) == wanted else whole[:wanted]
+            del whole
+    if size or not number:
+        yield b"".join(held)
+
+
+def tag_of_parts(digests: Iterable[bytes]) -> str:
+    """Say which tag S3 gives to an object of parts: the checksum of their checksums."""
+    listed = list(digests)
+    whole = hashlib.md5(b"".join(listed), usedforsecurity=False).hexdigest()
+    return f"{whole}-{len(listed)}"
+
+
+def is_tag_of_parts(tag: str) -> bool:
+    """Say whether a tag is that of an object of parts."""
+    return re.fullmatch(r"[0-9a-f]{32}-\d+", tag) is not None
+
+
+class Checksum:
+    """Compares what is read with a checksum: MD5 in hex, a tag of parts, or none."""
+
+    def __init__(self, wanted: str) -> None:
+        self._wanted = wanted
+        self._whole = hashlib.md5(usedforsecurity=False)
+        self._digests: list[bytes] | None = [] if is_tag_of_parts(wanted) else None
+        self._in_part = 0
+
+    def feed(self, data: bytes) -> None:
+        if not self._wanted:
+            return
+        if self._digests is None:
+            self._whole.update(data)
+            return
+        view = memoryview(data)
+        while view:
+            left = part_bytes(len(self._digests)) - self._in_part
+            self._whole.update(view[:left])
+            self._in_part += len(view[:left])
+            view = view[left:]
+            if self._in_part == part_bytes(len(self._digests)):
+                self._end_part(self._digests)
+
+    def _end_part(self, digests: list[bytes]) -> None:
+        digests.append(self._whole.digest())
+        self._whole, self._in_part = hashlib.md5(usedforsecurity=False), 0
+
+    def check(self, key: str) -> None:
+        """Raise unless what was fed is what was put."""
+        if not self._wanted:
+            return
+        if self._digests is None:
+            found = self._whole.hexdigest()
+        else:
+            if self._in_part:
+                self._end_part(self._digests)
+            found = tag_of_parts(self._digests)
+        if found != self._wanted:
+            raise UsageError(
+                f"Object {key!r} has checksum {found}, not {self._wanted}", reason="ObjectDamaged"
+            )

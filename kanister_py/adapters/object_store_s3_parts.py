@@ -1,0 +1,210 @@
+"""Multipart uploads to S3 whose parts grow, so that a terabyte fits into 10,000 of them.
+
+The library that reads, lists and deletes cuts every upload into parts of one size:
+what is small enough to be held would end after some gigabytes. Requests are signed
+here (AWS signature version 4).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime
+from itertools import chain
+from typing import Final, NamedTuple
+from urllib.parse import quote, urlsplit
+
+from kanister_py.adapters.object_store_errors import refusal_of
+from kanister_py.adapters.object_store_http import Answer, Now, StoreHttp
+from kanister_py.adapters.object_store_pieces import (
+    FIRST_PART_BYTES,
+    PARTS_OF_ONE_SIZE,
+    cut,
+    is_tag_of_parts,
+    part_bytes,
+    tag_of_parts,
+)
+from kanister_py.core.errors import KanisterError, UsageError
+from kanister_py.core.objects.locations import Location
+
+_IN_FLIGHT_BYTES: Final = 24 * 1024 * 1024
+_MOST_PARTS: Final = 10_000
+_WORKERS: Final = 3
+_UNSIGNED: Final = "UNSIGNED-PAYLOAD"
+_EMPTY: Final = hashlib.sha256(b"").hexdigest()
+MD5_MARK: Final = "kanister-py-md5"
+MD5_MARK_HEADER: Final = f"x-amz-meta-{MD5_MARK}"
+PARTS_MARK: Final = "kanister-py-parts"
+_PARTS_MARK_VALUE: Final = f"{FIRST_PART_BYTES}/{PARTS_OF_ONE_SIZE}"
+
+
+class Signer(NamedTuple):
+    """Signs requests on behalf of an access key; `token` stands beside keys that expire."""
+
+    key_id: str
+    secret: str
+    region: str
+    token: str = ""
+    service: str = "s3"
+
+    def headers(
+        self, method: str, url: str, given: Mapping[str, str], payload_hash: str, now: datetime
+    ) -> dict[str, str]:
+        """Give the headers of a request, its signature among them."""
+        parts = urlsplit(url)
+        stamp = now.strftime("%Y%m%dT%H%M%SZ")
+        headers = {
+            **{key.lower(): value for key, value in given.items()},
+            "host": parts.netloc,
+            "x-amz-content-sha256": payload_hash,
+            "x-amz-date": stamp,
+            **({"x-amz-security-token": self.token} if self.token else {}),
+        }
+        names = ";".join(sorted(headers))
+        canonical = "\n".join(
+            [
+                method,
+                parts.path or "/",
+                "&".join(sorted(parts.query.split("&"))) if parts.query else "",
+                *(f"{name}:{headers[name].strip()}" for name in sorted(headers)),
+                "",
+                names,
+                payload_hash,
+            ]
+        )
+        scope = f"{stamp[:8]}/{self.region}/{self.service}/aws4_request"
+        digest = hashlib.sha256(canonical.encode()).hexdigest()
+        key = f"AWS4{self.secret}".encode()
+        for step in scope.split("/"):
+            key = hmac.digest(key, step.encode(), "sha256")
+        text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{digest}"
+        signature = hmac.new(key, text.encode(), "sha256").hexdigest()
+        authorization = (
+            f"AWS4-HMAC-SHA256 Credential={self.key_id}/{scope}, "
+            f"SignedHeaders={names}, Signature={signature}"
+        )
+        return {**headers, "authorization": authorization}
+
+
+class S3Parts:
+    """Writes objects into one bucket."""
+
+    def __init__(self, location: Location, endpoint: str, signer: Signer, now: Now) -> None:
+        self._location = location
+        self._bucket_url = f"{endpoint}/{quote(location.bucket)}"
+        self._signer = signer
+        self._now = now
+        self._http = StoreHttp(location, _WORKERS + 1)
+
+    def put(self, key: str, chunks: Iterable[bytes]) -> int:
+        """Write an object, whole or not at all."""
+        parts = cut(chunks, part_bytes)
+        first = next(parts)
+        if len(first) < FIRST_PART_BYTES:
+            digest = hashlib.md5(first, usedforsecurity=False).hexdigest()
+            self._send_bytes(key, "", first, {MD5_MARK_HEADER: digest})
+            return len(first)
+        mark = {f"x-amz-meta-{PARTS_MARK}": _PARTS_MARK_VALUE}
+        upload = _text_of(self._send("POST", key, "uploads=", b"", mark).body, "UploadId")
+        try:
+            return self._put_parts(key, upload, chain((first,), parts))
+        except BaseException:
+            # Parts of an upload that nobody finishes are never seen, but paid for.
+            with suppress(KanisterError):
+                self._send("DELETE", key, f"uploadId={quote(upload, safe='')}", b"")
+            raise
+
+    def checksum_of(self, key: str) -> str:
+        """Say which checksum an object that we wrote must have: of it, or of its parts."""
+        headers = self._send("HEAD", key, "", b"").headers
+        if MD5_MARK_HEADER in headers:
+            return headers[MD5_MARK_HEADER]
+        tag = headers.get("etag", "").strip('"')
+        is_ours = headers.get(f"x-amz-meta-{PARTS_MARK}") == _PARTS_MARK_VALUE
+        return tag if is_ours and is_tag_of_parts(tag) and not _is_encrypted(headers) else ""
+
+    def _put_parts(self, key: str, upload: str, parts: Iterator[bytes]) -> int:
+        total, tags, digests = 0, list[str](), list[bytes]()
+        waiting: list[tuple[int, Future[str]]] = []
+        suffix = f"uploadId={quote(upload, safe='')}"
+        with ThreadPoolExecutor(_WORKERS, "part") as pool:
+            try:
+                for number, part in enumerate(parts, 1):
+                    if number > _MOST_PARTS:
+                        raise refusal_of("TooLarge", self._location, "more than 10,000 parts", key)
+                    total += len(part)
+                    digest = hashlib.md5(part, usedforsecurity=False).digest()
+                    digests.append(digest)
+                    query = f"partNumber={number}&{suffix}"
+                    waiting.append(
+                        (len(part), pool.submit(self._put_part, key, query, part, digest))
+                    )
+                    while waiting and sum(size for size, _ in waiting) > _IN_FLIGHT_BYTES:
+                        tags.append(waiting.pop(0)[1].result())
+                    del part
+                tags += [each.result() for _, each in waiting]
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+        self._complete(key, suffix, tags, digests)
+        return total
+
+    def _put_part(self, key: str, query: str, part: bytes, digest: bytes) -> str:
+        given = {"content-md5": base64.b64encode(digest).decode()}
+        return self._send("PUT", key, query, part, given).headers.get("etag", "")
+
+    def _complete(self, key: str, query: str, tags: list[str], digests: list[bytes]) -> None:
+        listed = "".join(
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>"
+            for number, tag in enumerate(tags, 1)
+        )
+        body = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
+        answer = self._send("POST", key, query, body)
+        if b"<Error>" in answer.body:
+            # A store may say 200 first and find out later.
+            raise refusal_of("", self._location, answer.body.decode("utf-8", "replace"), key)
+        found = _text_of(answer.body, "ETag").replace("&quot;", "").replace("&#34;", "").strip('"')
+        wanted = tag_of_parts(digests)
+        if (
+            is_tag_of_parts(found)
+            and found != wanted
+            and not _is_encrypted(self._send("HEAD", key, "", b"").headers)
+        ):
+            raise UsageError(
+                f"Object {key!r}: the store has checksum {found}, not {wanted}",
+                reason="ObjectDamaged",
+            )
+
+    def _send_bytes(self, key: str, query: str, body: bytes, given: Mapping[str, str]) -> Answer:
+        digest = hashlib.md5(body, usedforsecurity=False).digest()
+        return self._send(
+            "PUT", key, query, body, {**given, "content-md5": base64.b64encode(digest).decode()}
+        )
+
+    def _send(
+        self,
+        method: str,
+        key: str,
+        query: str,
+        body: bytes,
+        given: Mapping[str, str] | None = None,
+    ) -> Answer:
+        url = f"{self._bucket_url}/{quote(key, safe='/-_.~')}{'?' if query else ''}{query}"
+        payload_hash = _UNSIGNED if body else _EMPTY
+        headers = self._signer.headers(method, url, given or {}, payload_hash, self._now())
+        return self._http.send(method, url, key, headers, body)
+
+
+def _is_encrypted(headers: Mapping[str, str]) -> bool:
+    """Say whether the tag of an object is no checksum, since a key service encrypts it."""
+    return headers.get("x-amz-server-side-encryption", "") not in {"", "AES256"}
+
+
+def _text_of(body: bytes, name: str) -> str:
+    found = re.search(rf"<{name}>(.*?)</{name}>", body.decode("utf-8", "replace"), re.DOTALL)
+    return found[1] if found else ""

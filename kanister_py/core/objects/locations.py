@@ -1,0 +1,146 @@
+"""Locations of object stores: which bucket a Profile means, and with which credential.
+
+Loaded by `kando` at each call: standard library only.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from kanister_py.core.errors import UsageError
+
+
+class InvalidProfile(UsageError):
+    """A Profile, or a Secret it refers to, is not what a location is opened with."""
+
+    reason = "InvalidProfile"
+
+
+class StoreKind(StrEnum):
+    """Kinds of object stores; the value is the `location.type` of a Profile."""
+
+    S3 = "s3Compliant"
+    GCS = "gcs"
+    AZURE = "azure"
+    FILE = "file"
+    KOPIA = "kopia"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What opens a bucket: an identity and its secret, whatever a store calls them.
+
+    S3: access key, with a `role` to take on. GCS: project and the JSON of a service
+    account. Azure: storage account and key, or the token of a federated identity.
+    """
+
+    id: str = ""
+    secret: str = field(default="", repr=False)
+    role: str = ""
+    environment: str = ""
+    federated_token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """One bucket, or a folder in its place, and what stands before every path in it."""
+
+    kind: StoreKind
+    bucket: str
+    endpoint: str = ""
+    region: str = ""
+    prefix: str = ""
+    credential: Credential = Credential()
+    skip_tls_verify: bool = False
+
+    def key_of(self, path: str) -> str:
+        """Say which key a path has: below the prefix, with single slashes, none in front."""
+        parts = [each for each in f"{self.prefix}/{path}".split("/") if each not in {"", "."}]
+        if ".." in parts:
+            raise InvalidProfile(f"Path {path!r} leads out of the location")
+        return "/".join(parts)
+
+    def __str__(self) -> str:
+        at = f" at {self.endpoint}" if self.endpoint else ""
+        return f"{self.kind} bucket {self.bucket!r}{at}"
+
+
+_SECRET_KEYS: Final = {
+    StoreKind.S3: ("aws_access_key_id", "aws_secret_access_key"),
+    StoreKind.GCS: ("gcp_project_id", "gcp_service_key"),
+    StoreKind.AZURE: ("azure_storage_account_id", "azure_storage_key"),
+}
+_GCP_FILE: Final = "service-account.json"
+_KINDS: Final = {each.value.lower(): each for each in StoreKind} | {"filestore": StoreKind.FILE}
+
+
+def read_location(
+    location: Mapping[str, Any],
+    key_pair: tuple[str, str] | None = None,
+    secret: Mapping[str, Any] | None = None,
+    *,
+    skip_tls_verify: bool = False,
+) -> Location:
+    """Put a location and its credential together; `secret` is a Kubernetes Secret."""
+    text = {key.lower(): str(value or "") for key, value in location.items()}
+    kind = _KINDS.get(text.get("type", "").lower())
+    if kind is None:
+        known = ", ".join(StoreKind)
+        raise InvalidProfile(
+            f"Location type {text.get('type', '')!r} is not supported; known: {known}"
+        )
+    return Location(
+        kind,
+        text.get("bucket", ""),
+        text.get("endpoint", ""),
+        text.get("region", ""),
+        text.get("prefix", ""),
+        _credential_of(kind, key_pair, secret),
+        skip_tls_verify,
+    )
+
+
+def _credential_of(
+    kind: StoreKind, key_pair: tuple[str, str] | None, secret: Mapping[str, Any] | None
+) -> Credential:
+    if key_pair is not None:
+        return Credential(*key_pair)
+    if secret is None or kind not in _SECRET_KEYS:
+        return Credential()
+    data = {
+        key: b64decode(value).decode("utf-8", "surrogateescape")
+        for key, value in (secret.get("data") or {}).items()
+    }
+    identity, key = _SECRET_KEYS[kind]
+    return Credential(
+        data.get(identity, ""),
+        data.get(key) or (data.get(_GCP_FILE, "") if kind is StoreKind.GCS else ""),
+        data.get("role", ""),
+        data.get("azure_storage_environment", ""),
+        data.get("azure_federated_identity", ""),
+    )
+
+
+def read_printed_profile(profile: Any) -> Location:
+    """Read a Profile as `toJson .Profile` prints it; members are found as Go does, in any case."""
+    location = _member(profile, "location")
+    if not isinstance(location, Mapping):
+        raise InvalidProfile("The profile names no location: does the ActionSet name a Profile?")
+    credential = _member(profile, "credential")
+    pair, secret = _member(credential, "keyPair"), _member(credential, "secret")
+    return read_location(
+        location,
+        (str(_member(pair, "id") or ""), str(_member(pair, "secret") or "")) if pair else None,
+        secret if isinstance(secret, Mapping) else None,
+        skip_tls_verify=bool(_member(profile, "skipSSLVerify")),
+    )
+
+
+def _member(of: Any, name: str) -> Any:
+    if not isinstance(of, Mapping):
+        return None
+    return next((value for key, value in of.items() if key.lower() == name.lower()), None)

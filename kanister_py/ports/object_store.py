@@ -1,0 +1,70 @@
+"""Object store: the keys of one bucket and the bytes behind them.
+
+Keys are exact texts, without a slash in front. Every call may come from any thread.
+Failures are `UsageError`s, and `TransientError`s with the reason `StoreUnavailable`; their
+reasons say what is wrong: `BucketNotFound`, `CredentialRefused`, `AccessDenied`,
+`WrongRegion`, `ClockSkewed`, `TlsFailed`, `StorageFull`, `ObjectDamaged` or `StoreRefused`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from kanister_py.core.errors import UsageError
+
+
+class ObjectMissing(UsageError):
+    """There is no object under a key."""
+
+    reason = "ObjectMissing"
+
+    def __init__(self, key: str, store: str) -> None:
+        super().__init__(f"There is no object {key!r} in the {store}")
+        self.key = key
+
+
+class StoredObject(NamedTuple):
+    """One object, without its bytes."""
+
+    key: str
+    size: int
+    modified: datetime
+
+
+class ObjectStore(Protocol):
+    """A bucket, or a folder in its place."""
+
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        """Give every object whose key begins with a text, however many there are."""
+
+    def head(self, key: str) -> StoredObject:
+        """Describe one object; `ObjectMissing` if there is none."""
+
+    def get(self, key: str) -> Iterator[bytes]:
+        """Give the bytes of an object.
+
+        Ends only when all have come and are what was put: else an error with the reason
+        `ObjectDamaged`, or `StoreUnavailable` where they stopped coming.
+        """
+
+    def put(self, key: str, chunks: Iterable[bytes]) -> int:
+        """Write an object from pieces of any size, and say how many bytes it has.
+
+        It is there whole, after the call, or not at all: an error of `chunks` leaves
+        what was there before. Memory does not grow with the object.
+        """
+
+    def delete(self, keys: Iterable[str]) -> int:
+        """Remove objects, and say how many; one that is gone already is no error."""
+
+    def check(self) -> None:
+        """Raise unless the bucket is there and may be listed."""
+
+
+__all__ = [
+    "ObjectMissing",
+    "ObjectStore",
+    "StoredObject",
+]

@@ -1,0 +1,172 @@
+"""Object stores on real servers, and on a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kanister_py.adapters.certificates_x509 import X509Certificates
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.object_store_obstore import open_store
+from kanister_py.core.errors import KanisterError, UsageError
+from kanister_py.core.objects.locations import Credential, InvalidProfile, Location, StoreKind
+from kanister_py.ports.object_store import ObjectStore
+from tests.contracts.object_store import ObjectStoreContract
+from tests.ports import free_port
+from tests.stores import BUCKET, running_s3, running_store
+
+
+def opened(location: Location) -> ObjectStore:
+    return open_store(location, SystemClock().now)
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
+    with running_store(StoreKind.S3, tmp_path_factory.mktemp("s3")) as location:
+        yield location
+
+
+@pytest.fixture(scope="session")
+def gcs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
+    with running_store(StoreKind.GCS, tmp_path_factory.mktemp("gcs")) as location:
+        yield location
+
+
+@pytest.fixture(scope="session")
+def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
+    with running_store(StoreKind.AZURE, tmp_path_factory.mktemp("azure")) as location:
+        yield location
+
+
+def emptied(location: Location) -> ObjectStore:
+    store = opened(location)
+    store.delete(each.key for each in store.list(""))
+    return store
+
+
+class TestFolder(ObjectStoreContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> ObjectStore:
+        return opened(Location(StoreKind.FILE, "bucket", str(tmp_path)))
+
+
+class TestS3(ObjectStoreContract):
+    @pytest.fixture
+    def store(self, s3: Location) -> ObjectStore:
+        return emptied(s3)
+
+
+class TestGoogle(ObjectStoreContract):
+    @pytest.fixture
+    def store(self, gcs: Location) -> ObjectStore:
+        return emptied(gcs)
+
+
+class TestAzure(ObjectStoreContract):
+    @pytest.fixture
+    def store(self, azure: Location) -> ObjectStore:
+        return emptied(azure)
+
+
+# What fails, and in which words
+
+
+def refusal(location: Location) -> KanisterError:
+    """Both ways into a store say the same: the library's, and our own of writing."""
+    with pytest.raises(KanisterError) as listing:
+        opened(location).check()
+    with pytest.raises(KanisterError) as writing:
+        opened(location).put("key", [b"x"])
+    assert listing.value.reason == writing.value.reason, (listing.value, writing.value)
+    assert "\n" not in str(listing.value) + str(writing.value)
+    return listing.value
+
+
+def test_a_bucket_that_is_not_there_is_named(s3: Location) -> None:
+    error = refusal(replace(s3, bucket="nosuchbucket"))
+    assert error.reason == "BucketNotFound"
+    assert "'nosuchbucket'" in error.message
+
+
+@pytest.mark.parametrize(
+    "credential",
+    [
+        pytest.param(Credential("nosuchkey", "rootsecret123"), id="an unknown key"),
+        pytest.param(Credential("rootkey", "wrongsecret"), id="a wrong secret"),
+    ],
+)
+def test_a_credential_that_is_refused_is_told_as_such(s3: Location, credential: Credential) -> None:
+    error = refusal(replace(s3, credential=credential))
+    assert error.reason == "CredentialRefused"
+    assert credential.secret not in error.message
+
+
+def test_a_wrong_region_is_told_as_such(s3: Location) -> None:
+    assert refusal(replace(s3, region="eu-west-1")).reason == "WrongRegion"
+
+
+def test_a_server_that_is_not_there_may_come_back(s3: Location) -> None:
+    error = refusal(replace(s3, endpoint=f"http://127.0.0.1:{free_port()}"))
+    assert error.reason == "StoreUnavailable"
+
+
+def test_a_clock_that_is_wrong_is_told_as_such(s3: Location) -> None:
+    store = open_store(s3, lambda: SystemClock().now() - timedelta(hours=2))
+    with pytest.raises(KanisterError) as caught:
+        store.put("key", [b"x"])
+    assert caught.value.reason == "ClockSkewed"
+
+
+@pytest.mark.parametrize("name", ["gcs", "azure"])
+def test_other_stores_name_a_missing_bucket_too(name: str, request: pytest.FixtureRequest) -> None:
+    location = request.getfixturevalue(name)
+    assert refusal(replace(location, bucket="nosuchbucket")).reason == "BucketNotFound"
+
+
+def test_azure_tells_a_wrong_key(azure: Location) -> None:
+    wrong = Credential(azure.credential.id, "d3Jvbmc=")
+    assert refusal(replace(azure, credential=wrong)).reason == "CredentialRefused"
+
+
+@pytest.mark.parametrize("secret", ["", "no json", '{"client_email": "x"}'])
+def test_a_service_account_that_is_none_is_told_before_anything_is_asked(secret: str) -> None:
+    location = Location(StoreKind.GCS, BUCKET, credential=Credential("p", secret))
+    with pytest.raises(KanisterError) as caught:
+        opened(location)
+    assert caught.value.reason == "CredentialRefused"
+
+
+def test_an_untrusted_certificate_is_told_and_can_be_let_pass(tmp_path: Path) -> None:
+    certificates = X509Certificates(SystemClock())
+    authority = certificates.new_authority("test", timedelta(days=1))
+    served = certificates.issue(authority, ["127.0.0.1"], timedelta(days=1))
+    files = tmp_path / "tls.crt", tmp_path / "tls.key"
+    files[0].write_text(served.certificate)
+    files[1].write_text(served.key)
+    with running_s3(tmp_path, certificate=files) as location:
+        assert refusal(location).reason == "TlsFailed"
+        store = opened(replace(location, skip_tls_verify=True))
+        store.put("key", [b"x"])
+        assert b"".join(store.get("key")) == b"x"
+
+
+def test_a_kopia_repository_is_refused_with_a_way_out() -> None:
+    with pytest.raises(InvalidProfile, match="use a Profile of type s3Compliant, gcs or azure"):
+        opened(Location(StoreKind.KOPIA, ""))
+
+
+def test_bytes_that_rotted_in_the_store_are_found_out(tmp_path: Path) -> None:
+    with running_s3(tmp_path) as location:
+        store = opened(location)
+        for key, size in (("short", 100), ("long", 20 * 1024 * 1024)):
+            store.put(key, [bytes(size)])
+            file = tmp_path / "buckets" / BUCKET / key
+            with file.open("r+b") as opened_file:
+                opened_file.seek(50)
+                opened_file.write(b"rot")
+            with pytest.raises(UsageError, match="has checksum"):
+                list(store.get(key))

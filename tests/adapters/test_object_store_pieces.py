@@ -1,0 +1,48 @@
+"""Streams are cut into parts that a store takes, however long they are."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from kanister_py.adapters.object_store_pieces import Checksum, cut, part_bytes, tag_of_parts
+from kanister_py.core.errors import UsageError
+
+MOST_PARTS = 10_000
+
+
+def test_a_terabyte_fits_into_the_parts_that_s3_takes() -> None:
+    assert sum(map(part_bytes, range(MOST_PARTS))) > 2**40
+
+
+def test_two_gibibytes_are_cut_into_parts_that_are_small() -> None:
+    assert {part_bytes(number) for number in range(256)} == {8 * 2**20}
+
+
+@pytest.mark.parametrize(
+    ("chunks", "pieces"),
+    [
+        pytest.param([], [b""], id="nothing"),
+        pytest.param([b"ab"], [b"ab"], id="one that is short"),
+        pytest.param([b"abc"], [b"abc"], id="one that is whole"),
+        pytest.param([b"a", b"b", b"cde"], [b"abc", b"de"], id="many small"),
+        pytest.param([b"abcdefghijk"], [b"abc", b"defgh", b"ijk"], id="sizes grow"),
+    ],
+)
+def test_pieces_have_the_size_they_are_to_have(chunks: list[bytes], pieces: list[bytes]) -> None:
+    assert list(cut(chunks, lambda number: 3 + 2 * number)) == pieces
+
+
+def test_a_checksum_of_parts_is_read_from_chunks_of_any_size() -> None:
+    data = bytes(20 * 2**20)
+    first = part_bytes(0)
+    parts = [data[start : start + first] for start in range(0, len(data), first)]
+    tag = tag_of_parts(hashlib.md5(each).digest() for each in parts)
+    checksum = Checksum(tag)
+    for start in range(0, len(data), 3 * 2**20):
+        checksum.feed(data[start : start + 3 * 2**20])
+    checksum.check("key")
+    checksum.feed(b"x")
+    with pytest.raises(UsageError, match="has checksum"):
+        checksum.check("key")
