@@ -1,4 +1,10 @@
-"""What does composing on a real API server cost, beside the bare client's same writes?"""
+"""Composite resources on a real API server, beside the bare client's same writes.
+
+The Composition is what users write: patch-and-transform makes an object, auto-ready says when
+it is there. So an XR is ready only once a second pass has seen what the first one made: with a
+template that calls its object ready from the start, as here before, nobody saw how long that
+second pass was in coming.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +23,8 @@ from tests.bench.measure import Row
 
 TITLE = "Composite resources on a real API server"
 
-_LONE, _BATCH, _MANY = 20, 200, 1000
+_LONE, _BATCH, _MANY = 50, 200, 1000
+_PAUSE_SECONDS = 0.5
 _THREADS = 16
 _THINGS = "/apis/example.org/v1alpha1/namespaces/default/xthings"
 _CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -40,6 +47,32 @@ def rows() -> list[Row]:
         return list(bench.rows())
 
 
+_STEPS: list[dict[str, Any]] = [
+    {
+        "step": "make",
+        "functionRef": {"name": "function-patch-and-transform"},
+        "input": {
+            "apiVersion": "pt.fn.crossplane.io/v1beta1",
+            "kind": "Resources",
+            "resources": [
+                {
+                    "name": "map",
+                    "base": {"apiVersion": "v1", "kind": "ConfigMap", "data": {"text": "x"}},
+                    "patches": [
+                        {
+                            "type": "FromCompositeFieldPath",
+                            "fromFieldPath": "metadata.name",
+                            "toFieldPath": "data.name",
+                        }
+                    ],
+                }
+            ],
+        },
+    },
+    {"step": "ready", "functionRef": {"name": "function-auto-ready"}},
+]
+
+
 class _Bench:
     """A cluster, a controller on it, and a watch that knows at once what is ready."""
 
@@ -54,7 +87,7 @@ class _Bench:
 
     def prepare(self) -> None:
         from e2e.conftest import make_namespace
-        from e2e.test_compositions import composition, definition, template_step
+        from e2e.test_compositions import composition, definition
         from e2e.test_controller import until
         from kanister_py.wiring import read_definitions
 
@@ -64,7 +97,7 @@ class _Bench:
         extensions = "/apis/apiextensions.crossplane.io"
         until(lambda: self._answers(f"{extensions}/v2/compositeresourcedefinitions"))
         self._client.post(f"{extensions}/v2/compositeresourcedefinitions", definition())
-        self._client.post(f"{extensions}/v1/compositions", composition("bench", template_step("x")))
+        self._client.post(f"{extensions}/v1/compositions", composition("bench", *_STEPS))
         self.start()
         until(lambda: self._answers(_THINGS))
         threading.Thread(target=self._listen, daemon=True).start()
@@ -133,19 +166,21 @@ class _Bench:
             return max(self._ready[name] for name in names)
 
     def rows(self) -> Iterator[Row]:
-        yield self._lone()
+        yield from self._lone()
         yield from self._batch()
         yield from self._crowd()
 
-    def _lone(self) -> Row:
+    def _lone(self) -> Iterator[Row]:
         taken = []
         for number in range(_LONE):
+            time.sleep(_PAUSE_SECONDS)
             name = f"lone-{number}"
             began = time.monotonic()
             self._make([name], threads=1)
-            taken.append(self._until_ready([name]) - began)
-        middle = statistics.median(taken) * 1000
-        return Row("a lone one from create to ready, p50", f"{middle:.0f} ms", "< 70", middle < 70)
+            taken.append((self._until_ready([name]) - began) * 1000)
+        middle, longest = statistics.median(taken), max(taken)
+        yield Row("a lone one from create to ready, p50", f"{middle:.0f} ms", "<= 60", middle <= 60)
+        yield Row(f"the longest of {_LONE}", f"{longest:.0f} ms", "<= 150", longest <= 150)
 
     def _batch(self) -> Iterator[Row]:
         names = [f"batch-{number}" for number in range(_BATCH)]

@@ -53,6 +53,11 @@ class Tracker(Generic[Who]):
                 self._wanted[want.resource].setdefault(want, set()).add(who)
             return not (names <= before[0] and wants <= before[1])
 
+    def knows(self, who: Who) -> bool:
+        """Say whether somebody depends on anything, as far as was said until now."""
+        with self._lock:
+            return who in self._of
+
     def forget(self, who: Who) -> None:
         with self._lock:
             self._drop(who)

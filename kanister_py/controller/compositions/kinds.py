@@ -18,7 +18,12 @@ from typing import Any, Final, NamedTuple
 from kanister_py.controller.compositions.claims import ClaimReconciler
 from kanister_py.controller.compositions.definitions import Offered, reconcile_definition
 from kanister_py.controller.compositions.dependents import Gate, Tracker, Wanted
-from kanister_py.controller.compositions.resources import CompositeReconciler, Kind, Outcome
+from kanister_py.controller.compositions.resources import (
+    CompositeReconciler,
+    Dependencies,
+    Kind,
+    Outcome,
+)
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.compositions.valid_pipeline import reconcile_composition_revision
 from kanister_py.controller.compositions.world import (
@@ -64,6 +69,7 @@ from kanister_py.core.revisions.kinds import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
 )
+from kanister_py.core.revisions.owners import controller_of
 from kanister_py.core.revisions.policy import RevisionFacts, follows, wishes_of
 from kanister_py.core.revisions.users import Holder, users_of_composition
 from kanister_py.ports.cluster import KubeObject
@@ -71,7 +77,6 @@ from kanister_py.ports.cluster import KubeObject
 _LOG: Final = logging.getLogger(__name__)
 _COLLECT_SECONDS: Final = 60.0
 _COMPOSED_WITH: Final = frozenset({COMPOSITIONS, COMPOSITION_REVISIONS, FUNCTION_REVISIONS})
-_LOOKS_AGAIN_SECONDS: Final = 2.0
 # A pod that dies is back in less; what lasts longer, people should hear of.
 _PATIENCE_SECONDS: Final = 30.0
 
@@ -404,9 +409,17 @@ class Compositions:
             return True
         now = self._clock.monotonic()
         changes = self._changes
+        is_unheard = False
+
+        def track(dependencies: Dependencies) -> None:
+            nonlocal is_unheard
+            is_unheard = self._track(task, dependencies)
+
+        self._track_refs(task, xr, served)
         outcome = served.reconciler.reconcile(
             xr,
             self._remembered.get(task),
+            track=track,
             flooded_by=self._gate.flooded_by(task),
             is_patient=now - self._failing.get(task, now) < _PATIENCE_SECONDS,
             is_kind_ending=self._is_ending(task.resource),
@@ -425,16 +438,20 @@ class Compositions:
             self.queue.add(task)
         if outcome.requirements or task in self._remembered:
             self._remembered[task] = outcome.requirements
-        is_known = outcome.refs or outcome.requirements or outcome.needs
-        if is_known or not outcome.is_failed:
-            # One that failed hears of it when what it lacks comes.
-            self._track(task, outcome)
-        if outcome.is_failed:
-            return False
-        for seconds in (outcome.again_seconds, self._gate.calm_after(task)):
-            if seconds:
-                self.queue.add_later(task, seconds)
-        return True
+        self._look_again(task, outcome, is_unheard=is_unheard)
+        return not outcome.is_failed
+
+    def _look_again(self, task: Task, outcome: Outcome, *, is_unheard: bool) -> None:
+        if outcome.changed:
+            # What the cluster made of it is remembered: nobody has to wait for a watch.
+            self._tell_task(task, outcome.changed)
+        elif is_unheard:
+            # What it asked for was looked at before anybody could hear of its changes.
+            self._tell_task(task, "what is newly asked for")
+        if not outcome.is_failed:
+            for seconds in (outcome.again_seconds, self._gate.calm_after(task)):
+                if seconds:
+                    self.queue.add_later(task, seconds)
 
     def _is_ending(self, resource: GroupVersionResource) -> bool:
         """Say whether the definition of a kind is being deleted."""
@@ -467,10 +484,18 @@ class Compositions:
             self._uses[task] = used
             self._users[used].add(task)
 
-    def _track(self, task: Task, outcome: Outcome) -> None:
+    def _track_refs(self, task: Task, xr: KubeObject, served: _Served) -> None:
+        """Hear of what a resource composed in another life, before that is looked at."""
+        if self._tracker.knows(task):
+            return
+        kept = machinery_of(xr, legacy=served.kind.is_legacy).get("resourceRefs") or ()
+        self._track(task, Dependencies(tuple(each for each in kept if each.get("name"))))
+
+    def _track(self, task: Task, dependencies: Dependencies) -> bool:
+        """Hear of changes from now on; say whether some of them may have gone unheard."""
         named: list[tuple[GroupVersionResource, ObjectKey]] = []
         wanted: list[Wanted] = []
-        for ref in outcome.refs:
+        for ref in dependencies.refs:
             try:
                 resource = self.seen.resource_of(ref["apiVersion"], ref["kind"])
             except NoMatch:
@@ -480,17 +505,16 @@ class Compositions:
             named.append(
                 (resource, ObjectKey(namespace if known.is_namespaced else "", ref["name"]))
             )
-        for asked in outcome.requirements.values():
+        for asked in dependencies.requirements.values():
             for selectors in (asked.get("resources"), asked.get("extraResources")):
                 for selector in (selectors or {}).values():
                     self._track_selector(selector, named, wanted)
-        for selector in outcome.needs:
+        for selector in dependencies.needs:
             self._track_selector(selector, named, wanted)
-        if self._tracker.track(task, named, wanted):
-            # What changed between the look and now has found nobody to tell.
-            self.queue.add_later(task, _LOOKS_AGAIN_SECONDS)
+        is_new = self._tracker.track(task, named, wanted)
         for resource in {each[0] for each in named} | {each.resource for each in wanted}:
             self.seen.watch(resource)
+        return is_new
 
     def _track_selector(
         self,
@@ -590,16 +614,30 @@ class Compositions:
         new: KubeObject | None,
     ) -> None:
         labels = [each["metadata"].get("labels") if each else None for each in (old, new)]
-        for task in self._tracker.who_depends_on(resource, key, *labels):
-            kind = (new or old or {}).get("kind", resource.resource)
-            source = (
-                f"{kind}/{key.name} ({key.namespace})" if key.namespace else f"{kind}/{key.name}"
-            )
-            seconds = self._gate.delay_for(task, source)
-            if seconds:
-                self.queue.add_later(task, seconds)
-            else:
-                self.queue.add(task)
+        tasks = self._tracker.who_depends_on(resource, key, *labels)
+        if not tasks:
+            return
+        kind = (new or old or {}).get("kind", resource.resource)
+        source = f"{kind}/{key.name} ({key.namespace})" if key.namespace else f"{kind}/{key.name}"
+        composer = ""
+        if new is not None and self.seen.is_own_write(resource, new):
+            # Who has just written it looks again anyhow, and knows what became of it.
+            composer = str((controller_of(new) or {}).get("uid") or "")
+        for task in tasks:
+            if not composer or self._uid_of(task) != composer:
+                self._tell_task(task, source)
+
+    def _uid_of(self, task: Task) -> str:
+        found = self.seen.known(task.resource, task.key)
+        return str(found["metadata"].get("uid") or "") if found is not None else ""
+
+    def _tell_task(self, task: Task, source: str) -> None:
+        """Have somebody look because of a change, as soon as there are not too many of them."""
+        seconds = self._gate.delay_for(task, source)
+        if seconds:
+            self.queue.add_later(task, seconds)
+        else:
+            self.queue.add(task)
 
     def _on_composition(
         self, key: ObjectKey, old: KubeObject | None, new: KubeObject | None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
@@ -133,18 +133,28 @@ class World(Protocol):
     def uses_revisions(self) -> bool: ...
 
 
+class Dependencies(NamedTuple):
+    """What a composite resource depends on, besides itself.
+
+    `needs` selects what the composition itself wants functions to be given.
+    """
+
+    refs: tuple[Data, ...] = ()
+    requirements: Mapping[str, Data] = {}
+    needs: tuple[Data, ...] = ()
+
+
 class Outcome(NamedTuple):
-    """What a pass leaves to be done: when to look again, and what to watch meanwhile.
+    """What a pass leaves to be done.
 
     `is_failed` asks for another look soon, later and later the more often it fails.
-    `needs` selects what the composition itself wants functions to be given.
     """
 
     again_seconds: float | None = None
     is_failed: bool = False
-    refs: tuple[Data, ...] = ()
     requirements: Mapping[str, Data] = {}
-    needs: tuple[Data, ...] = ()
+    changed: str = ""
+    """One composed object that this pass changed: what became of it is for the next one."""
     is_gone: bool = False
     is_postponed: bool = False
     """Whether the failure is nobody's news yet."""
@@ -177,18 +187,21 @@ class CompositeReconciler:
         xr: KubeObject,
         remembered: Mapping[str, Data] | None = None,
         *,
+        track: Callable[[Dependencies], None] = lambda _dependencies: None,
         flooded_by: str = "",
         is_patient: bool = False,
         is_kind_ending: bool = False,
     ) -> Outcome:
         """Bring one composite resource to rest.
 
+        `track` hears what it depends on before anything of that is looked at or written, so
+        that no change of it goes unheard.
         `flooded_by` says whose changes are so many that not each of them is followed at once.
         One whose kind ends takes along what it composed: nobody collects what is owned by
         a kind that is gone. Who `is_patient` is not told of a function that is away for a
         moment, if all was well.
         """
-        run = _Pass(xr, self._clock, flooded_by)
+        run = _Pass(xr, self._clock, flooded_by, track)
         annotations = annotations_of(xr)
         if annotations.get(PAUSED) == "true":
             self._tell(run.subject, NORMAL, "ReconciliationPaused", "Reconciliation is paused")
@@ -277,29 +290,28 @@ class CompositeReconciler:
         found = world.composition(named) if named else None
         known = [found] if found is not None else world.compositions(kind.api_version, kind.kind)
         name = choose_composition(wishes, kind.rules, kind.api_version, kind.kind, known)
-        if name != wishes.composition:
-            self._tell(run.subject, NORMAL, "SelectComposition", f"Selected Composition {name}")
+        chosen = [] if name == wishes.composition else [f"Composition {name}"]
+        if chosen:
             run.machinery["compositionRef"] = {"name": name}
-        if not world.uses_revisions:
-            return self._chosen(run, name, "")
-        is_kept = kind.rules.enforced_policy or wishes.policy or kind.rules.default_policy
-        pinned = world.revision(wishes.revision) if wishes.revision else None
-        if is_kept == UpdatePolicy.MANUAL and pinned is not None:
-            revisions: Sequence[RevisionFacts] = [pinned]
-        else:
-            revisions = world.revisions(name)
-        held = choose_composition_revision(wishes, kind.rules, name, revisions)
-        if held.selector is not None:
-            run.machinery["compositionRevisionSelector"] = {"matchLabels": dict(held.selector)}
-        if held.revision != wishes.revision:
-            self._tell(
-                run.subject,
-                NORMAL,
-                "SelectComposition",
-                f"Selected composition revision: {held.revision}",
-            )
-            run.machinery["compositionRevisionRef"] = {"name": held.revision}
-        return self._chosen(run, name, held.revision)
+        revision = ""
+        if world.uses_revisions:
+            is_kept = kind.rules.enforced_policy or wishes.policy or kind.rules.default_policy
+            pinned = world.revision(wishes.revision) if wishes.revision else None
+            if is_kept == UpdatePolicy.MANUAL and pinned is not None:
+                revisions: Sequence[RevisionFacts] = [pinned]
+            else:
+                revisions = world.revisions(name)
+            held = choose_composition_revision(wishes, kind.rules, name, revisions)
+            if held.selector is not None:
+                run.machinery["compositionRevisionSelector"] = {"matchLabels": dict(held.selector)}
+            revision = held.revision
+            if revision != wishes.revision:
+                chosen.append(f"composition revision {revision}")
+                run.machinery["compositionRevisionRef"] = {"name": revision}
+        if chosen:
+            told = f"Selected {' and '.join(chosen)}"
+            self._tell(run.subject, NORMAL, "SelectComposition", told)
+        return self._chosen(run, name, revision)
 
     def _chosen(self, run: _Pass, name: str, revision: str) -> Chosen:
         composition = self._world.read(name, revision)
@@ -366,7 +378,13 @@ class CompositeReconciler:
             self._tell(run.subject, event.type, event.reason, event.message)
         for notice in composed.notices:
             self._tell(run.subject, WARNING, notice.reason, notice.message)
+        needs = _needs_of(chosen.composition)
         if composed.error is not None:
+            kept = machinery_of(run.xr, legacy=self._kind.is_legacy).get("resourceRefs") or ()
+            refs = tuple(each for each in kept if each.get("name"))
+            if refs or composed.requirements or needs:
+                # Without any of it, what was known before is as good.
+                run.track(Dependencies(refs, composed.requirements, needs))
             self._write_choice(run)
             run.steps = [each.as_dict() for each in composed.outcomes]
             run.conditions.set_custom(composed.conditions)
@@ -374,12 +392,8 @@ class CompositeReconciler:
                 f"cannot compose resources: {composed.error.message}", reason="CompositionFailed"
             )
             failed = self._say_failure(run, failure, composed.conditions)
-            kept = machinery_of(run.xr, legacy=self._kind.is_legacy).get("resourceRefs") or ()
-            return failed._replace(
-                refs=tuple(each for each in kept if each.get("name")),
-                requirements=composed.requirements,
-                needs=_needs_of(chosen.composition),
-            )
+            return failed._replace(requirements=composed.requirements)
+        run.track(Dependencies(composed.refs, composed.requirements, needs))
         self._collect(composed)
         self._write_refs(run, composed)
         unsynced = self._apply_all(run, composed, observed)
@@ -399,9 +413,8 @@ class CompositeReconciler:
         return Outcome(
             self._again(run, composed),
             bool(unsynced),
-            composed.refs,
             composed.requirements,
-            _needs_of(chosen.composition),
+            run.changed,
         )
 
     def _collect(self, composed: Composed) -> None:
@@ -488,6 +501,8 @@ class CompositeReconciler:
             else:
                 run.applied[each.name] = intent
                 self._world.remember(made)
+                if live is None or _version(made) != _version(live):
+                    run.changed = f"{made['kind']}/{made['metadata']['name']}"
         return unsynced
 
     def _publish(self, run: _Pass, composed: Composed) -> None:
@@ -602,14 +617,22 @@ class CompositeReconciler:
 class _Pass:
     """What one pass knows and gathers."""
 
-    def __init__(self, xr: KubeObject, clock: Clock, flooded_by: str) -> None:
+    def __init__(
+        self,
+        xr: KubeObject,
+        clock: Clock,
+        flooded_by: str,
+        track: Callable[[Dependencies], None],
+    ) -> None:
         self.xr = xr
+        self.track = track
         self._flooded_by = flooded_by
         self.subject = subject_of(xr)
         self.status: dict[str, Any] = copy_json(status_of(xr))
         self.machinery: dict[str, Any] = {}
         """What is to be written about its composition."""
         self.applied: dict[str, str] = {}
+        self.changed = ""
         self.steps: list[dict[str, Any]] = []
         self._clock = clock
 
@@ -647,6 +670,10 @@ def _needs_of(composition: Composition) -> tuple[Data, ...]:
     return tuple(
         selector for step in composition.steps for selector in step.required_resources.values()
     )
+
+
+def _version(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"].get("resourceVersion") or "")
 
 
 def _synced(xr: Mapping[str, Any]) -> Mapping[str, Any]:

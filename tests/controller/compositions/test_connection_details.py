@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.core.objects.parts import status_of
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.compositions import test_claims as claims
@@ -80,7 +81,8 @@ def test_the_keys_that_the_definition_names_are_written_and_follow(world: World)
     world.until(lambda: secret(world)["data"] == {"password": b64encode(b"eu").decode()})
     (owner,) = secret(world)["metadata"]["ownerReferences"]
     assert owner["uid"] == one(world)["metadata"]["uid"]
-    world.until(lambda: "lastPublishedTime" in one(world)["status"]["connectionDetails"])
+    world.until(lambda: bool(status_of(one(world)).get("connectionDetails")))
+    assert "lastPublishedTime" in one(world)["status"]["connectionDetails"]
     world.until_rest()
     published = one(world)["status"]["connectionDetails"]
     world.writes.clear()

@@ -131,6 +131,14 @@ def bucket(name: str = "mine", names: tuple[str, ...] = ("a", "b"), **machinery:
     }
 
 
+def cluster_with_kinds() -> MemoryCluster:
+    """Make a cluster in which our own definitions are installed."""
+    cluster = MemoryCluster(clock=SystemClock())
+    for path in sorted(CRDS.glob("*.yaml")):
+        cluster.create(parse_documents(path.read_bytes(), path.name)[0].value)
+    return cluster
+
+
 class World:
     """A cluster, and a controller that composes on it."""
 
@@ -144,12 +152,9 @@ class World:
     ) -> None:
         """`through` is how the controller sees the cluster, if not as it is."""
         self.clock = clock or SystemClock()
-        self.cluster = cluster or MemoryCluster(clock=SystemClock())
+        self.cluster = cluster or cluster_with_kinds()
         self.writes: list[str] = []
         self.told: list[str] = []
-        if cluster is None:
-            for path in sorted(CRDS.glob("*.yaml")):
-                self.cluster.create(parse_documents(path.read_bytes(), path.name)[0].value)
         entries = read_functions().registry
         known = built_in(entries).registry()
         self.runner = function_runner(entries)

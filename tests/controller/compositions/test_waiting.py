@@ -6,13 +6,22 @@ The clock stands still in these tests, so nobody looks again because of the time
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
-from tests.controller.compositions.test_kinds import World, bucket, composition, definition
+from kanister_py.ports.cluster import Cluster, KubeObject, Watch
+from tests.controller.compositions.test_kinds import (
+    World,
+    bucket,
+    cluster_with_kinds,
+    composition,
+    definition,
+)
 from tests.controller.compositions.test_requirements import (
     BY_NAME,
     config_map,
@@ -120,6 +129,49 @@ data:
     world.until_rest()
     world.say({**config_map("settings"), "data": {"colour": "green"}})
     world.until(lambda: world.colours() == {"green"})
+
+
+class MuteOnMaps:
+    """A cluster whose watches on ConfigMaps never tell of anything."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def watch(self, resource: GroupVersionResource, **options: Any) -> Watch:
+        if resource == CONFIG_MAPS:
+            options["field_selector"] = "metadata.name=there-is-none"
+        return self._cluster.watch(resource, **options)
+
+
+def test_a_lone_resource_is_ready_before_any_watch_tells_of_what_it_composed() -> None:
+    cluster = cluster_with_kinds()
+    world = World(REVISIONS, cluster, FakeClock(), through=MuteOnMaps(cluster))
+    world.start()
+    world.define(definition())
+    world.say(with_auto_ready())
+    try:
+        for name in ("first", "second"):
+            # The clock stands still: nobody looks again because of the time, either.
+            world.say(bucket(name, ("a",)))
+            world.until(lambda: world.is_ready(name))  # noqa: B023 # it is asked for at once
+    finally:
+        world.close()
+
+
+def with_auto_ready() -> KubeObject:
+    """Give a Composition whose resources are ready when they are seen to be there."""
+    made = composition()
+    (step,) = made["spec"]["pipeline"]
+    template = step["input"]["inline"]["template"]
+    step["input"]["inline"]["template"] = template.replace(
+        'gotemplating.fn.crossplane.io/ready: "True"', 'a: "b"'
+    )
+    ready = {"step": "ready", "functionRef": {"name": "function-auto-ready"}}
+    made["spec"]["pipeline"] = [step, ready]
+    return made
 
 
 def test_one_that_cannot_be_composed_is_tried_later_and_later(world: World) -> None:
