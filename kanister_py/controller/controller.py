@@ -30,6 +30,7 @@ from kanister_py.controller.actionsets.projection import Kept, Live, keep
 from kanister_py.controller.actionsets.reconcile import ActionSetReconciler, Equipment
 from kanister_py.controller.actionsets.reporting import Tellers
 from kanister_py.controller.actionsets.status import form_of
+from kanister_py.controller.actionsets.watched_namespaces import WatchedNamespaces
 from kanister_py.controller.machine.events import NORMAL, EventPoster, Subject, subject_of
 from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.lease import Leadership, LeaseTerms
@@ -55,6 +56,7 @@ _LOG: Final = logging.getLogger(__name__)
 LEASE_NAME: Final = "kanister-py-controller"
 _COLLECT_SECONDS: Final = 30.0
 _DRAIN_LOOK_SECONDS: Final = 0.05
+_FLUSH_SECONDS: Final = 5.0
 
 
 class ControllerSettings(NamedTuple):
@@ -324,12 +326,16 @@ class Controller:
         drain = _Drain(clock, self._why_stopping, self.settings.drain_seconds)
         drain.tell_begin(reconciler.at_work)
         reconciler.drain()
-        while (left := reconciler.at_work.untouchable) and drain.has_time and self._still_leads():
+        while drain.has_time and self._still_leads():
+            left = reconciler.at_work.untouchable
+            if not left and not reconciler.has_untold_ends:
+                break
             with self._changed:
                 clock.wait(self._changed, _DRAIN_LOOK_SECONDS)
             reconciler.drain()
+        left = reconciler.at_work.untouchable
         self._drained = drain.end(left)
-        parts.events.close(1.0)
+        parts.events.close(_FLUSH_SECONDS)
 
     def _shut_down(self) -> None:
         parts = self._parts
@@ -458,6 +464,8 @@ class _Parts:
         self._shares: dict[str, Workers] = {}
         self._lock = Lock()
         self._watches = SharedWatches(cluster, clock)
+        self._namespaces = WatchedNamespaces(cluster, clock)
+        self._run_cluster = self._namespaces.as_cluster()
         self._effects = controller._effects  # noqa: SLF001 # as above
         namespaces = settings.namespaces or ("",)
 
@@ -528,7 +536,8 @@ class _Parts:
                     share = self._workers.part(self._settings.workers_per_namespace)
                     self._shares[namespace] = share
             workers = share
-        return Surroundings(self._cluster, self._clock, workers, self._watches, self._effects)
+        cluster = self._run_cluster
+        return Surroundings(cluster, self._clock, workers, self._watches, self._effects)
 
     def _show_gauges(self) -> None:
         show = self._metrics.watch_gauge
@@ -671,6 +680,7 @@ class _Parts:
         self.alarms.close()
         self.store.close()
         self._blueprints.close()
+        self._namespaces.close()
         self.events.close()
 
 

@@ -714,8 +714,34 @@ def test_one_that_never_led_says_so_when_it_is_stopped(
 # What is told
 
 
+def test_an_action_set_of_one_phase_is_two_events(world: World) -> None:
+    world.create(blueprint(phase("Echo", "say")), actionset())
+    controller = world.controller()
+    world.until_state("complete")
+    controller.stop()
+    assert events_of(world) == [
+        ("Started Action", "Executing action act: phase say"),
+        ("Update Complete", "Updated ActionSet 'one' Status->complete: completed phase say"),
+    ]
+
+
+def test_the_end_of_the_last_phase_is_told_though_its_artifacts_cannot_be_had(
+    world: World,
+) -> None:
+    broken = {"a": {"keyValue": {"x": "{{ .Phases.nobody.Output.x }}"}}}
+    world.create(blueprint(phase("Echo", "say"), outputArtifacts=broken), actionset())
+    controller = world.controller()
+    world.until_state("failed")
+    controller.stop()
+    reasons = [reason for reason, _ in events_of(world)]
+    assert reasons == ["Started Action", "Ended Phase", "ActionSetFailed Action: act"]
+
+
 def test_events_tell_what_happened_as_they_always_did(world: World) -> None:
-    world.create(blueprint(phase("Echo", "say"), deferred=phase("Echo", "tidy")), actionset())
+    world.create(
+        blueprint(phase("Echo", "say"), phase("Echo", "again"), deferred=phase("Echo", "tidy")),
+        actionset(),
+    )
     world.controller()
     world.until_state("complete")
     with world.cluster.watch(
@@ -725,12 +751,12 @@ def test_events_tell_what_happened_as_they_always_did(world: World) -> None:
             if event.object["reason"] == "Update Complete":
                 break
     assert events_of(world) == [
-        ("Started Action", "Executing action act"),
-        ("Started Phase", "Executing phase say"),
+        ("Started Action", "Executing action act: phase say"),
         ("Ended Phase", "Completed phase say"),
+        ("Started Phase", "Executing phase again"),
+        ("Ended Phase", "Completed phase again"),
         ("Started deferPhase", "Executing deferPhase tidy"),
-        ("Ended deferPhase", "Completed deferPhase tidy"),
-        ("Update Complete", "Updated ActionSet 'one' Status->complete"),
+        ("Update Complete", "Updated ActionSet 'one' Status->complete: completed deferPhase tidy"),
     ]
 
 

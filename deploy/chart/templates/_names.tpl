@@ -54,6 +54,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - apiGroups: [apps]
   resources: [deployments]
   verbs: [list]
+{{- if .Values.watch.all }}
+# Most ActionSets act on a Namespace: seen by a watch, none of them has to ask for it.
+- apiGroups: ['']
+  resources: [namespaces]
+  verbs: [get, list, watch]
+{{- end }}
 {{- end -}}
 
 {{- /* What a template sees of the object that an ActionSet acts on; never a Secret. */ -}}

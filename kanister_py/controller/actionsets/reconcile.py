@@ -213,7 +213,13 @@ class ActionSetReconciler:
                     run.ring()
                 self._flush(active)
         if run.is_done:
-            self._retire(key, active)
+            # Its end can be seen in the cluster before all have been told of it here.
+            with run.at_rest(_PATIENCE_SECONDS) as is_ours:
+                pass
+            if is_ours:
+                self._retire(key, active)
+            else:
+                self._equipment.queue.add_later(key, _LOOK_AGAIN_SECONDS)
 
     def _has_news(self, active: _Active, kept: Kept | None) -> bool:
         """Say whether there is anything to tell the run; most of what is seen it did itself."""
@@ -600,6 +606,12 @@ class ActionSetReconciler:
             runs = [each.run for each in self._active.values()]
         found = [run.at_work for run in runs]
         return AtWork(sum(each.phases for each in found), sum(each.untouchable for each in found))
+
+    @property
+    def has_untold_ends(self) -> bool:
+        """Whether runs have come to their end that is still being told of."""
+        with self._lock:
+            return any(each.run.status.is_final for each in self._active.values())
 
     def abort(self) -> None:
         """Leave everything as it is."""

@@ -80,7 +80,11 @@ class Tellers:
 
 
 class RunTeller:
-    """Tells of one run. It is called in order, and must not hold the run up."""
+    """Tells of one run. It is called in order, and must not hold the run up.
+
+    What happens at one moment is one event: the start of an action and of its first phase,
+    the end of the last phase and of the ActionSet.
+    """
 
     def __init__(
         self,
@@ -98,6 +102,10 @@ class RunTeller:
         self._blueprints = blueprints
         self._status = status
         self._resolved: set[int] = set()
+        self._launched: set[int] = set()
+        """Actions whose start is told with that of their first phase."""
+        self._ended = ("", "")
+        """The end of the last phase, which is told with that of the ActionSet."""
 
     # Lines of phases
 
@@ -127,8 +135,7 @@ class RunTeller:
                 for warned in warnings:
                     self._warn(warned)
             case Launched(_, action):
-                name = self._course.actions[action].spec.name
-                self._post(NORMAL, "Started Action", f"Executing action {name}")
+                self._launched.add(action)
             case LaunchFailed(_, action, error):
                 told = f"Failed to launch Action {self._key.name}: {error.message}"
                 self._fail(action, told)
@@ -153,6 +160,10 @@ class RunTeller:
         what = "deferPhase" if place.is_deferred else "phase"
         title = "deferPhase" if place.is_deferred else "Phase"
         match outcome:
+            case PhaseStarted() if place.action in self._launched:
+                self._tell_launch(place.action, f": {what} {name}")
+                self._log(f"starts {what} {name}", status, place)
+                return
             case PhaseStarted():
                 self._post(NORMAL, f"Started {title}", f"Executing {what} {name}")
                 self._log(f"starts {what} {name}", status, place)
@@ -161,7 +172,9 @@ class RunTeller:
                 if status.phase_at(place).state is State.FAILED:
                     self._fail_phase(place, status)
                     return
-                self._post(NORMAL, f"Ended {title}", f"Completed {what} {name}")
+                self._ended = (f"Ended {title}", f"{what} {name}")
+                if not _is_last(status):
+                    self._tell_ended()
                 self._log(f"completed {what} {name}", status, place)
                 self._count(place, "complete", outcome, status)
             case PhaseSkipped():
@@ -177,6 +190,16 @@ class RunTeller:
                     self._fail_phase(place, status)
                 self._count(place, error.reason, outcome, status)
 
+    def _tell_launch(self, action: int, first_phase: str = "") -> None:
+        self._launched.discard(action)
+        name = self._course.actions[action].spec.name
+        self._post(NORMAL, "Started Action", f"Executing action {name}{first_phase}")
+
+    def _tell_ended(self) -> None:
+        (reason, phase), self._ended = self._ended, ("", "")
+        if phase:
+            self._post(NORMAL, reason, f"Completed {phase}")
+
     def _fail_phase(self, place: Place, status: Status) -> None:
         error = status.phase_at(place).error
         message = error.message if error is not None else ""
@@ -186,6 +209,9 @@ class RunTeller:
         self._log(f"failed in {what} {name}: {message}", status, place, logging.WARNING)
 
     def _fail(self, action: int, message: str) -> None:
+        if action in self._launched:
+            self._tell_launch(action)
+        self._tell_ended()
         reason = f"ActionSetFailed Action: {self._course.actions[action].spec.name}"
         self._post(WARNING, reason, message)
         blueprint = self._blueprints[action] if action < len(self._blueprints) else None
@@ -256,11 +282,17 @@ class RunTeller:
         self._tellers.metrics.resolutions.labels(SUCCESS if is_good else FAILURE).inc()
 
     def _end(self, status: Status) -> None:
+        for action in sorted(self._launched):
+            self._tell_launch(action)
         reason = status.error.reason if status.error is not None else ""
         self._tellers.metrics.action_sets.labels(str(status.state), reason).inc()
         if status.state is State.COMPLETE:
-            told = f"Updated ActionSet '{self._key.name}' Status->complete"
+            _, phase = self._ended
+            with_phase = f": completed {phase}" if phase else ""
+            told = f"Updated ActionSet '{self._key.name}' Status->complete{with_phase}"
             self._post(NORMAL, "Update Complete", told)
+        else:
+            self._tell_ended()
         if status.error is None:
             self._log(f"is {status.state}", status)
         else:
@@ -303,3 +335,15 @@ class RunTeller:
                 "attempt": known.attempt,
             }
         _LOG.log(level, "ActionSet %s %s", self._key, what, extra=fields_of(**fields))
+
+
+def _is_last(status: Status) -> bool:
+    """Say whether no phase is left that would tell of itself before the end."""
+    return all(
+        action.completion_time is not None
+        or (
+            current_phase(action) is None
+            and (action.deferred is None or action.deferred.state is State.COMPLETE)
+        )
+        for action in status.actions
+    )

@@ -1,20 +1,19 @@
-"""What does `kubectl describe` tell of what happened? Events, the same thing told once and counted.
+"""Events, as `kubectl describe` shows them; the same event once, and counted.
 
-Telling is nobody's work but its own: a run never waits for it, and what nobody could be
-told in time is left out.
+No run waits for its events, and what could not be posted in time is left out and counted.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.status import text_of_time
-from kanister_py.core.errors import KanisterError, NotFound
+from kanister_py.core.errors import KanisterError, LeadershipLost, NotFound
 from kanister_py.core.objects.names import short_hash
 from kanister_py.core.objects.resources import EVENTS
 from kanister_py.ports.clock import Clock
@@ -28,6 +27,7 @@ WARNING: Final = "Warning"
 
 _LONGEST_MESSAGE: Final = 1024
 _LONGEST_REASON: Final = 128
+_THREADS: Final = 4
 _MOST_IN_LINE: Final = 2000
 _MOST_REMEMBERED: Final = 4000
 
@@ -91,7 +91,10 @@ class _Happening:
 
 
 class EventPoster:
-    """Posts events one after the other, in a thread of its own."""
+    """Posts events from a few threads of its own: those of one object in order, others beside them.
+
+    What waits is bounded, and so is what is remembered of what was posted.
+    """
 
     def __init__(
         self,
@@ -99,18 +102,22 @@ class EventPoster:
         clock: Clock,
         *,
         host: str = "",
+        threads: int = _THREADS,
         on_dropped: Callable[[], None] | None = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._host = host
+        self._threads = threads
         self._on_dropped = on_dropped or (lambda: None)
         self._changed = Condition()
-        self._line: OrderedDict[_Told, _Happening] = OrderedDict()
+        self._waiting: OrderedDict[_Told, _Happening] = OrderedDict()
+        self._of: OrderedDict[str, deque[_Told]] = OrderedDict()
+        """What waits of each object whose turn it is, by its UID; the rest waits for that."""
+        self._busy: dict[str, deque[_Told]] = {}
         self._known: OrderedDict[_Told, _Happening] = OrderedDict()
-        self._is_started = False
+        self._started = 0
         self._is_closed = False
-        self._is_posting = False
 
     def post(self, subject: Subject, kind: str, reason: str, message: str) -> None:
         """Tell that something happened to an object. Comes back at once."""
@@ -120,56 +127,84 @@ class EventPoster:
         with self._changed:
             if self._is_closed:
                 return
-            waiting = self._line.get(told)
+            waiting = self._waiting.get(told)
             if waiting is not None:
                 waiting.count += 1
                 waiting.last = now
                 return
-            if len(self._line) >= _MOST_IN_LINE:
-                self._line.popitem(last=False)
+            if len(self._waiting) >= _MOST_IN_LINE:
+                oldest, _ = self._waiting.popitem(last=False)
+                self._line_of(oldest.uid).popleft()
                 self._on_dropped()
-            self._line[told] = _Happening(subject, told, now, now)
-            self._changed.notify_all()
-            if not self._is_started:
-                self._is_started = True
+            self._waiting[told] = _Happening(subject, told, now, now)
+            self._line_of(told.uid).append(told)
+            if self._started < min(self._threads, len(self._of) + len(self._busy)):
+                self._started += 1
                 Thread(target=self._run, name="events", daemon=True).start()
+            self._changed.notify_all()
+
+    def _line_of(self, uid: str) -> deque[_Told]:
+        """Give what waits of an object, the oldest first."""
+        busy = self._busy.get(uid)
+        return self._of.setdefault(uid, deque()) if busy is None else busy
 
     def close(self, timeout_seconds: float = 0.0) -> None:
         """Post what is in line, as far as time allows, and nothing after that."""
         until = self._clock.monotonic() + timeout_seconds
         with self._changed:
-            while self._line or self._is_posting:
+            while self._waiting or self._busy:
                 left = until - self._clock.monotonic()
                 if left <= 0:
                     break
                 self._clock.wait(self._changed, left)
             self._is_closed = True
-            self._line.clear()
+            for _ in self._waiting:
+                self._on_dropped()
+            self._waiting.clear()
+            self._of.clear()
             self._changed.notify_all()
 
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._is_posting = False
-                self._changed.notify_all()
-                while not self._line and not self._is_closed:
-                    self._clock.wait(self._changed)
-                if self._is_closed:
-                    return
-                _, happening = self._line.popitem(last=False)
-                self._is_posting = True
+        while (happening := self._take()) is not None:
             try:
                 self._send(happening)
+            except LeadershipLost:
+                self._on_dropped()
             except KanisterError as error:
                 _LOG.info("An event could not be posted: %s", error.message)
                 self._on_dropped()
             except Exception:  # noqa: BLE001 # the next event has nothing to do with it
                 _LOG.exception("Posting an event fell over")
+                self._on_dropped()
+            finally:
+                self._put_down(happening.told.uid)
+
+    def _take(self) -> _Happening | None:
+        """Wait for an event of an object of which none is being posted; None at the end."""
+        with self._changed:
+            while not self._is_closed:
+                while self._of:
+                    uid, line = self._of.popitem(last=False)
+                    if line:
+                        self._busy[uid] = line
+                        return self._waiting.pop(line.popleft())
+                self._clock.wait(self._changed)
+        return None
+
+    def _put_down(self, uid: str) -> None:
+        with self._changed:
+            line = self._busy.pop(uid)
+            if line and not self._is_closed:
+                self._of[uid] = line
+            self._changed.notify_all()
 
     def _send(self, happening: _Happening) -> None:
-        before = self._known.get(happening.told)
+        told = happening.told
+        with self._changed:
+            before = self._known.get(told)
+            if before is not None:
+                self._known.move_to_end(told)
         if before is not None:
-            self._known.move_to_end(happening.told)
             before.count += happening.count
             before.last = happening.last
             try:
@@ -180,16 +215,16 @@ class EventPoster:
                     namespace=before.subject.namespace,
                 )
             except NotFound:
-                # Events live for an hour.
-                del self._known[happening.told]
+                # Events live for an hour: it is told anew.
+                pass
             else:
                 return
-        subject, told = happening.subject, happening.told
-        happening.name = _name_of(subject, told, happening.first)
+        happening.name = _name_of(happening.subject, told, happening.first)
         self._cluster.create(self._event_of(happening))
-        self._known[told] = happening
-        if len(self._known) > _MOST_REMEMBERED:
-            self._known.popitem(last=False)
+        with self._changed:
+            self._known[told] = happening
+            if len(self._known) > _MOST_REMEMBERED:
+                self._known.popitem(last=False)
 
     def _event_of(self, happening: _Happening) -> dict[str, Any]:
         subject, told = happening.subject, happening.told

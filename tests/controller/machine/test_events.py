@@ -1,9 +1,9 @@
-"""Is the same thing told once, and does telling hold nobody up?"""
+"""Events: each once, in the order of its object, side by side, and flushed at a stop."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Event
+from threading import Barrier, Event, Lock
 from typing import Any
 
 import pytest
@@ -69,3 +69,57 @@ def test_what_cannot_be_told_is_left_out(cluster: MemoryCluster) -> None:
     poster.post(SUBJECT, NORMAL, "Started Phase", "Executing phase x")
     assert dropped.wait(60)
     poster.close(1.0)
+
+
+class Slow:
+    """A cluster that takes its time for every event, and remembers how many it had in hand."""
+
+    def __init__(self, cluster: MemoryCluster, at_once: int = 1) -> None:
+        self._cluster = cluster
+        self._lock = Lock()
+        self._full = Barrier(at_once)
+        self.subjects: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def create(self, event: dict[str, Any]) -> Any:
+        self._full.wait(60)
+        with self._lock:
+            self.subjects.append(event["involvedObject"]["name"])
+        return self._cluster.create(event)
+
+
+def test_events_of_several_objects_are_posted_side_by_side(cluster: MemoryCluster) -> None:
+    slow: Any = Slow(cluster, at_once=3)
+    poster = EventPoster(slow, SystemClock(), threads=3)
+    for name in ("one", "two", "three"):
+        poster.post(SUBJECT._replace(name=name, uid=name), NORMAL, "Started Phase", "x")
+    # None of them gets through before all three are under way.
+    poster.close(60.0)
+    assert sorted(slow.subjects) == ["one", "three", "two"]
+
+
+def test_events_of_one_object_are_posted_in_order_and_all_of_them_at_a_stop(
+    cluster: MemoryCluster,
+) -> None:
+    dropped: list[None] = []
+    slow: Any = Slow(cluster)
+    poster = EventPoster(slow, SystemClock(), on_dropped=lambda: dropped.append(None))
+    for number in range(200):
+        poster.post(SUBJECT, NORMAL, "Started Phase", f"Executing phase {number}")
+    poster.close(60.0)
+    made = sorted(told(cluster), key=lambda each: int(each["metadata"]["resourceVersion"]))
+    assert [each["message"] for each in made] == [f"Executing phase {n}" for n in range(200)]
+    assert not dropped
+
+
+def test_what_is_left_when_the_time_is_over_is_counted(cluster: MemoryCluster) -> None:
+    dropped: list[None] = []
+    stuck: Any = Slow(cluster, at_once=2)
+    poster = EventPoster(stuck, SystemClock(), threads=1, on_dropped=lambda: dropped.append(None))
+    for number in range(5):
+        poster.post(SUBJECT, NORMAL, "Started Phase", f"Executing phase {number}")
+    poster.close(0.1)
+    assert len(dropped) >= 4
+    stuck._full.abort()

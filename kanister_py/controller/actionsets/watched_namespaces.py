@@ -1,0 +1,72 @@
+"""Namespaces from a watch: most ActionSets act on one, and none has to ask for it."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any, cast
+
+from kanister_py.controller.machine.watch_cache import ObjectKey, Store
+from kanister_py.core.errors import Forbidden, KanisterError
+from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.resources import NAMESPACES, GroupVersionResource
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+
+class WatchedNamespaces:
+    """A cluster that answers for Namespaces out of a watch, begun when the first is asked for.
+
+    One that was not seen, and all of them where they may not be watched, are asked for as
+    ever. A Namespace is no Blueprint: nothing that decides on a run is changed in it right
+    before the run, so that a watch which lags a moment does no harm.
+    """
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._lock = Lock()
+        self._store: Store[KubeObject] | None = None
+        self._may_watch = True
+
+    def as_cluster(self) -> Cluster:
+        """Give it as what it stands for."""
+        return cast("Cluster", self)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._cluster, name)
+        self.__dict__[name] = found
+        return found
+
+    def get(self, resource: GroupVersionResource, name: str, **options: Any) -> KubeObject:
+        if resource == NAMESPACES:
+            store = self._store or self._begin()
+            found = store.get(ObjectKey("", name)) if store is not None else None
+            if found is not None:
+                return cast("KubeObject", copy_json(found))
+        return self._cluster.get(resource, name, **options)
+
+    def _begin(self) -> Store[KubeObject] | None:
+        with self._lock:
+            if self._store is None and self._may_watch:
+                try:
+                    self._cluster.list(NAMESPACES, limit=1)
+                except Forbidden:
+                    self._may_watch = False
+                except KanisterError:
+                    return None
+                else:
+                    self._store = self._watched()
+            return self._store
+
+    def _watched(self) -> Store[KubeObject]:
+        store: Store[KubeObject] = Store(
+            self._cluster, self._clock, NAMESPACES, lambda obj: obj, lambda _key, _old, _new: None
+        )
+        store.start()
+        return store
+
+    def close(self) -> None:
+        with self._lock:
+            self._may_watch = False
+            if self._store is not None:
+                self._store.close()
