@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ from kanister_py.core.errors import UsageError
 if TYPE_CHECKING:
     from kanister_py.cli.render_inputs import Inputs
     from kanister_py.cli.render_run import Renderer
+    from kanister_py.core.actionsets.masking import Masker
     from kanister_py.core.compositions.messages import Data
     from kanister_py.core.compositions.rendering import Rendered
 
@@ -175,13 +176,13 @@ def _print(
     from kanister_py.core.compositions.masking import masked_secrets
     from kanister_py.core.compositions.rendering import Shown, documents_of
 
-    hide = _hiding(args, inputs)
+    masker = _masker(args, inputs)
     say_notices([*renderer.notices, *(each for result in results for each in result.notices)])
     if args.trace and form != "json":
         from kanister_py.cli.render_trace import trace_lines
 
         for trace in _traces(args, inputs, results, renderer):
-            for line in trace_lines(_hidden(trace, hide)):
+            for line in trace_lines(masker.mask_data(trace)):
                 say(line)
     documents: list[Data] = []
     renders = []
@@ -204,13 +205,13 @@ def _print(
         data = {"renders": renders}
         if args.trace:
             data["trace"] = _traces(args, inputs, results, renderer)
-        write_data(_hidden(data, hide), form)
+        write_data(masker.mask_data(data), form)
     else:
-        write_text(_yaml_of(_hidden(documents, hide)))
+        write_text(_yaml_of(masker.mask_data(documents)))
     if was_masked:
         say("note: data of Secrets are masked; --show-secrets prints them")
     for each in failed:
-        _say_failure(each, hide, several=len(results) > 1)
+        _say_failure(each, masker, several=len(results) > 1)
     return 1 if failed else 0
 
 
@@ -245,14 +246,12 @@ def _as_data(result: Rendered, documents: Sequence[Data], args: argparse.Namespa
     return data
 
 
-def _hiding(args: argparse.Namespace, inputs: Inputs) -> Callable[[str], str]:
+def _masker(args: argparse.Namespace, inputs: Inputs) -> Masker:
     """Give what hides known secrets in a text: functions may say what they were given."""
     known = [] if args.show_secrets else _secrets_of(inputs)
-    if not known:
-        return str
     from kanister_py.core.actionsets.masking import Masker
 
-    return Masker(known).mask
+    return Masker(known)
 
 
 def _secrets_of(inputs: Inputs) -> list[str]:
@@ -271,17 +270,6 @@ def _secrets_of(inputs: Inputs) -> list[str]:
     return known
 
 
-def _hidden(value: Any, hide: Callable[[str], str]) -> Any:
-    """Hide secrets in the texts of data; what is written of it afterwards stays well formed."""
-    if hide is str:
-        return value
-    if isinstance(value, str):
-        return hide(value)
-    if isinstance(value, dict):
-        return {key: _hidden(each, hide) for key, each in value.items()}
-    return [_hidden(each, hide) for each in value] if isinstance(value, list) else value
-
-
 def _yaml_of(documents: Sequence[Mapping[str, Any]]) -> str:
     from kanister_py.core.objects.documents import dump_yaml
 
@@ -296,11 +284,11 @@ def _sorted(value: Any) -> Any:
     return value
 
 
-def _say_failure(result: Rendered, hide: Callable[[str], str], *, several: bool) -> None:
+def _say_failure(result: Rendered, masker: Masker, *, several: bool) -> None:
     assert result.error is not None  # or it would not have failed
     if several:
         say(f"{result.composite['kind']} {result.composite['metadata']['name']}:")
-    say_error(ComposeFailed(hide(f"cannot compose resources: {result.error.message}")))
+    say_error(ComposeFailed(masker.mask(f"cannot compose resources: {result.error.message}")))
 
 
 class ComposeFailed(UsageError):

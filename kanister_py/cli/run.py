@@ -74,6 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--retry-from", metavar="PHASE", help="run again from a phase on")
     how.add_argument("--timeout", metavar="DURATION", help="cancel after so long, such as 30m")
     how.add_argument("-o", "--output", choices=("yaml", "json"), help="print the final status")
+    how.add_argument(
+        "--show-secrets", action="store_true", help="print known secrets in it as they are"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -217,7 +220,7 @@ def _end(
     from kanister_py.cli.summary import Ending, summary_of
 
     if args.output:
-        write_data(started.status, args.output)
+        write_data(started.status if args.show_secrets else started.masked_status, args.output)
     ending = Ending(
         started.name,
         started.progress,

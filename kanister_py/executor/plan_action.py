@@ -176,7 +176,7 @@ def _enter(
 
 def _masked(phase: PlannedPhase, masker: Masker) -> PlannedPhase:
     return phase._replace(
-        args=_masked_value(dict(phase.args), masker),
+        args=masker.mask_data(dict(phase.args)),
         condition=masker.mask(phase.condition),
         error=masker.mask(phase.error),
         unknown=tuple(each._replace(why=masker.mask(each.why)) for each in phase.unknown),
@@ -185,13 +185,3 @@ def _masked(phase: PlannedPhase, masker: Masker) -> PlannedPhase:
             for each in phase.accesses
         ),
     )
-
-
-def _masked_value(value: Any, masker: Masker) -> Any:
-    if isinstance(value, str):
-        return masker.mask(value)
-    if isinstance(value, dict):
-        return {masker.mask(key): _masked_value(each, masker) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_masked_value(each, masker) for each in value]
-    return value

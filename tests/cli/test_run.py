@@ -53,6 +53,44 @@ def test_a_run_prints_its_final_status_as_data(
     assert "skipped/hello" in err
 
 
+SECRET = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: db, namespace: default}
+stringData: {password: hunter22}
+---
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata: {name: leaky}
+actions:
+  leak:
+    secretNames: [db]
+    phases:
+    - func: KubeTask
+      name: leak
+      args:
+        namespace: default
+        image: i
+        command: [sh, -c, 'kando output login "as {{ .Secrets.db.Data.password | toString }}"']
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "want"), [([], "as ***"), (["--show-secrets"], "as hunter22")], ids=["masked", "asked"]
+)
+def test_the_final_status_as_data_gives_no_secret_away_unasked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], want: str
+) -> None:
+    path = tmp_path / "leaky.yaml"
+    path.write_text(SECRET)
+    (tmp_path / "objects.yaml").write_text(SECRET.partition("---")[0])
+    words = ["run", str(path), "leak", "--pods=processes", "-f", str(tmp_path / "objects.yaml")]
+    assert main([*words, "--secret", "db=default/db", "-o", "json", *more]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["actions"][0]["phases"][0]["output"] == {"login": want}
+    assert "hunter22" not in err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -1,11 +1,11 @@
-"""Which secrets does a text give away, and how does it read without them?"""
+"""Masking: known secrets in texts and data, and how they read without them."""
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 MIN_LENGTH: Final = 6
 """Shorter values are words of every language; masking them would say more than it hides."""
@@ -38,3 +38,15 @@ class Masker:
         if self._pattern is None:
             return text
         return self._pattern.sub(MASK, text)
+
+    def mask_data(self, value: Any) -> Any:
+        """Give plain data with every known secret in its texts replaced, keys included."""
+        if self._pattern is None:
+            return value
+        if isinstance(value, str):
+            return self.mask(value)
+        if isinstance(value, dict):
+            return {self.mask(key): self.mask_data(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.mask_data(each) for each in value]
+        return value

@@ -97,6 +97,12 @@ class Actions:
             for (_, phase), version in zip(every, known, strict=True)
         ]
 
+    def mask(self, data: Any) -> Any:
+        """Give plain data without any secret that one of the actions has come to know."""
+        for book in list(self._secrets.values()):
+            data = book.masker.mask_data(data)
+        return data
+
     def error_of(self, index: int, error: KanisterError) -> PhaseError:
         """Say what went wrong with an action outside its phases, without its secrets."""
         book = self._secrets.get(index)

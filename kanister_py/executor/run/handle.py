@@ -117,6 +117,12 @@ class Run:
         return status
 
     @property
+    def masked_status(self) -> dict[str, Any]:
+        """The `status` without any secret that the run has come to know."""
+        masked: dict[str, Any] = self._work.mask(self.status)
+        return masked
+
+    @property
     def error(self) -> str:
         """Why the run failed; empty if it did not."""
         error = self._work.status.error

@@ -73,6 +73,10 @@ class ActionSetRun:
     def status(self) -> Status:
         return self._steps.status
 
+    def mask(self, data: Any) -> Any:
+        """Give plain data without any secret that the run has come to know."""
+        return self._steps.actions.mask(data)
+
     @property
     def error(self) -> KanisterError | None:
         """What keeps the run from going on, if anything does."""

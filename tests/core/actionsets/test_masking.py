@@ -35,3 +35,9 @@ def test_no_text_around_a_secret_lets_it_through(secret: str, before: str, after
     core = secret.strip()
     masked = Masker([secret]).mask(f"{before}\0{core}\0{after}")
     assert f"\0{core}\0" not in masked
+
+
+def test_data_lose_known_secrets_wherever_they_stand_in_it() -> None:
+    data = {"login": ["as hunter22", 7], "hunter22": {"a": None}}
+    assert Masker(["hunter22"]).mask_data(data) == {"login": ["as ***", 7], "***": {"a": None}}
+    assert Masker().mask_data(data) is data
