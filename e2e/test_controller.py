@@ -24,7 +24,7 @@ from e2e.conftest import Kubectl, make_namespace
 from e2e.faults.faults import Hold
 from e2e.faults.proxy import FaultProxy
 from e2e.faults.requests import ApiRequest
-from kanister_py.cli.controller import EXIT_LEADERSHIP_LOST
+from kanister_py.cli.exit_codes import LEADERSHIP_LOST
 
 PATIENCE_SECONDS = 120.0
 GROUP = "/apis/cr.kanister.io/v1alpha1"
@@ -458,7 +458,7 @@ def test_a_run_goes_on_when_the_api_server_comes_back_without_its_history(
         until(lambda: is_served(server.client, "actionsets"))
         with suppress(subprocess.TimeoutExpired):
             # Who could not renew for too long has ended; a kubelet would start it again.
-            assert first.wait(20) == EXIT_LEADERSHIP_LOST, place.logs()
+            assert first.wait(20) == LEADERSHIP_LOST, place.logs()
             assert "Traceback" not in place.logs()
             place.start()
         open_gate(place)

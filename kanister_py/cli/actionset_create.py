@@ -11,10 +11,11 @@ and artifacts of one that is complete; what is given besides wins, and maps are 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli.output import write_data
+from kanister_py.cli.parser import named_reference, object_reference, pairs, place, several
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.resources import (
     ACTION_SETS,
@@ -63,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_objects(parser.add_argument_group("what it acts on"))
     _add_inputs(parser.add_argument_group("what it works with"))
     how = parser.add_argument_group("how it is created")
-    how.add_argument("--labels", action="append", default=[], metavar="KEY=VALUE,…")
+    _add_several(how, "--labels", pairs, "KEY=VALUE,…")
     how.add_argument("--dry-run", action="store_true", help="print it, and create nothing")
     how.add_argument(
         "--skip-validation", action="store_true", help="do not look whether what it names is there"
@@ -81,20 +82,11 @@ def _add_objects(what: Any) -> None:
         ("-D", "deploymentconfig"),
         ("-v", "pvc"),
     ):
-        what.add_argument(
-            short, f"--{kind}", action="append", default=[], metavar="NAMESPACE/NAME,…"
-        )
-    what.add_argument(
-        "-T", "--namespacetargets", action="append", default=[], metavar="NAMESPACE,…"
-    )
-    what.add_argument(
-        "-O",
-        "--objects",
-        action="append",
-        default=[],
-        metavar="GROUP/VERSION/RESOURCE/NAMESPACE/NAME,…",
-        help="of the core: VERSION/RESOURCE/NAMESPACE/NAME",
-    )
+        _add_several(what, f"--{kind}", several(place), "NAMESPACE/NAME,…", short)
+    _add_several(what, "--namespacetargets", several(str), "NAMESPACE,…", "-T")
+    form = "GROUP/VERSION/RESOURCE/NAMESPACE/NAME,…"
+    of_core = "of the core: VERSION/RESOURCE/NAMESPACE/NAME"
+    _add_several(what, "--objects", several(object_reference), form, "-O", help=of_core)
     what.add_argument("-l", "--selector", default="", help="all objects with these labels")
     what.add_argument(
         "-k", "--kind", choices=("all", *_KINDS), default="all", help="of this kind; default: all"
@@ -103,19 +95,22 @@ def _add_objects(what: Any) -> None:
 
 
 def _add_inputs(with_what: Any) -> None:
-    for short, flag, form in (
-        ("-c", "--config-maps", "REF=NAMESPACE/NAME,…"),
-        ("-s", "--secrets", "REF=NAMESPACE/NAME,…"),
-        ("-o", "--options", "KEY=VALUE,…"),
-    ):
-        with_what.add_argument(short, flag, action="append", default=[], metavar=form)
-    with_what.add_argument("-p", "--profile", default="", metavar="[NAMESPACE/]NAME")
-    with_what.add_argument("--podlabels", action="append", default=[], metavar="KEY=VALUE,…")
-    with_what.add_argument("--podannotations", action="append", default=[], metavar="KEY=VALUE,…")
+    _add_several(with_what, "--config-maps", several(named_reference), "REF=NAMESPACE/NAME,…", "-c")
+    _add_several(with_what, "--secrets", several(named_reference), "REF=NAMESPACE/NAME,…", "-s")
+    _add_several(with_what, "--options", pairs, "KEY=VALUE,…", "-o")
+    with_what.add_argument("-p", "--profile", type=place, metavar="[NAMESPACE/]NAME")
+    _add_several(with_what, "--podlabels", pairs, "KEY=VALUE,…")
+    _add_several(with_what, "--podannotations", pairs, "KEY=VALUE,…")
     with_what.add_argument(
         "--preferred-version", default="", help="for phases that name no version"
     )
     with_what.add_argument("--execution-mode", choices=("Parallel", "Sequential"), default="")
+
+
+def _add_several(group: Any, flag: str, read: Any, form: str, *short: str, help: str = "") -> None:  # noqa: A002 # as argparse calls it
+    group.add_argument(
+        *short, flag, type=read, action="extend", default=[], metavar=form, help=help or None
+    )
 
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
@@ -154,43 +149,16 @@ def _order_of(args: argparse.Namespace, cluster: Cluster) -> Any:
         where,
         args.blueprint,
         tuple(dict.fromkeys(_objects(args, cluster))),
-        dict(_pairs(args.options)),
+        dict(args.options),
         parse_place(args.profile, where) if args.profile else None,
-        dict(parse_named_reference(each, where) for each in _split(args.secrets)),
-        dict(parse_named_reference(each, where) for each in _split(args.config_maps)),
-        dict(_pairs(args.labels)),
-        dict(_pairs(args.podlabels)),
-        dict(_pairs(args.podannotations)),
+        dict(parse_named_reference(each, where) for each in args.secrets),
+        dict(parse_named_reference(each, where) for each in args.config_maps),
+        dict(args.labels),
+        dict(args.podlabels),
+        dict(args.podannotations),
         args.preferred_version,
         args.execution_mode,
     )
-
-
-def _split(texts: Iterable[str]) -> Iterator[str]:
-    for text in texts:
-        yield from (each.strip() for each in text.split(",") if each.strip())
-
-
-def _pairs(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
-    from kanister_py.core.actionsets.references import InvalidReference
-
-    for text in texts:
-        for part in _parts(text):
-            key, sign, value = part.partition("=")
-            if not key or not sign:
-                raise InvalidReference(part, "it is no pair", "KEY=VALUE")
-            yield key.strip(), value
-
-
-def _parts(text: str) -> list[str]:
-    """Split at commas, but not inside a value: `a=1,2,b=3` says a is `1,2`."""
-    parts: list[str] = []
-    for each in text.split(","):
-        if "=" in each or not parts:
-            parts.append(each)
-        else:
-            parts[-1] += f",{each}"
-    return parts
 
 
 def _objects(args: argparse.Namespace, cluster: Cluster) -> Iterator[ObjectReference]:
@@ -198,12 +166,12 @@ def _objects(args: argparse.Namespace, cluster: Cluster) -> Iterator[ObjectRefer
     from kanister_py.core.blueprints.model import ObjectReference
 
     for kind in ("deployment", "statefulset", "deploymentconfig", "pvc"):
-        for text in _split(getattr(args, kind)):
+        for text in getattr(args, kind):
             place = parse_place(text, args.namespace)
             yield place._replace(kind=_KINDS[kind][0])
-    for name in _split(args.namespacetargets):
+    for name in args.namespacetargets:
         yield ObjectReference(kind="Namespace", name=name, namespace=name)
-    for text in _split(args.objects):
+    for text in args.objects:
         yield parse_object_reference(text, args.namespace)
     if args.selector:
         yield from _selected(args, cluster)

@@ -12,7 +12,9 @@ from queue import Empty, Queue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
+from kanister_py.cli import exit_codes
 from kanister_py.cli.output import Tint, say
+from kanister_py.cli.parser import seconds
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.resources import ACTION_SETS
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject
 
 
-_OK, _FAILED, _CANCELLED = 0, 1, 130
 _LOOK_SECONDS: Final = 0.25
 _PAUSE_SECONDS: Final = 1.0
 _WATCH_SECONDS: Final = 240.0
@@ -30,16 +31,16 @@ _WATCH_SECONDS: Final = 240.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME")
     parser.add_argument(
-        "--timeout", metavar="DURATION", help="stop watching after so long, and end with 1"
+        "--timeout",
+        type=seconds,
+        metavar="DURATION",
+        help="stop watching after so long, and end with 1",
     )
     parser.add_argument("-o", "--output", choices=("yaml", "json"), help="print the final status")
 
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
-    from kanister_py.core.objects.durations import parse_seconds
-
-    timeout = parse_seconds(args.timeout) if args.timeout else None
-    return follow(cluster, args.namespace, args.name, timeout, args.output)
+    return follow(cluster, args.namespace, args.name, args.timeout, args.output)
 
 
 def follow(
@@ -77,7 +78,7 @@ def follow(
             if until is not None and clock.monotonic() >= until:
                 view.clear()
                 say([Tint("error:", "red"), f" {name} is {status.state} still"])
-                return _FAILED
+                return exit_codes.FAILED
 
 
 def _end(obj: KubeObject, status: Status, width: int | None, form: str) -> int:
@@ -98,8 +99,8 @@ def _end(obj: KubeObject, status: Status, width: int | None, form: str) -> int:
     for line in summary_of(ending, width):
         say(line)
     if ending.is_cancelled:
-        return _CANCELLED
-    return _OK if status.state is State.COMPLETE else _FAILED
+        return exit_codes.CANCELLED
+    return exit_codes.FINE if status.state is State.COMPLETE else exit_codes.FAILED
 
 
 def _seconds_of(status: Status) -> float:

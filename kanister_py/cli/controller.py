@@ -43,6 +43,7 @@ from contextlib import ExitStack, contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kanister_py.cli import exit_codes
 from kanister_py.cli.controller_compositions import (
     add_composition_arguments,
     composition_parts,
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
     from kanister_py.wiring import Functions
 
-EXIT_LEADERSHIP_LOST: Final = 75
 """What the BSDs' sysexits.h calls a failure that passes: whoever tries again may well succeed."""
 
 _HEALTH_PORT: Final = 8641
@@ -226,7 +226,7 @@ def ending_of(controller: Controller) -> int:
             controller.run()
         except LeadershipLost:
             # The log says so already, with all that is known.
-            return EXIT_LEADERSHIP_LOST
+            return exit_codes.LEADERSHIP_LOST
     return 0
 
 

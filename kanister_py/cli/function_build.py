@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli.output import put, say, say_warning
-from kanister_py.cli.parser import CommandLineError
+from kanister_py.cli.parser import CommandLineError, pair
 from kanister_py.core.objects.parts import spec_of
 
 if TYPE_CHECKING:
@@ -50,14 +50,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--class", dest="served", default="", metavar="MODULE:CLASS")
     parser.add_argument("--name", default="", help="what the package is called")
     parser.add_argument(
-        "--label", action="append", default=[], metavar="KEY=VALUE", help="may be given again"
+        "--label",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="may be given again",
     )
     parser.add_argument(
         "--capability", action="append", default=[], help="may be given again; default: composition"
     )
     parser.add_argument(
         "--python-version",
-        default="",
+        type=_python_release,
         metavar="3.N",
         help=f"what it runs on; default: what the base says, else {_DEFAULT_PYTHON}",
     )
@@ -68,6 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--find-links", action="append", default=[], metavar="DIR", help="where pip looks, too"
     )
     add_login(parser)
+
+
+def _python_release(text: str) -> str:
+    if _PYTHON.match(text):
+        return text
+    raise argparse.ArgumentTypeError(f"must be such as {_DEFAULT_PYTHON}, found {text!r}")
 
 
 def add_login(parser: argparse.ArgumentParser) -> None:
@@ -96,12 +107,8 @@ def logins(args: argparse.Namespace, registry: str) -> list[Any]:
 def run(args: argparse.Namespace) -> int:
     if bool(args.base) == args.package_only:
         raise CommandLineError(
-            "kanister-py functions build: Name the image that it runs on with --base, or make a "
+            "Name the image that it runs on with --base, or make a "
             "package without one with --package-only"
-        )
-    if args.python_version and not _PYTHON.match(args.python_version):
-        raise CommandLineError(
-            f"kanister-py functions build: --python-version must be such as {_DEFAULT_PYTHON}"
         )
     from kanister_py.adapters.packages_oci.images import build_image, package_layer, write_archive
 
@@ -133,7 +140,7 @@ def _meant(args: argparse.Namespace) -> tuple[Project | None, str, str]:
     if not _CLASS.match(args.source):
         raise InvalidTarget(args.source, "it is neither a folder nor a module:Class")
     if not args.name:
-        raise CommandLineError("kanister-py functions build: A class needs a --name as well")
+        raise CommandLineError("A class needs a --name as well")
     return None, args.source, args.name
 
 
@@ -142,7 +149,7 @@ def _described(project: Project | None, name: str, args: argparse.Namespace) -> 
     from kanister_py.core.objects.documents import dump_yaml, parse_documents
     from kanister_py.core.revisions.package import META_GROUP, parse_function_package
 
-    labels = dict(_label(each) for each in args.label)
+    labels = dict(args.label)
     text = described_by(project.folder) if project is not None else None
     where = f"The package of {name}"
     if text is None:
@@ -173,15 +180,6 @@ def _overlay(said: dict[str, Any], name: str, labels: dict[str, str], capable: l
         metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
     if capable:
         said["spec"] = {**spec_of(said), "capabilities": list(capable)}
-
-
-def _label(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise CommandLineError(
-            f"kanister-py functions build: --label must be KEY=VALUE, found {text!r}"
-        )
-    return key, value
 
 
 def _with_runtime(

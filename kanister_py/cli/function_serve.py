@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.function_targets import megabytes, target_of
 from kanister_py.cli.output import say, say_warning
-from kanister_py.cli.parser import CommandLineError, port
+from kanister_py.cli.parser import CommandLineError, port, whole
 
 if TYPE_CHECKING:
     from kanister_py.grpc_api.server import ServerSettings
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--workers",
-        type=int,
+        type=whole(1, 1000),
         default=16,
         help="how many calls are answered at the same time; default: %(default)s",
     )
@@ -91,14 +91,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if not args.target and not args.command:
         raise CommandLineError(
-            "kanister-py functions serve: Name a function of the registry, a module:Class, "
-            "or a program after --"
+            "Name a function of the registry, a module:Class, or a program after --"
         )
     target = target_of(args.target, args.command)
     if target.is_remote:
-        raise CommandLineError(
-            f"kanister-py functions serve: {target.title} is an address; it is served already"
-        )
+        raise CommandLineError(f"{target.title} is an address; it is served already")
     settings = _settings(args)
     _set_up_log(args.debug)
     answer = _answering(target.revision)
@@ -146,11 +143,9 @@ def _settings(args: argparse.Namespace) -> ServerSettings:
         folder = Path(os.environ[_CERTIFICATES])
     if folder is None and not args.insecure:
         raise CommandLineError(
-            "kanister-py functions serve: Name the certificates with --tls-certs-dir or "
+            "Name the certificates with --tls-certs-dir or "
             f"{_CERTIFICATES}, or serve in the clear with --insecure"
         )
-    if args.workers < 1:
-        raise CommandLineError("kanister-py functions serve: --workers must be at least 1")
     certificates = None if args.insecure else ServerCertificates(folder)
     host = args.host or ("127.0.0.1" if args.insecure else "0.0.0.0")  # noqa: S104 - functions are called from other pods, and callers must show a certificate
     if args.insecure and host not in ("127.0.0.1", "localhost", "::1"):

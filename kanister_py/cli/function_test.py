@@ -63,9 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if path.is_dir():
         return _run_cases(call, path, args)
     if args.junit or args.update:
-        raise CommandLineError(
-            "kanister-py functions test: --junit and --update are for a folder of cases"
-        )
+        raise CommandLineError("--junit and --update are for a folder of cases")
     write_data(call(_read_request(path)), args.output)
     return 0
 
@@ -89,13 +87,12 @@ def _caller(args: argparse.Namespace) -> tuple[_Caller, Path]:
     *names, last = args.words
     if len(names) > 1 or (not names and not args.command):
         raise CommandLineError(
-            "kanister-py functions test: Give a function and a path, such as "
-            "function-auto-ready request.json"
+            "Give a function and a path, such as function-auto-ready request.json"
         )
     target = target_of(names[0] if names else "", args.command)
     if target.is_remote and not args.insecure and args.tls_certs_dir is None:
         raise CommandLineError(
-            f"kanister-py functions test: Say how {target.title} is called: "
+            f"Say how {target.title} is called: "
             "with --tls-certs-dir, or in the clear with --insecure"
         )
     from kanister_py.wiring import function_runner, read_functions

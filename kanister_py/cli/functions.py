@@ -163,7 +163,7 @@ def _describe(functions: Functions, args: argparse.Namespace) -> int:
     name, at, version = args.name.partition("@")
     if not name or (at and not version):
         raise CommandLineError(
-            "kanister-py functions describe: Name a function and, if you like, a version, "
+            "Name a function and, if you like, a version, "
             f"such as KubeTask@v0.1.0; found {args.name!r}"
         )
     family = functions.registry.family(name)

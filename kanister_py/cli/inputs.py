@@ -1,4 +1,4 @@
-"""What does the user give an action to work with?"""
+"""Inputs of an action: what a user gives it to work with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kanister_py.cli.files import find_inputs, read_input
-from kanister_py.core.actionsets.references import InvalidReference
+from kanister_py.cli.parser import named_reference, object_reference, pair, place
 from kanister_py.core.errors import InvalidDocument
 
 
@@ -15,7 +15,10 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     """Take what an ActionSet would say of an action, and the objects that are there."""
     what = parser.add_argument_group("what it works with")
     what.add_argument(
-        "--object", metavar="KIND/NAMESPACE/NAME", help="what to act on; default: the namespace"
+        "--object",
+        type=object_reference,
+        metavar="KIND/NAMESPACE/NAME",
+        help="what to act on; default: the namespace",
     )
     what.add_argument(
         "-n", "--namespace", default="", help="default: the one of the context, else default"
@@ -29,13 +32,14 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="manifests that are in the cluster from the start",
     )
-    for flag, form, text in (
-        ("--option", "KEY=VALUE", "an option of the action"),
-        ("--secret", "REF=NAMESPACE/NAME", "a Secret, under the name the blueprint gives it"),
-        ("--config-map", "REF=NAMESPACE/NAME", "a ConfigMap, likewise"),
+    named = "REF=NAMESPACE/NAME"
+    for flag, read, form, text in (
+        ("--option", pair, "KEY=VALUE", "an option of the action"),
+        ("--secret", named_reference, named, "a Secret, under the name the blueprint gives it"),
+        ("--config-map", named_reference, named, "a ConfigMap, likewise"),
     ):
-        what.add_argument(flag, action="append", default=[], metavar=form, help=text)
-    what.add_argument("--profile", metavar="NAMESPACE/NAME", help="the Profile to use")
+        what.add_argument(flag, type=read, action="append", default=[], metavar=form, help=text)
+    what.add_argument("--profile", type=place, metavar="NAMESPACE/NAME", help="the Profile to use")
     what.add_argument("--preferred-version", default="", help="for phases that name no version")
     what.add_argument(
         "--strict-versions", action="store_true", help="refuse versions that are not known"
@@ -56,18 +60,6 @@ def inputs_of(args: argparse.Namespace) -> dict[str, Any]:
     if args.preferred_version:
         more["preferred_version"] = args.preferred_version
     return more
-
-
-def options_of(args: argparse.Namespace) -> dict[str, str]:
-    """Read the options of the action."""
-    return dict(_option(each) for each in args.option)
-
-
-def _option(text: str) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not key or not sign:
-        raise InvalidReference(text, "it is no option", "KEY=VALUE")
-    return key, value
 
 
 def objects_in(paths: Sequence[str]) -> Iterator[Mapping[str, Any]]:

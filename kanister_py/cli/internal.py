@@ -14,6 +14,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from kanister_py.cli import exit_codes
 from kanister_py.cli.output import say
 from kanister_py.cli.parser import seconds
 from kanister_py.core.errors import InvalidDocument, Problem, UsageError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from kanister_py.core.compositions.rendering import Rendered
 
 _PACKAGE = "crossplane.render.v1alpha1"
-_FINE, _FAILED, _FATAL = 0, 1, 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.buffer.flush()
     if result.error is not None:
         say(f"error: {_told(result)}")
-        return _FATAL
-    return _FINE
+        return exit_codes.FATAL_RESULT
+    return exit_codes.FINE
 
 
 class RenderFailed(UsageError):

@@ -92,9 +92,9 @@ def run(args: argparse.Namespace) -> int:
     if args.explain:
         return _explain(args.explain, args.output)
     if not args.paths and not args.cluster:
-        raise CommandLineError("kanister-py lint: Name files or folders, - for stdin, or --cluster")
+        raise CommandLineError("Name files or folders, - for stdin, or --cluster")
     if is_connected(args) and not args.cluster:
-        raise CommandLineError("kanister-py lint: --context and the like go with --cluster")
+        raise CommandLineError("--context and the like go with --cluster")
     report, files = _lint(args)
     findings = [each for each in report.findings if _is_wanted(each, args)]
     if args.output == "table":

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
-from kanister_py.cli.parser import CommandLineError, Parser, ShowHelp
+from kanister_py.cli import exit_codes
+from kanister_py.cli.parser import CommandLineError, Parser, ShowHelp, did_you_mean
 
 PROGRAM = "kanister-py"
 
@@ -34,8 +35,6 @@ COMMANDS = {
 ALIASES = {"function": "functions"}
 # For programs: as stable as the others, and of no use to people.
 HIDDEN = {"internal": "Speak a protocol on stdin and stdout"}
-
-EXIT_FINE, EXIT_FAILED, EXIT_USAGE, EXIT_CANCELLED = 0, 1, 64, 130
 
 _INTRODUCTION = """\
 Versioned functions for Kubernetes data workflows and compositions.
@@ -71,13 +70,14 @@ def _ending_of(words: list[str]) -> int:
     except CommandLineError as error:
         from kanister_py.cli.output import say
 
-        say(str(error))
-        return EXIT_USAGE
+        program = error.program or PROGRAM
+        say(f"{program}: {error}{'' if str(error).endswith('?') else ';'} see {program} --help")
+        return exit_codes.USAGE
     except KeyboardInterrupt:
         sys.stderr.write("Cancelled\n")
-        return EXIT_CANCELLED
+        return exit_codes.CANCELLED
     except BrokenPipeError:
-        return EXIT_FAILED
+        return exit_codes.FAILED
     except Exception as error:  # noqa: BLE001 - no traceback reaches a user, whatever happened
         return _failed(error)
 
@@ -108,7 +108,7 @@ def _run(words: list[str]) -> int:
     except ShowHelp as asked:
         text = asked.text
     sys.stdout.write(text)
-    return EXIT_FINE
+    return exit_codes.FINE
 
 
 def _run_command(words: list[str]) -> int:
@@ -116,7 +116,13 @@ def _run_command(words: list[str]) -> int:
     module = module_of(command)
     parser = Parser(prog=f"{PROGRAM} {command}", description=module.__doc__ or "")
     module.add_arguments(parser)
-    code: int = module.run(parser.parse_args(rest))
+    args = parser.parse_args(rest)
+    try:
+        code: int = module.run(args)
+    except CommandLineError as error:
+        verb = getattr(args, "verb", "")
+        error.program = error.program or f"{parser.prog} {verb}".rstrip()
+        raise
     return code
 
 
@@ -131,12 +137,9 @@ def _command_of(words: list[str]) -> tuple[str, list[str]]:
     if command not in COMMANDS and command not in HIDDEN:
         from kanister_py.core.objects.documents import nearest
 
-        near = nearest(command, [*COMMANDS, *ALIASES])
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        meant = did_you_mean(nearest(command, [*COMMANDS, *ALIASES]))
         what = "flag" if command.startswith("-") else "command"
-        raise CommandLineError(
-            f"{PROGRAM}: Unknown {what} {words[0]!r}{meant or ';'} see {PROGRAM} --help"
-        )
+        raise CommandLineError(f"Unknown {what} {words[0]!r}{meant}", PROGRAM)
     return command, words[1:]
 
 
@@ -171,4 +174,4 @@ def _failed(error: Exception) -> int:
         import traceback
 
         traceback.print_exception(error)
-    return EXIT_FAILED
+    return exit_codes.FAILED

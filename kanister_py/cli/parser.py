@@ -1,4 +1,4 @@
-"""How is a command line read, with the environment standing in for flags that are not given?"""
+"""Command lines: flags, their values, and the environment in place of flags not given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ _FALSE = frozenset({"", "0", "false", "no", "off"})
 
 
 class CommandLineError(Exception):
-    """The command line cannot be read."""
+    """The command line cannot be read; `program` is the command that it is for."""
+
+    def __init__(self, message: str, program: str = "") -> None:
+        super().__init__(message)
+        self.program = program
 
 
 class ShowHelp(Exception):
@@ -49,7 +53,9 @@ class Parser(argparse.ArgumentParser):
             return
         if action.nargs == 0:
             action.default = self._truth(name, text)
-        elif isinstance(action.default, list) or action.nargs in ("*", "+") or _appends(action):
+        elif type(action).__name__ == "_ExtendAction":
+            action.default = self._value(name, action, text)
+        elif isinstance(action.default, list) or action.nargs in ("*", "+"):
             values = [each.strip() for each in text.split(",") if each.strip()]
             action.default = [self._value(name, action, each) for each in values]
         else:
@@ -86,12 +92,16 @@ class Parser(argparse.ArgumentParser):
         raise ShowHelp(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        raise CommandLineError(f"{self.prog}: {_sentence(message)}; see {self.prog} --help")
+        raise CommandLineError(message[:1].upper() + message[1:], self.prog)
 
-    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        if status:
-            raise CommandLineError(message or "")
-        raise ShowHelp(message or "")
+    def _unknown(self, word: str) -> NoReturn:
+        from kanister_py.core.objects.documents import nearest
+
+        flag = word.partition("=")[0]
+        if not flag.startswith("-"):
+            self.error(f"unexpected {word!r}")
+        known = [each for action in self._actions for each in action.option_strings]
+        self.error(f"unknown flag {flag}{did_you_mean(nearest(flag, known))}")
 
     def parse_known_args(  # type: ignore[override]  # argparse overloads on its namespace
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -99,11 +109,14 @@ class Parser(argparse.ArgumentParser):
         for action in self._actions:
             if action.option_strings and action.dest not in ("help", argparse.SUPPRESS):
                 self._take_from_environment(action)
-        return super().parse_known_args(args, namespace)
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self._unknown(rest[0])
+        return found, rest
 
 
-def _appends(action: argparse.Action) -> bool:
-    return type(action).__name__ in ("_AppendAction", "_ExtendAction")
+def did_you_mean(near: Sequence[str]) -> str:
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def seconds(text: str) -> float:
@@ -116,10 +129,6 @@ def seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(
             f"must be a duration such as 30s or 1m30s, found {text!r}"
         ) from None
-
-
-def _sentence(message: str) -> str:
-    return message[:1].upper() + message[1:]
 
 
 def seconds_from(least: str, most: str = "") -> Callable[[str], float]:
@@ -161,3 +170,58 @@ def namespace(text: str) -> str:
         "must be the name of a namespace: lower case letters, digits and '-', the first and the "
         f"last no '-', at most 63 in all, found {text!r}{many}"
     )
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Read `KEY=VALUE`."""
+    key, sign, value = text.partition("=")
+    if key and sign:
+        return key, value
+    raise argparse.ArgumentTypeError(f"must be KEY=VALUE, found {text!r}")
+
+
+def object_reference(text: str) -> str:
+    """Check a reference to an object; in which namespace it is, is settled later."""
+    from kanister_py.core.actionsets.references import parse_object_reference
+
+    return _checked(text, parse_object_reference)
+
+
+def named_reference(text: str) -> str:
+    """Check `REF=NAMESPACE/NAME`, likewise."""
+    from kanister_py.core.actionsets.references import parse_named_reference
+
+    return _checked(text, parse_named_reference)
+
+
+def place(text: str) -> str:
+    """Check `NAMESPACE/NAME`, likewise."""
+    from kanister_py.core.actionsets.references import parse_place
+
+    return _checked(text, parse_place)
+
+
+def _checked(text: str, parse: Callable[[str], object]) -> str:
+    from kanister_py.core.errors import UsageError
+
+    try:
+        parse(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(error.message) from None
+    return text
+
+
+def several(read: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    """Make what reads values with commas between them, for `action="extend"`."""
+    return lambda text: [read(each.strip()) for each in text.split(",") if each.strip()]
+
+
+def pairs(text: str) -> list[tuple[str, str]]:
+    """Read `KEY=VALUE,…`, for `action="extend"`: of `a=1,2,b=3` the value of a is `1,2`."""
+    parts: list[str] = []
+    for each in text.split(","):
+        if "=" in each or not parts:
+            parts.append(each)
+        else:
+            parts[-1] += f",{each}"
+    return [(key.strip(), value) for key, value in map(pair, parts)]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kanister_py.cli.connection import add_connection, connected, is_connected, located_blueprint
-from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in, options_of
+from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in
 from kanister_py.cli.output import Line, Tint, say, say_notices, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import add_target_release, releases_at
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plan one action and print the plan."""
     if is_connected(args) and args.files:
-        raise CommandLineError("kanister-py plan: -f is for a cluster in memory, not a real one")
+        raise CommandLineError("-f is for a cluster in memory, not a real one")
     with connected(args) as cluster:
         plan = _plan(args, cluster)
     for line in plan.unread:
@@ -69,7 +69,7 @@ def _plan(args: argparse.Namespace, cluster: Cluster | None) -> Plan:
         located_blueprint(cluster, args),
         args.action,
         object=args.object,
-        options=options_of(args),
+        options=dict(args.option),
         at=releases_at(args.target_release, read_functions().registry),
         settings=settings,
         **inputs_of(args),

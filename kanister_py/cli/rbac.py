@@ -24,7 +24,7 @@ from kanister_py.cli.connection import (
     located_blueprint,
 )
 from kanister_py.cli.output import say, say_notices, say_warning, write_list
-from kanister_py.cli.parser import CommandLineError
+from kanister_py.cli.parser import CommandLineError, object_reference
 
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.rbac import Needs, Target
@@ -45,7 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--blueprint-name", default="", help="which one, if the file has several")
     parser.add_argument(
-        "--object", metavar="KIND/NAMESPACE/NAME", help="what the ActionSet will act on"
+        "--object",
+        type=object_reference,
+        metavar="KIND/NAMESPACE/NAME",
+        help="what the ActionSet will act on",
     )
     parser.add_argument("-n", "--namespace", default="", help="the namespace of the run")
     parser.add_argument("--name", default="", help="what the roles are called")
@@ -62,8 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.check and not is_connected(args):
         raise CommandLineError(
-            "kanister-py rbac: --check asks a real cluster: say which with --context, "
-            "--kubeconfig or --in-cluster"
+            "--check asks a real cluster: say which with --context, --kubeconfig or --in-cluster"
         )
     named = args.namespace
     with connected(args) as cluster:

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import say, say_error, say_notices, write_data, write_text
-from kanister_py.cli.parser import seconds
+from kanister_py.cli.parser import CommandLineError, pair, seconds, whole
 from kanister_py.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how it runs")
     how.add_argument(
         *("-a", "--function-annotations"),
+        type=pair,
         action="append",
         default=[],
         metavar="KEY=VALUE",
@@ -103,7 +104,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long a step may take; default: %(default)s",
     )
     how.add_argument(
-        "--max-concurrency", type=int, default=8, metavar="N", help="default: %(default)s"
+        "--max-concurrency",
+        type=whole(1, 1000),
+        default=8,
+        metavar="N",
+        help="default: %(default)s",
     )
     how.add_argument("--watch", action="store_true", help="again whenever a file changes")
     how.add_argument(
@@ -135,12 +140,7 @@ def run(args: argparse.Namespace) -> int:
         return run_suites(args)
     form = _form_of(args)
     if not (args.xr and args.composition):
-        from kanister_py.cli.parser import CommandLineError
-
-        raise CommandLineError(
-            "kanister-py render: An XR and a COMPOSITION are wanted, or --assert; "
-            "see kanister-py render --help"
-        )
+        raise CommandLineError("An XR and a COMPOSITION are wanted, or --assert")
     from kanister_py.cli.render_run import Renderer
 
     with Renderer() as renderer:

@@ -63,7 +63,7 @@ def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = No
         xrs,
         parse_composition(compositions[0]),
         tuple(documents_at(args.functions)) if args.functions else None,
-        dict(_pair("--function-annotations", each) for each in args.function_annotations),
+        dict(args.function_annotations),
         tuple(_objects(args.observed_resources)),
         tuple(_objects(args.required)),
         tuple(_schemas(args.required_schemas)) if args.required_schemas else (),
@@ -71,7 +71,7 @@ def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = No
         xrd,
         _context(args) or None,
         args.timeout,
-        max(args.max_concurrency, 1),
+        args.max_concurrency,
         args.cache_dir,
     )
 
@@ -164,7 +164,7 @@ def _pair(flag: str, text: str) -> tuple[str, str]:
 
 
 def _misread(flag: str, why: str) -> CommandLineError:
-    return CommandLineError(f"kanister-py render: Argument {flag}: {why}")
+    return CommandLineError(f"Argument {flag}: {why}")
 
 
 def _context(args: argparse.Namespace) -> dict[str, Any]:

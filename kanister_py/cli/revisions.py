@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import DATA_FORMATS, Cell, Line, Tint, put, say, table, write_data
-from kanister_py.cli.parser import Parser
+from kanister_py.cli.parser import Parser, whole
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.parts import spec_of
 
@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     gc.add_argument(
         "--keep",
-        type=_count,
+        type=whole(1, 10**6),
         metavar="N",
         help="how many of each are kept whoever uses them; default: "
         f"revisionHistoryLimit of a function, {_KEPT} of a composition",
@@ -100,12 +100,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for each in (list_, diff, users, activate, deactivate, gc):
         add_connection(each)
         each.set_defaults(namespace="")
-
-
-def _count(text: str) -> int:
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= 10**6:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"must be a number from 1 on, found {text!r}")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -27,12 +27,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
 from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, blueprint_on, connected, is_connected
-from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in, options_of
+from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in
 from kanister_py.cli.output import say, say_error, say_warning, write_data
+from kanister_py.cli.parser import CommandLineError, seconds
 from kanister_py.cli.view import View, view_on
 from kanister_py.cli.written import may_be_written, read_written
-from kanister_py.core.objects.durations import parse_seconds
 
 if TYPE_CHECKING:
     from kanister_py.core.errors import KanisterError
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
     from kanister_py.wiring import RunSettings
 
-_OK, _FAILED, _CANCELLED, _USAGE = 0, 1, 130, 64
 _LOOK_SECONDS = 0.1
 
 
@@ -72,7 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="take up a run where its process left it; the last one, if none is named",
     )
     how.add_argument("--retry-from", metavar="PHASE", help="run again from a phase on")
-    how.add_argument("--timeout", metavar="DURATION", help="cancel after so long, such as 30m")
+    how.add_argument(
+        "--timeout", type=seconds, metavar="DURATION", help="cancel after so long, such as 30m"
+    )
     how.add_argument("-o", "--output", choices=("yaml", "json"), help="print the final status")
     how.add_argument(
         "--show-secrets", action="store_true", help="print known secrets in it as they are"
@@ -82,19 +84,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     why = _why_unclear(args)
     if why:
-        say(f"kanister-py run: {why}; see kanister-py run --help")
-        return _USAGE
+        raise CommandLineError(why)
     clock = SystemClock()
     view = view_on(sys.stderr, clock)
     began = clock.monotonic()
-    timeout = parse_seconds(args.timeout) if args.timeout else None
     with connected(args) as cluster, _Interrupts() as interrupts, view:
         if args.pods:
             from kanister_py.embedded.pods import WARNING
 
             say_warning(WARNING)
         started = _start(args, view, cluster)
-        is_stopped = _follow(started, interrupts, view, timeout)
+        is_stopped = _follow(started, interrupts, view, args.timeout)
         why_broken = _why_broken(started)
         view.refresh(started.name, started.progress, started.notices)
         view.clear()
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         # What broke a run is told as its error already, unless it came after the end.
         if why_broken.message not in started.error:
             say_error(why_broken)
-        return _FAILED
+        return exit_codes.FAILED
     return code
 
 
@@ -156,7 +156,7 @@ def _start_new(args: argparse.Namespace, settings: RunSettings) -> Run:
         blueprint_on(settings.cluster, args.blueprint, args.namespace) or args.blueprint,
         args.action,
         object=args.object,
-        options=options_of(args),
+        options=dict(args.option),
         settings=settings,
         **more,
     )
@@ -233,5 +233,5 @@ def _end(
     for line in summary_of(ending, width):
         say(line)
     if is_stopped or ending.is_cancelled:
-        return _CANCELLED
-    return _OK if started.progress.error is None else _FAILED
+        return exit_codes.CANCELLED
+    return exit_codes.FINE if started.progress.error is None else exit_codes.FAILED

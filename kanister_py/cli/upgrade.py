@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Work out the changes of all files together, then show or make them."""
     if not args.paths:
-        raise CommandLineError("kanister-py upgrade: Name files or folders, or - for stdin")
+        raise CommandLineError("Name files or folders, or - for stdin")
     from kanister_py.executor.loading import load_function
     from kanister_py.wiring import read_functions, read_signatures
 

@@ -53,13 +53,13 @@ def read_written(args: argparse.Namespace, cluster: Cluster | None) -> Written:
     if len(found) != 1:
         many = f"{len(found)} ActionSets" if found else "no ActionSet"
         raise CommandLineError(
-            f"kanister-py run: There is {many} in {inputs[0].name}; "
+            f"There is {many} in {inputs[0].name}; "
             "give a file with one, or a blueprint and one of its actions"
         )
     for name in _SAID_BY_IT:
         if getattr(args, name):
             flag = name.replace("_", "-")
-            raise CommandLineError(f"kanister-py run: --{flag} is for the ActionSet itself to say")
+            raise CommandLineError(f"--{flag} is for the ActionSet itself to say")
     read = parse_actionset(found[0].document, found[0].path)
     there = {
         each.blueprint.name: each.found.value

@@ -25,9 +25,8 @@ from kanister_py.cli import (
 from kanister_py.cli.actionset_cancel import CancelNotKept
 from kanister_py.cli.actionset_create import ActionSetNotFit
 from kanister_py.cli.actionset_retry import ActionSetState
-from kanister_py.cli.parser import Parser
+from kanister_py.cli.parser import CommandLineError, Parser
 from kanister_py.cli.view import PlainView
-from kanister_py.core.actionsets.references import InvalidReference
 from kanister_py.core.actionsets.status import Status, parse_status
 from kanister_py.core.errors import NotFound, NothingToRetry
 from kanister_py.core.objects.resources import ACTION_SETS
@@ -191,7 +190,7 @@ def test_a_dry_run_prints_what_it_would_create(
 
 
 def test_an_option_without_a_value_is_refused(cluster: MemoryCluster) -> None:
-    with pytest.raises(InvalidReference, match="KEY=VALUE"):
+    with pytest.raises(CommandLineError, match="-o/--options: must be KEY=VALUE"):
         call(actionset_create, cluster, "-a", "backup", "-b", "mysql", "-t", "shop/db", "-o", "x")
 
 

@@ -103,6 +103,38 @@ def test_a_defect_shows_one_line_and_no_traceback(
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(
+            ["functions", "list", "--al"],
+            "kanister-py functions list: Unknown flag --al; did you mean --all",
+            id="a slip after a verb",
+        ),
+        pytest.param(
+            ["actionset", "create", "--objcts", "x"],
+            "kanister-py actionset create: Unknown flag --objcts; did you mean --objects",
+            id="a slip in a flag with a value",
+        ),
+        pytest.param(
+            ["functions", "describe", "KubeTask@"],
+            "kanister-py functions describe: Name a function",
+            id="what a command finds out itself",
+        ),
+        pytest.param(
+            ["render", "\x1b[2J", "--\x07"],
+            r"Unknown flag --\x07",
+            id="what would steer a terminal",
+        ),
+    ],
+)
+def test_a_command_line_that_cannot_be_read_says_where_and_what_was_meant(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 64
+    assert said in capsys.readouterr().err
+
+
 class TestTheEnvironment:
     """Every flag may come from the environment; the command line comes first."""
 

@@ -768,7 +768,7 @@ class TestWhatIsRefused:
         ("words", "said"),
         [
             (("--timeout", "soon"), "--timeout: must be a duration such as 30s or 1m30s"),
-            (("-a", "x"), "--function-annotations: must be KEY=VALUE, found 'x'"),
+            (("-a", "x"), "-a/--function-annotations: must be KEY=VALUE, found 'x'"),
             (("--context-files", "k"), "--context-files: must be KEY=VALUE, found 'k'"),
             (("--context-values", "k"), "--context-values: must be KEY=VALUE, found 'k'"),
             (("--context-values", "k={"), "--context-values: the value of k is not JSON"),

@@ -97,8 +97,6 @@ def test_the_final_status_as_data_gives_no_secret_away_unasked(
         pytest.param(["unknown"], "Nope", id="a function nobody brought"),
         pytest.param(["other"], "Action other", id="an action that is not there"),
         pytest.param(["pod"], "--pods=processes", id="a pod that nobody would run"),
-        pytest.param(["nothing", "--object", "Thing/x"], "Thing", id="an object of no kind"),
-        pytest.param(["nothing", "--option", "x"], "KEY=VALUE", id="an option without a value"),
     ],
 )
 def test_what_goes_wrong_is_said_and_ends_with_one(
@@ -113,6 +111,32 @@ def test_what_goes_wrong_is_said_and_ends_with_one(
 @pytest.mark.parametrize("words", [[], ["x.yaml"], ["--resume"], ["x.yaml", "a", "--retry-from=p"]])
 def test_a_command_line_that_says_too_little_ends_with_64(words: list[str]) -> None:
     assert main(["run", *words]) == 64
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["--object", "Thing/x"], "--object: 'Thing/x' leads to no", id="no such kind"),
+        pytest.param(["--option", "x"], "--option: must be KEY=VALUE, found 'x'", id="no value"),
+        pytest.param(["--secret", "db"], "--secret: 'db' leads to no object", id="no Secret"),
+        pytest.param(["--config-map", "=x"], "--config-map: '=x' leads to no", id="no name"),
+        pytest.param(["--profile", "a/b/c"], "--profile: 'a/b/c' leads to no", id="no Profile"),
+        pytest.param(["--timeout", "soon"], "--timeout: must be a duration", id="no duration"),
+        pytest.param(["--pods", "here"], "--pods: invalid choice: 'here'", id="no such choice"),
+        pytest.param(["--time-out", "1m"], "flag --time-out; did you mean --timeout?", id="a slip"),
+        pytest.param(["--xyzzy=1"], "Unknown flag --xyzzy; see", id="like no other flag"),
+        pytest.param(["more"], "Unexpected 'more'; see", id="a word too many"),
+    ],
+)
+def test_a_wrong_flag_is_named_and_ends_with_64(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "blueprint.yaml", "backup", *words]) == 64
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert err.startswith("kanister-py run: ")
+    assert err.endswith("see kanister-py run --help\n")
 
 
 ACTIONSET = """\
