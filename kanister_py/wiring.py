@@ -226,7 +226,8 @@ def run_blueprint(
         "metadata": {"name": name, "namespace": settings.namespace, "uid": _new_uid()},
         "spec": {"actions": [spec]},
     }
-    return _start(name, {"actionSet": actionset, "blueprints": [located.found.value]}, settings)
+    header = {"actionSet": actionset, "blueprints": [located.found.value]}
+    return _start(name, header, settings, [located])
 
 
 def plan_blueprint(
@@ -321,7 +322,7 @@ def run(
 
 def run_actionset(
     actionset: Mapping[str, Any],
-    blueprints: Sequence[Mapping[str, Any]],
+    blueprints: Sequence[LocatedBlueprint | Mapping[str, Any]],
     settings: RunSettings | None = None,
 ) -> Run:
     """Run an ActionSet as its manifest states it, with the blueprints it names.
@@ -333,8 +334,14 @@ def run_actionset(
     base = str(stated.get("generateName") or "actionset-")
     name = settings.name or stated.get("name") or _new_name(base.rstrip("-"))
     metadata = {"uid": _new_uid(), "namespace": settings.namespace, **stated, "name": name}
-    header = {"actionSet": {**actionset, "metadata": metadata}, "blueprints": list(blueprints)}
-    return _start(str(name), header, settings)
+    located = [each for each in blueprints if not isinstance(each, Mapping)]
+    header = {
+        "actionSet": {**actionset, "metadata": metadata},
+        "blueprints": [
+            each if isinstance(each, Mapping) else each.found.value for each in blueprints
+        ],
+    }
+    return _start(str(name), header, settings, located)
 
 
 def resume_run(name: str, settings: RunSettings) -> Run:
@@ -403,7 +410,12 @@ class RunSettings(NamedTuple):
     workers: int = 32
 
 
-def _start(name: str, header: Mapping[str, Any] | None, settings: RunSettings) -> Run:
+def _start(
+    name: str,
+    header: Mapping[str, Any] | None,
+    settings: RunSettings,
+    located: Sequence[LocatedBlueprint] = (),
+) -> Run:
     """Bring everything together that a run needs, and set it going."""
     from contextlib import ExitStack
 
@@ -428,7 +440,7 @@ def _start(name: str, header: Mapping[str, Any] | None, settings: RunSettings) -
             recorded = folder.read_run(name or _last(folder.runs()))
             course, status = _replayed(recorded)
         else:
-            course, status = _course_of(header)
+            course, status = _course_of(header, located)
         journal = None
         if folder is not None:
             if recorded is not None:
@@ -535,7 +547,10 @@ def _replayed(recorded: RecordedRun) -> tuple[Course, Status]:
     return course, status
 
 
-def _course_of(header: Mapping[str, Any]) -> tuple[Course, Status]:
+def _course_of(
+    header: Mapping[str, Any], located: Sequence[LocatedBlueprint] = ()
+) -> tuple[Course, Status]:
+    """Read what a run is to do; what was read from a file knows its lines."""
     import json
 
     from kanister_py.core.actionsets.course import course_of, first_status
@@ -545,8 +560,10 @@ def _course_of(header: Mapping[str, Any]) -> tuple[Course, Status]:
     from kanister_py.core.objects.documents import parse_document
 
     actionset = parse_actionset(parse_document(json.dumps(header["actionSet"])))
+    there = {each.blueprint.name: each.blueprint for each in located}
     documents = [parse_document(json.dumps(each)) for each in header["blueprints"]]
-    blueprints = {each.blueprint.name: each.blueprint for each in blueprints_in(documents)}
+    read = {each.blueprint.name: each.blueprint for each in blueprints_in(documents)}
+    blueprints = {**read, **there}
     course = course_of(actionset, blueprints)
     began = header.get("status")
     return course, parse_status(began) if began else first_status(course)

@@ -18,6 +18,7 @@ from kanister_py.cli.output import Line, Tint
 from kanister_py.core.actionsets.status import RunError, State, Status
 from kanister_py.core.actionsets.transitions import CANCEL_ASKED
 from kanister_py.core.errors import RunCancelled, RunStopped
+from kanister_py.core.templates.render import ORIGINAL
 
 _MOST_PHASES: Final = 100
 _MOST_NAMES: Final = 8
@@ -137,7 +138,10 @@ def _entry(what: str, text: str) -> Line:
 
 
 def _failure(error: RunError) -> Iterator[Line]:
-    yield [Tint("error:", "red"), f" {error.message}"]
+    message, _, original = error.message.partition(ORIGINAL)
+    yield [Tint("error:", "red"), f" {message}"]
+    if original:
+        yield _entry("Kanister", original)
     where = "/".join(each for each in (error.action, error.phase) if each)
     if where:
         attempt = f", attempt {error.attempt}" if error.attempt else ""

@@ -11,6 +11,7 @@ from kanister_py.cli.files import STDIN, find_inputs, read_input
 from kanister_py.cli.parser import CommandLineError
 
 if TYPE_CHECKING:
+    from kanister_py.core.blueprints.model import LocatedBlueprint
     from kanister_py.ports.cluster import Cluster
 
 _SAID_BY_IT: Final = (
@@ -28,7 +29,7 @@ class Written(NamedTuple):
     """An ActionSet as its file has it, and the Blueprints it names."""
 
     actionset: Mapping[str, Any]
-    blueprints: list[Mapping[str, Any]]
+    blueprints: list[LocatedBlueprint | Mapping[str, Any]]
 
 
 def may_be_written(args: argparse.Namespace) -> bool:
@@ -61,10 +62,8 @@ def read_written(args: argparse.Namespace, cluster: Cluster | None) -> Written:
             flag = name.replace("_", "-")
             raise CommandLineError(f"--{flag} is for the ActionSet itself to say")
     read = parse_actionset(found[0].document, found[0].path)
-    there = {
-        each.blueprint.name: each.found.value
-        for documents in given
-        for each in blueprints_in(documents)
+    there: dict[str, LocatedBlueprint | Mapping[str, Any]] = {
+        each.blueprint.name: each for documents in given for each in blueprints_in(documents)
     }
     if cluster is not None:
         where = read.metadata.namespace or args.namespace

@@ -359,10 +359,16 @@ class TemplateExecError(TemplateError):
     """A template fails over the data it was given.
 
     `context` is the part of the template that failed, `why` what failed there
-    without the place.
+    without the place. Where a name leads nowhere, `missing` is the name, `owner` the
+    expression that does not have it, `kind` its type, and `there` what could be read of
+    it instead.
     """
 
     reason = "TemplateExecError"
+    missing: str = ""
+    kind: str = ""
+    owner: str = ""
+    there: tuple[str, ...] = ()
 
     def __init__(
         self, message: str, name: str, line: int, column: int, context: str, why: str

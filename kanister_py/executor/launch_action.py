@@ -13,10 +13,8 @@ from typing import Any, Final
 from kanister_py.core.actionsets.course import ActionCourse
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import DEFER, ActionStatus, Place, State, size_of
-from kanister_py.core.blueprints.model import Blueprint
-from kanister_py.core.blueprints.texts import templates_of
+from kanister_py.core.blueprints.rendering import renderer_of
 from kanister_py.core.objects.parts import metadata_of
-from kanister_py.core.templates.engines import Engine, choose_engine
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
@@ -96,7 +94,7 @@ def launch_action(
     then, and its later phases see what the earlier ones gave. What is secret stands in
     `secrets` as soon as it is known: what goes wrong after that may speak of it.
     """
-    renderer = Renderer(engine_of(course.blueprint), effects)
+    renderer = renderer_of(course.blueprint, course.spec.name, effects)
     remembered = status.facts if status is not None else {}
     facts = fetch_facts(
         cluster, course.spec, time, parse_workload(remembered), remembered.get("object")
@@ -143,8 +141,3 @@ def _lasting(facts: ActionFacts) -> dict[str, Any]:
     if size_of(seen) <= _LARGEST_OBJECT_BYTES:
         lasting["object"] = seen
     return lasting
-
-
-def engine_of(blueprint: Blueprint) -> Engine:
-    """Say in which language a blueprint's templates are written."""
-    return choose_engine(blueprint.metadata.annotations, templates_of(blueprint)).engine

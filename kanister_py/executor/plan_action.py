@@ -13,6 +13,7 @@ from kanister_py.core.actionsets.model import ActionSpec, artifacts_as_dict, ref
 from kanister_py.core.actionsets.status import text_of_moment
 from kanister_py.core.blueprints.model import Blueprint, Phase
 from kanister_py.core.blueprints.plan import Known, PlannedPhase, plan_phase
+from kanister_py.core.blueprints.rendering import renderer_of
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.registry.entries import FunctionEntry, Registry
@@ -27,7 +28,6 @@ from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
 from kanister_py.core.versions.semver import Version
 from kanister_py.executor.fetching import fetch, fetch_facts
-from kanister_py.executor.launch_action import engine_of
 from kanister_py.executor.loading import load_function
 from kanister_py.gotemplate import Effects
 from kanister_py.ports.cluster import Cluster
@@ -78,7 +78,7 @@ def plan_action(
     unread: list[str] = []
     facts = _facts(cluster, spec, given.time, unread)
     params = Params(facts)
-    renderer = Renderer(engine_of(blueprint), given.effects)
+    renderer = renderer_of(blueprint, spec.name, given.effects)
     known = Known(
         given.registry,
         renderer,

@@ -18,10 +18,11 @@ from kanister_py.core.errors import (
     TransientError,
     UsageError,
 )
+from kanister_py.core.objects.documents import Path
 from kanister_py.core.objects.weak import decode_args
 from kanister_py.core.templates.facts import needs_of_phase
 from kanister_py.core.templates.params import Params
-from kanister_py.core.templates.render import Path, Renderer
+from kanister_py.core.templates.render import Renderer
 from kanister_py.executor.fetching import fetch
 from kanister_py.executor.phase_context import RunningPhase
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -78,7 +79,7 @@ def run_phase(
 
     `is_taken_up` says that another process has begun this very attempt and died.
     """
-    context.begin(work.renderer, is_taken_up=is_taken_up)
+    context.begin(work.renderer.at((*work.path, "args")), is_taken_up=is_taken_up)
     try:
         context.check_cancelled()
         if is_taken_up and work.function.on_restart is OnRestart.FAIL:

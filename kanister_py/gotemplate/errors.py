@@ -34,18 +34,25 @@ class ParseError(GoTemplateError):
 
 
 class ExecError(GoTemplateError):
-    """A template fails over the data it was given."""
+    """A template fails over the data it was given.
+
+    Where a name leads nowhere, `missing` is the name, `owner` the expression that does
+    not have it (empty for the dot, and for what is not written as names), `kind` the
+    type of that, and `there` what could be read of it instead.
+    """
+
+    missing: str = ""
+    kind: str = ""
+    owner: str = ""
+    there: tuple[str, ...] = ()
 
 
 class KeyMissing(ExecError):
     """A template reads a key that a map has not."""
 
-    def __init__(
-        self, message: str, name: str, line: int, column: int, context: str, key: str
-    ) -> None:
-        why = f'map has no entry for key "{key}"'
-        super().__init__(message, name, line, column, context, why)
-        self.key = key
+    @property
+    def key(self) -> str:
+        return self.missing
 
 
 class LimitExceeded(GoTemplateError):

@@ -33,8 +33,6 @@ SENSE = {
     "bad-output-line": "Failed to unmarshal key-value pair",
     "extra-arg": "argument bogus is not supported",
     "preferred-bad": "'latest' is not a version",
-    # Read as Jinja2, since Go cannot read it and nothing in it is Go's alone.
-    "template-bad-syntax": "'if' is undefined",
     "unknown-function": "Function Nope is not registered",
 }
 

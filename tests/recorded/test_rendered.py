@@ -116,7 +116,7 @@ def _rendered_phase(phase: Mapping[str, Any], params: Params) -> dict[str, Any]:
             }
         answer["args"] = RENDERER.args(phase.get("args") or {}, params)
     except RenderFailed as error:
-        answer["error"] = error.message
+        answer["error"] = error.original
     return answer
 
 

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.model import Action, Blueprint, Found
 from kanister_py.core.blueprints.reads import Read, reads_of
-from kanister_py.core.blueprints.texts import DEFER, templates_of, texts_of
+from kanister_py.core.blueprints.rendering import engine_of
+from kanister_py.core.blueprints.texts import DEFER, texts_of
 from kanister_py.core.errors import TemplateError
-from kanister_py.core.templates.engines import Engine, choose_engine
+from kanister_py.core.templates.engines import Engine
 
 
 class PhaseNode(NamedTuple):
@@ -95,7 +96,7 @@ def graph_of_blueprint(blueprint: Blueprint) -> Graph:
         _Drawn(f"a{index}", name, action)
         for index, (name, action) in enumerate(blueprint.actions.items())
     ]
-    return _graph(blueprint.name or "Blueprint", drawn, _engine_of(blueprint))
+    return _graph(blueprint.name or "Blueprint", drawn, engine_of(blueprint).engine)
 
 
 def graph_of_action_set(found: Found, blueprints: Mapping[str, Blueprint]) -> Graph | None:
@@ -111,7 +112,7 @@ def graph_of_action_set(found: Found, blueprints: Mapping[str, Blueprint]) -> Gr
         blueprint = blueprints.get(str(each.get("blueprint")))
         if blueprint is None or name not in blueprint.actions:
             return None
-        engine = _engine_of(blueprint)
+        engine = engine_of(blueprint).engine
         target = _title_of_object(each.get("object"))
         title = f"{name} of {target}" if target else name
         drawn.append(_Drawn(f"a{index}", title, blueprint.actions[name]))
@@ -125,10 +126,6 @@ def _title_of_object(reference: object) -> str:
         return ""
     kind, name = reference.get("kind"), reference.get("name")
     return " ".join(str(each) for each in (kind, name) if each)
-
-
-def _engine_of(blueprint: Blueprint) -> Engine:
-    return choose_engine(blueprint.metadata.annotations, templates_of(blueprint)).engine
 
 
 def _graph(title: str, drawn: Sequence[_Drawn], engine: Engine) -> Graph:

@@ -114,6 +114,8 @@ class Blueprint(NamedTuple):
     kind: str = "Blueprint"
     metadata: Metadata = Metadata()
     actions: Mapping[str, Action] = _EMPTY
+    found: Found | None = None
+    """Where it stands, if that is a file that people can look into."""
 
     @property
     def name(self) -> str:
@@ -133,6 +135,13 @@ class Found(NamedTuple):
 
     def problem(self, path: Sequence[str | int], message: str) -> Problem:
         return self.document.problem((*self.path, *path), message)
+
+    def line_of(self, path: Sequence[str | int], line: int) -> int:
+        """Say on which line of the file a line of the text at a path stands."""
+        node = self.document.node_at((*self.path, *path))
+        if node is None or node.style not in ("|", ">"):
+            return self.place_of(path).line
+        return node.place.line + max(line, 1)
 
 
 class LocatedBlueprint(NamedTuple):
@@ -193,6 +202,8 @@ def read_what_can_be_read(found: Found) -> tuple[LocatedBlueprint, list[Problem]
     reader = ResourceReader()
     blueprint = reader.blueprint(found.value, ())
     refused = frozenset(path for path, _said in reader.problems)
+    if found.document.file:
+        blueprint = blueprint._replace(found=found)
     located = LocatedBlueprint(found, blueprint, tuple(reader.unknown), refused)
     return located, [found.problem(path, said) for path, said in reader.problems]
 

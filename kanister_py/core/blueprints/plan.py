@@ -164,7 +164,7 @@ class _Rendering:
             return self._known.renderer.text(text, self._known.params, path)
         except RenderFailed as error:
             # It may be there when the action is run: whoever plans may have given less.
-            self.unknown.append(Unknown(text_of_path(path), (), error.message))
+            self.unknown.append(Unknown(text_of_path(path), (), error.why))
             return text
 
 

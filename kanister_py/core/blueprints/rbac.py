@@ -8,11 +8,12 @@ from typing import Any, Final, NamedTuple
 
 from kanister_py.core.blueprints.model import Action, Blueprint
 from kanister_py.core.blueprints.reads import reads_of
-from kanister_py.core.blueprints.texts import templates_of, texts_of
+from kanister_py.core.blueprints.rendering import engine_of
+from kanister_py.core.blueprints.texts import texts_of
 from kanister_py.core.errors import TemplateError
 from kanister_py.core.objects.access import Access, merged
 from kanister_py.core.objects.resources import PODS, GroupVersionResource
-from kanister_py.core.templates.engines import choose_engine, is_template
+from kanister_py.core.templates.engines import is_template
 from kanister_py.core.templates.facts import needs_of
 
 # What is fetched so that a template can see it, by the name it is seen under.
@@ -103,7 +104,7 @@ def needs_of_blueprint(
     found: list[Access] = [] if target is None else list(accesses_to(target))
     silent: dict[str, None] = {}
     objectless: list[str] = []
-    engine = choose_engine(blueprint.metadata.annotations, templates_of(blueprint)).engine
+    engine = engine_of(blueprint).engine
     for name, action in blueprint.actions.items():
         if only and name not in only:
             continue

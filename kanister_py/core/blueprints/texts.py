@@ -1,4 +1,4 @@
-"""Where in a Blueprint may templates stand?"""
+"""Texts of a Blueprint that may be templates, and what renders them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which language are the templates of a blueprint written?"""
+"""Template languages: Go or Jinja2, whichever the templates of a blueprint are written in."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kanister_py.core.errors import TemplateParseError, UsageError
 from kanister_py.core.templates.go import compile_go
+from kanister_py.core.templates.params import ROOT_NAMES
 from kanister_py.gotemplate import FunctionTable
 
 
@@ -34,10 +35,14 @@ class Engine(StrEnum):
 
 
 class EngineChoice(NamedTuple):
-    """Which language was taken, and why, in words for the author."""
+    """Which language was taken, and why, in words for the author.
+
+    `is_sure` unless neither language reads all of the texts: then the likelier is taken.
+    """
 
     engine: Engine
     why: str
+    is_sure: bool = True
 
 
 def choose_engine(annotations: Mapping[str, str], templates: Iterable[str]) -> EngineChoice:
@@ -59,12 +64,36 @@ def choose_engine(annotations: Mapping[str, str], templates: Iterable[str]) -> E
         marker = _go_reading(text)
         if marker:
             return EngineChoice(Engine.GO, f"An expression reads {marker}")
-    for text in texts:
-        try:
+    why = next(filter(None, (fault_in(text, Engine.GO) for text in texts)), None)
+    if why is None:
+        return EngineChoice(Engine.GO, "All of them can be read as Go")
+    if any(_GO_WORD.search(text) for text in texts):
+        # To Jinja2 these are names like others, and it would read a slip beside them.
+        return EngineChoice(Engine.GO, "An expression begins with a word of Go's", False)
+    if not any(fault_in(text, Engine.JINJA2) for text in texts):
+        return EngineChoice(Engine.JINJA2, f"Go cannot read all of them: {why.message}")
+    if any(_JINJA_MARK.search(text) for text in texts):
+        return EngineChoice(
+            Engine.JINJA2, "Neither language reads all of them, and some look like Jinja2", False
+        )
+    return EngineChoice(
+        Engine.GO, "Neither language reads all of them, and none looks like Jinja2", False
+    )
+
+
+def fault_in(text: str, engine: Engine) -> TemplateParseError | None:
+    """Say why a text is no template of a language; nothing if it is one."""
+    try:
+        if engine is Engine.GO:
             compile_go(text, blueprint_functions())
-        except TemplateParseError as error:
-            return EngineChoice(Engine.JINJA2, f"Go cannot read all of them: {error.message}")
-    return EngineChoice(Engine.GO, "All of them can be read as Go")
+        elif is_template(text, engine):
+            # Jinja2 takes longer to import than most runs take; they do without it.
+            from kanister_py.core.templates.jinja import compile_jinja
+
+            compile_jinja(text)
+    except TemplateParseError as error:
+        return error
+    return None
 
 
 def is_template(text: str, engine: Engine | None = None) -> bool:
@@ -86,6 +115,14 @@ _EXPRESSION = re.compile(r"\{\{(?!-?\s*/\*)(.*?)\}\}", re.DOTALL)
 _QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|`[^`]*`|\'(?:\\.|[^\'\\\n])*\'')
 # A field of the dot follows nothing it could be the field of.
 _READING = re.compile(r"(?<![\w.)\]}$\"])\.[^\W\d]\w*|\$[^\W\d]\w*")
+
+
+_GO_WORD = re.compile(r"\{\{-?\s*(?:if|else|end|range|with|define|template|block)\b")
+# Statements, comments, filters with arguments, and what stands at the top of the tree,
+# read without a dot.
+_JINJA_MARK = re.compile(
+    r"\{%|\{#|\{\{[^}]*(?:\|\s*\w+\(|(?<![\w.$\"'])(?:" + "|".join(sorted(ROOT_NAMES)) + r")[.\[])"
+)
 
 
 def _go_reading(text: str) -> str:

@@ -71,8 +71,13 @@ def template_error(error: GoTemplateError) -> TemplateError:
         stopped.line = error.line
         return stopped
     place = (error.name, error.line, error.column)
+    if not isinstance(error, ExecError):
+        return TemplateParseError(error.message, *place)
+    failed: TemplateExecError
     if isinstance(error, KeyMissing):
-        return TemplateKeyMissing(error.message, *place, error.context, error.key)
-    if isinstance(error, ExecError):
-        return TemplateExecError(error.message, *place, error.context, error.why)
-    return TemplateParseError(error.message, *place)
+        failed = TemplateKeyMissing(error.message, *place, error.context, error.key)
+    else:
+        failed = TemplateExecError(error.message, *place, error.context, error.why)
+    failed.missing, failed.kind = error.missing, error.kind
+    failed.owner, failed.there = error.owner, error.there
+    return failed

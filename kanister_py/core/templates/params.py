@@ -35,7 +35,7 @@ from kanister_py.gotemplate.types import (
     slice_of,
     struct_type,
 )
-from kanister_py.gotemplate.values import GoMap, Struct, Value, wrap, zero
+from kanister_py.gotemplate.values import GoMap, NilPointer, Struct, Value, wrap, zero
 
 KubeObject = Mapping[str, Any]
 
@@ -196,6 +196,11 @@ class Params:
         current = self._phases.get(phase) if phase else self.root["DeferPhase"]
         root["CurrentPhase"] = zero(_PHASE_POINTER) if current is None else current
         return root
+
+    @property
+    def roots(self) -> list[str]:
+        """The names at the top of the tree under which there is anything for this action."""
+        return [name for name in ROOT_NAMES if not isinstance(self.root[name], NilPointer)]
 
     def secret_texts(self) -> Iterator[str]:
         """Every secret that a template could have read so far, as text; some more than once."""

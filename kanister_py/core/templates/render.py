@@ -1,48 +1,97 @@
-"""What do a phase's args say, now that everything they refer to is known?"""
+"""Rendering: what args, references and artifacts say once all they refer to is known."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from kanister_py.core.errors import TemplateError, TemplateKeyMissing, UsageError
-from kanister_py.core.objects.documents import text_of_path
+from kanister_py.core.errors import (
+    TemplateError,
+    TemplateKeyMissing,
+    TemplateParseError,
+    UsageError,
+)
+from kanister_py.core.objects.documents import Path, text_of_path
 from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
 from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
+from kanister_py.core.templates.wording import explain, explain_unreadable
 from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Effects, Limits
+
+ORIGINAL: Final = "; in Kanister's words: "
+"""Stands in a message before what Kanister would say; where there is room, a new line."""
 
 
 class RenderFailed(UsageError):
     """A template of a blueprint cannot be rendered.
 
-    The message is Kanister's. `path` is where the template stands below what was
-    rendered, `line` and `column` the place inside it, `cause` what its engine said.
+    The message names the place, what is wrong there and what would be right; what
+    Kanister says of it, `original`, follows for searching. `path` is where the template
+    stands below what was rendered, `line` and `column` the place inside it, `cause`
+    what its engine said.
     """
 
     reason = "RenderFailed"
 
-    def __init__(self, message: str, path: str, cause: TemplateError) -> None:
-        super().__init__(message)
+    def __init__(
+        self, where: str, why: str, original: str, path: str, cause: TemplateError
+    ) -> None:
+        said = why if original in why else f"{why}{ORIGINAL}{original}"
+        super().__init__(f"{where}: {said}" if where else said)
+        self.where = where
+        self.why = why
+        self.original = original
         self.path = path
         self.cause = cause
         self.line = cause.line
         self.column = cause.column
 
+    def as_reference(self, name: str) -> RenderFailed:
+        """Give the failure as Kanister words it for one of a phase's `objects`."""
+        original = f"could not render object reference {{{name}}}: {self.original}"
+        return RenderFailed(self.where, self.why, original, self.path, self.cause)
 
-Path = tuple[str | int, ...]
+
+class Origin(NamedTuple):
+    """Where the texts of an action stand: of which one, and in which lines of a file.
+
+    `phases` are the names of its phases; `place_of` says `file:line` of a path inside
+    the action and a line of the text there, and is None where there is no file.
+    """
+
+    action: str = ""
+    phases: Sequence[str] = ()
+    place_of: Callable[[Path, int], str] | None = None
+
+    def where(self, path: Path, line: int = 0) -> str:
+        """Name a place as in `backup/dump args.command[2] (blueprint.yaml:41)`."""
+        root, rest = self.action, path
+        if self.action and path[:1] == ("deferPhase",):
+            root, rest = f"{self.action}/deferPhase", path[1:]
+        elif self.action and path[:1] == ("phases",) and isinstance(path[1], int):
+            root, rest = f"{self.action}/{self.phases[path[1]] or path[1]}", path[2:]
+        said = " ".join(filter(None, (root, text_of_path(rest))))
+        return f"{said} ({self.place_of(path, line)})" if self.place_of is not None else said
 
 
 class Renderer(NamedTuple):
     """Renders texts over params, in the language of one blueprint.
 
     What it is handed of the world (`effects`) and how much it may do (`limits`) holds
-    for each text by itself.
+    for each text by itself. `is_sure` unless the language is only the likelier one.
+    `base` leads from the action to what is rendered.
     """
 
     engine: Engine = Engine.GO
     effects: Effects = NO_EFFECTS
     limits: Limits = DEFAULT
+    is_sure: bool = True
+    origin: Origin = Origin()
+    base: Path = ()
+
+    def at(self, path: Path) -> Renderer:
+        """Give a renderer for what stands at a path of the action."""
+        return self._replace(base=path)
 
     def text(self, template: str, params: Params, path: Path = ()) -> str:
         """Say what one text means."""
@@ -51,7 +100,17 @@ class Renderer(NamedTuple):
         try:
             return self._render(template, params)
         except TemplateError as error:
-            raise RenderFailed(_message_of(error), text_of_path(path), error) from None
+            raise self._failure(error, template, params, path) from None
+
+    def _failure(
+        self, error: TemplateError, template: str, params: Params, path: Path
+    ) -> RenderFailed:
+        if isinstance(error, TemplateParseError):
+            why = explain_unreadable(error, template, self.engine, is_sure=self.is_sure)
+        else:
+            why = explain(error, lambda: params.roots)
+        where = self.origin.where((*self.base, *path), error.line)
+        return RenderFailed(where, why, _original(error), text_of_path(path), error)
 
     def _render(self, template: str, params: Params) -> str:
         if self.engine is Engine.GO:
@@ -96,8 +155,7 @@ class Renderer(NamedTuple):
                     for key in _REFERENCE_KEYS
                 }
             except RenderFailed as error:
-                message = f"could not render object reference {{{name}}}: {error.message}"
-                raise RenderFailed(message, error.path, error.cause) from None
+                raise error.as_reference(name) from None
         return rendered
 
     def artifacts(
@@ -134,7 +192,7 @@ def _text_of(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _message_of(error: TemplateError) -> str:
+def _original(error: TemplateError) -> str:
     """Say what went wrong as Kanister does: of a missing key, it names no more than the key."""
     if isinstance(error, TemplateKeyMissing):
         return f'Failed to render template: "{error.key}" not found'

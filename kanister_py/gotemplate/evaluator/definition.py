@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from kanister_py.gotemplate.errors import ExecError, KeyMissing
+from kanister_py.gotemplate.errors import ExecError
 from kanister_py.gotemplate.evaluator.arguments import Arguments
 from kanister_py.gotemplate.evaluator.builtin_calls import BuiltinCalls
 from kanister_py.gotemplate.evaluator.calls import Calls
@@ -40,20 +40,14 @@ class Definition:
         self.arguments = Arguments(self)
         self.origins = Origins(self)
 
-    def error(self, node: Node, why: str) -> ExecError:
+    def error(self, node: Node, why: str, kind: type[ExecError] = ExecError) -> ExecError:
         context = str(node)
         line, column = place_in(self.tree.text, node.at)
         message = (
             f"template: {self.tree.name}:{line}:{column}: "
             f"executing {quote(self.name)} at <{context}>: {why}"
         )
-        return ExecError(message, self.name, line, column, context, why)
-
-    def key_missing(self, node: Node, why: str, key: str) -> KeyMissing:
-        failed = self.error(node, why)
-        return KeyMissing(
-            failed.message, self.name, failed.line, failed.column, failed.context, key
-        )
+        return kind(message, self.name, line, column, context, why)
 
     def failing(self, node: Node, why: str) -> Eval:
         """A closure for what can only fail, and in Go does so when it is reached."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kanister_py.gotemplate.errors import ExecError, KeyMissing
 from kanister_py.gotemplate.evaluator.frames import DOT, NOT_THERE, Eval, Frame
 from kanister_py.gotemplate.functions import Function, wrong_number
 from kanister_py.gotemplate.nodes import Chain, Field, Node, Variable
@@ -127,7 +128,16 @@ class Fields:
                 value = self.definition.calls.invoke(node, name, method, [value], frame)
                 is_boxed = method.result.kind is Kind.INTERFACE
                 continue
-            value, is_boxed = self.step_into(node, name, value, go_type, has_args=has_args)
+            try:
+                value, is_boxed = self.step_into(node, name, value, go_type, has_args=has_args)
+            except ExecError as error:
+                error.missing, error.there = name, _names_in(value)
+                found = type_of(value)
+                error.kind = found.name if found is not None else "nil"
+                # What a chain starts from is not always written where it fails.
+                if error.context.endswith("." + ".".join(names)):
+                    error.owner = error.context.rsplit(".", len(names) - position)[0]
+                raise
         return value, is_boxed
 
     def method(self, value: Value, name: str) -> Function | None:
@@ -175,7 +185,17 @@ class Fields:
         if name in value:
             return value[name], elem.kind is Kind.INTERFACE
         if self.definition.is_strict:
-            raise self.definition.key_missing(node, f"map has no entry for key {quote(name)}", name)
+            why = f"map has no entry for key {quote(name)}"
+            raise self.definition.error(node, why, KeyMissing)
         if self.definition.missing_key == "zero":
             return zero(elem), elem.kind is Kind.INTERFACE
         return None, False
+
+
+def _names_in(value: Value) -> tuple[str, ...]:
+    """Say what could be read of a value instead of what is not there."""
+    if isinstance(value, Struct):
+        struct = value.struct
+        own = [name for name, each in struct.fields.items() if each.is_exported]
+        return (*own, *struct.promoted)
+    return tuple(str(key) for key in value) if isinstance(value, dict) else ()

@@ -32,7 +32,7 @@ from kanister_py.core.templates.engines import (
         pytest.param(["{{ x[0].y }}"], Engine.JINJA2, "Go cannot read", id="a field of an item"),
         pytest.param(["{{ f(1).y }}"], Engine.JINJA2, "Go cannot read", id="a field of a result"),
         pytest.param(["{{ 'a .X $y' }}"], Engine.JINJA2, "Go cannot read", id="in quotes"),
-        pytest.param(['{{ x | f(".X") }}'], Engine.JINJA2, "Go cannot read", id="in double ones"),
+        pytest.param(['{{ x ~ ".X" }}'], Engine.JINJA2, "Go cannot read", id="in double ones"),
         pytest.param(["{{ 'a'.upper() }}"], Engine.JINJA2, "Go cannot read", id="a method"),
         pytest.param(["{{ x ~ 'a' }}"], Engine.JINJA2, "Go cannot read", id="an operator"),
         pytest.param(["{{ now }}", "{{ x }}"], Engine.JINJA2, "Go cannot read", id="one is not"),
@@ -44,6 +44,24 @@ def test_a_language_is_known_by_what_it_reads(
     choice = choose_engine({}, templates)
     assert choice.engine is engine
     assert why in choice.why
+
+
+@pytest.mark.parametrize(
+    ("texts", "engine"),
+    [
+        pytest.param(['{{ b64decc "x" }}'], Engine.GO, id="an unknown function of Go"),
+        pytest.param(["{{ if }}x{{ end }}"], Engine.GO, id="an if without a condition"),
+        pytest.param(["{{ now }"], Engine.GO, id="a brace too few"),
+        pytest.param(["{{ Options.x ", "{{ now }}"], Engine.JINJA2, id="a name of Jinja2, open"),
+        pytest.param(["{% if x %}{{ x | }}"], Engine.JINJA2, id="a statement"),
+        pytest.param(["{{ x | nope(1) }}"], Engine.JINJA2, id="a filter with arguments"),
+    ],
+)
+def test_where_neither_language_reads_all_the_likelier_is_taken(
+    texts: list[str], engine: Engine
+) -> None:
+    choice = choose_engine({}, texts)
+    assert (choice.engine, choice.is_sure) == (engine, False)
 
 
 @pytest.mark.parametrize("engine", list(Engine))

@@ -46,7 +46,7 @@ def test_the_place_of_an_arg_that_fails_is_told(params: Params) -> None:
     args = {"command": ["sh", {"a.b": "x\n{{ .Options.nope }}"}]}
     with pytest.raises(RenderFailed) as error:
         GO.args(args, params, ("actions", "go", "phases", 0, "args"))
-    assert error.value.message == 'Failed to render template: "nope" not found'
+    assert error.value.original == 'Failed to render template: "nope" not found'
     assert error.value.path == 'actions.go.phases[0].args.command[1]["a.b"]'
     assert error.value.line == 2
 
@@ -56,7 +56,9 @@ def test_a_jinja_blueprint_is_told_its_line_and_the_name(params: Params) -> None
         JINJA.args({"image": "x\n{{ Options.nope }}"}, params)
     assert (error.value.path, error.value.line) == ("image", 2)
     assert isinstance(error.value.cause, TemplateUndefined)
-    assert error.value.message == "Line 2: 'nope' is undefined in Options"
+    assert error.value.message == (
+        "image: Line 2: 'nope' is undefined in Options; there are: image, items"
+    )
 
 
 def test_a_jinja_blueprint_leaves_no_mark_of_go(params: Params) -> None:
@@ -83,6 +85,7 @@ def test_a_reference_that_fails_is_named(params: Params) -> None:
     with pytest.raises(RenderFailed) as error:
         GO.references({"s": {"name": "{{ .Phases.x.Output }}"}}, params, ("objects",))
     assert error.value.message == (
+        'objects.s.name: no "x" in .Phases; there are: dump; in Kanister\'s words: '
         'could not render object reference {s}: Failed to render template: "x" not found'
     )
     assert error.value.path == "objects.s.name"

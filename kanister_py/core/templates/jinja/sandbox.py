@@ -32,6 +32,7 @@ from kanister_py.core.templates.jinja.metering import (
 )
 from kanister_py.core.templates.jinja.views import MapView, view_of
 from kanister_py.core.templates.params import ROOT_NAMES
+from kanister_py.core.templates.wording import there_are
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.times import TIME, Time
 
@@ -242,10 +243,8 @@ class BlueprintEnvironment(ImmutableSandboxedEnvironment):
         where = name_of(obj)
         if isinstance(obj, MapView) and obj.name:
             where = obj.name
-        if isinstance(obj, Mapping) and obj:
-            near = nearest(str(name), [str(key) for key in obj])
-            if near:
-                where += f"; did you mean {' or '.join(near)}?"
+        if isinstance(obj, Mapping):
+            where += f"; {there_are(str(name), map(str, obj))}"
         return self.undefined(hint=f"{name!r} is undefined in {where}", obj=obj, name=name)
 
     def getitem(self, obj: Any, argument: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from kanister_py.core.errors import TemplateParseError
 from kanister_py.core.objects.access import Access
+from kanister_py.core.objects.documents import Path
 from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
-from kanister_py.core.templates.render import Path
 from kanister_py.functions.blueprint.conditions import (
     KUBECTL,
     KUBECTL_FUNCTIONS,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import ClassVar
 
+from kanister_py.core.objects.documents import Path
 from kanister_py.core.templates.engines import blueprint_functions
 from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
-from kanister_py.core.templates.render import Path
 from kanister_py.functions.blueprint.conditions import (
     KUBECTL,
     Condition,

@@ -1,0 +1,135 @@
+"""Words for template errors: what was not found, what is there instead, what would be right.
+
+Go's own words say what its reader tripped over; these say what the author of a blueprint
+can do about it. Both are shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from kanister_py.core.errors import TemplateError, TemplateExecError, TemplateParseError
+from kanister_py.core.objects.documents import nearest
+from kanister_py.core.templates.engines import Engine, blueprint_functions, fault_in
+
+_MOST_SHOWN: Final = 12
+_MOST_COMPARED: Final = 1000
+
+
+def not_found(name: str, owner: str, there: Iterable[str], what: str = "") -> str:
+    """Say that a name is not in something, and what is: the nearest names first."""
+    quoted = f'"{name}"' if not what else f'{what} "{name}"'
+    return f"no {quoted} in {owner}; {there_are(name, there)}"
+
+
+def there_are(name: str, there: Iterable[str]) -> str:
+    """List what is there, the names nearest to the one that is not first."""
+    known = sorted(there)
+    if not known:
+        return "there is nothing in it"
+    near = nearest(name, known[:_MOST_COMPARED])
+    ordered = [*near, *(each for each in known if each not in near)]
+    left = len(ordered) - _MOST_SHOWN
+    more = f" and {left} more" if left > 0 else ""
+    return f"there are: {', '.join(ordered[:_MOST_SHOWN])}{more}"
+
+
+def meant(name: str, known: Sequence[str]) -> str:
+    """Ask whether one of the names like this one is meant; nothing if none is like it."""
+    near = nearest(name, known)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def explain(error: TemplateError, roots: Callable[[], Sequence[str]] = list) -> str:
+    """Say what is wrong with a template so that its author can mend it.
+
+    `roots` gives what there is at the top of the tree for this very action.
+    """
+    if isinstance(error, TemplateParseError):
+        return explain_syntax(error)
+    if not isinstance(error, TemplateExecError):
+        return error.message
+    if not error.missing:
+        return f"{error.why}, in <{error.context}>" if error.context else error.message
+    owner = error.owner or "what stands before it"
+    if error.why.startswith(_NIL):
+        said = f'{owner} is not there, and has no "{error.missing}"'
+        is_root = owner.count(".") == 1 and owner.startswith(".")
+        return f"{said}; {there_are(owner[1:], roots())}" if is_root else said
+    if not error.there and error.why.startswith(_NO_FIELD):
+        kind = _KINDS.get(error.kind, error.kind)
+        return f'no "{error.missing}" in {owner}, which is {kind}'
+    return not_found(error.missing, error.owner or "it", error.there)
+
+
+_NIL: Final = ("nil pointer", "nil data")
+_NO_FIELD: Final = "can't evaluate field"
+_KINDS: Final = {
+    "string": "text",
+    "bool": "true or false",
+    **dict.fromkeys(("int", "int64", "float64", "uint8"), "a number"),
+    "[]string": "a list; {{ index … 0 }} gives its first",
+    "[]interface {}": "a list; {{ index … 0 }} gives its first",
+}
+
+
+# Texts that are no templates
+
+
+def explain_unreadable(
+    error: TemplateParseError, text: str, engine: Engine, *, is_sure: bool
+) -> str:
+    """Say why a text is no template; where its language is a guess, of either language."""
+    said = explain_syntax(error)
+    if is_sure:
+        return said
+    other = Engine.GO if engine is Engine.JINJA2 else Engine.JINJA2
+    fault = fault_in(text, other)
+    if fault is None:
+        return said
+    return f"as {_NAMES[engine]}: {said}; as {_NAMES[other]}: {explain_syntax(fault)}"
+
+
+_NAMES: Final = {Engine.GO: "a Go template", Engine.JINJA2: "Jinja2"}
+
+
+def explain_syntax(error: TemplateError) -> str:
+    """Say why a text is no template, and how what was probably meant is written."""
+    why = _OF_GO.sub("", error.message)
+    undefined = _UNDEFINED.fullmatch(why)
+    if undefined is not None:
+        name = undefined[1]
+        return f'there is no function "{name}"{meant(name, [*blueprint_functions()])}'
+    hint = next((hint for part, hint in _HINTS if part in why), "")
+    return f"{why}; {hint}" if hint else why
+
+
+_OF_GO: Final = re.compile(r"^template: \w+:\d+: ")
+_UNDEFINED: Final = re.compile(r'function "(.*)" not defined')
+_HINTS: Final = (
+    (
+        "bad character U+002D '-'",
+        'a key with a hyphen is read with index: {{ index .Options "a-b" }}',
+    ),
+    ("bad character U+005B '['", "an element is read with index: {{ index .List 0 }}"),
+    ("bad character", "it has no meaning inside {{ }}"),
+    ("unexpected EOF", "an {{ if }}, {{ range }} or {{ with }} lacks its {{ end }}"),
+    ("unexpected {{end}}", "it ends nothing: no {{ if }}, {{ range }} or {{ with }} is open"),
+    ("unexpected {{else}}", "it belongs into an {{ if }}, {{ range }} or {{ with }}"),
+    ("unclosed action", "an {{ is closed with }}"),
+    ('unexpected "}" in operand', "an {{ is closed with }}"),
+    ("unterminated quoted string", 'a text ends with the quote that it begins with: "a"'),
+    ("unterminated raw quoted string", "a text ends with the quote that it begins with: `a`"),
+    ('unexpected "="', "values are compared with eq: {{ if eq .A .B }}"),
+    ('unexpected "&"', "conditions are joined with and: {{ if and .A .B }}"),
+    ('unexpected "!"', "a condition is turned round with not: {{ if not .A }}"),
+    ('unexpected ">"', "values are compared with gt and ge: {{ if gt .A .B }}"),
+    ('unexpected "<"', "values are compared with lt and le: {{ if lt .A .B }}"),
+    ('unexpected "+"', "numbers are added with add: {{ add .A .B }}"),
+    ("unexpected <.>", "a name follows each dot"),
+    ("missing value for", "it wants an expression: {{ if .Options.x }}"),
+    ("undefined variable", "a variable is set before it is read: {{ $x := .Options.x }}"),
+    ("missing value for command", "a function or a field follows each |"),
+)

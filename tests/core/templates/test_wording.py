@@ -1,0 +1,196 @@
+"""What the author of a template is told about a mistake in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.blueprints.model import only_blueprint
+from kanister_py.core.blueprints.rendering import renderer_of
+from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.templates.engines import Engine
+from kanister_py.core.templates.params import Params
+from kanister_py.core.templates.render import Renderer, RenderFailed
+from kanister_py.gotemplate import NO_EFFECTS
+
+GO = Renderer(Engine.GO)
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        pytest.param(
+            "{{ .Phases.dump.Secrets.s.Data.kee }}",
+            'no "kee" in .Phases.dump.Secrets.s.Data; there are: key',
+            id="a key of a Secret",
+        ),
+        pytest.param(
+            "{{ .Options.imge }}",
+            'no "imge" in .Options; there are: image, items',
+            id="the nearest first",
+        ),
+        pytest.param(
+            "{{ .Options.table }}",
+            'no "table" in .Options; there are: image, items',
+            id="none is near",
+        ),
+        pytest.param(
+            "{{ .Deployment.Name }}",
+            '.Deployment is not there, and has no "Name"; there are: ',
+            id="another workload",
+        ),
+        pytest.param(
+            "{{ .StatefulSet.Namspace }}",
+            'no "Namspace" in .StatefulSet; there are: Namespace, Name, ',
+            id="a field that nothing has",
+        ),
+        pytest.param(
+            "{{ .Profile.Credential.Secret.Data.x }}",
+            '.Profile.Credential.Secret is not there, and has no "Data"',
+            id="a credential of another type",
+        ),
+        pytest.param(
+            "{{ .Time.Year }}", 'no "Year" in .Time, which is text', id="a field of a text"
+        ),
+        pytest.param(
+            "{{ .Object.spec.ports.first }}",
+            'no "first" in .Object.spec.ports, which is a list; {{ index … 0 }} gives its first',
+            id="a field of a list",
+        ),
+        pytest.param(
+            "{{ .Object.spec.paused.x }}",
+            '.Object.spec.paused is not there, and has no "x"',
+            id="below a null",
+        ),
+        pytest.param(
+            "{{ range .Object.spec.ports }}{{ .x }}{{ end }}",
+            'no "x" in what stands before it, which is a number',
+            id="below the dot",
+        ),
+        pytest.param(
+            "{{ (index .ArtifactsIn `dump`).KeyValues.path }}",
+            'no "KeyValues" in it; there are: KeyValue, KopiaSnapshot',
+            id="of what index gives",
+        ),
+        pytest.param(
+            "{{ index .StatefulSet.Pods 2 }}",
+            "error calling index: reflect: slice index out of range, in <index .Stateful",
+            id="a function that fails",
+        ),
+        pytest.param(
+            "{{ .Options.a-b }}",
+            'a key with a hyphen is read with index: {{ index .Options "a-b" }}',
+            id="a hyphen",
+        ),
+        pytest.param(
+            "{{ .Options.image | b64encc }}",
+            'there is no function "b64encc"; did you mean b64enc',
+            id="a function",
+        ),
+        pytest.param("{{ if .Options.image }}x", "lacks its {{ end }}", id="an end"),
+        pytest.param(
+            "{{ if .Options.image == `x` }}y{{ end }}",
+            "values are compared with eq: {{ if eq .A .B }}",
+            id="a comparison",
+        ),
+    ],
+)
+def test_what_is_wrong_and_what_is_there_is_told(params: Params, template: str, told: str) -> None:
+    with pytest.raises(RenderFailed) as error:
+        GO.text(template, params, ("image",))
+    assert error.value.message.startswith("image: ")
+    assert told in error.value.message
+    assert error.value.message.endswith(error.value.original)
+
+
+def test_of_many_names_only_the_nearest_are_told(params: Params) -> None:
+    params.leave_phase("dump", {f"part{number}": "" for number in range(50_000)})
+    with pytest.raises(RenderFailed) as error:
+        GO.text("{{ .Phases.dump.Output.part }}", params)
+    assert "and 49988 more" in error.value.message
+    assert len(error.value.message) < 400
+
+
+BLUEPRINT = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata: {name: db}
+actions:
+  backup:
+    phases:
+    - func: KubeTask
+      name: dump
+      args:
+        command:
+        - sh
+        - "{{ .Options.tabel }}"
+        - |
+          set -e
+
+          echo {{ .Options.tabel }}
+    deferPhase:
+      func: KubeTask
+      args: {image: "{{ .Options.tabel }}"}
+    outputArtifacts:
+      dump: {keyValue: {path: "{{ .Options.tabel }}"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "where"),
+    [
+        (("phases", 0, "args", "command", 1), "backup/dump args.command[1] (db.yaml:12)"),
+        (("phases", 0, "args", "command", 2), "backup/dump args.command[2] (db.yaml:16)"),
+        (("deferPhase", "args", "image"), "backup/deferPhase args.image (db.yaml:19)"),
+        (
+            ("outputArtifacts", "dump", "keyValue", "path"),
+            "backup outputArtifacts.dump.keyValue.path (db.yaml:21)",
+        ),
+    ],
+    ids=["an argument", "a line of a block", "the deferPhase", "an artifact"],
+)
+def test_the_place_is_named_with_file_and_line(
+    params: Params, path: tuple[str | int, ...], where: str
+) -> None:
+    located = only_blueprint(parse_documents(BLUEPRINT, "db.yaml"), "db.yaml")
+    renderer = renderer_of(located.blueprint, "backup", NO_EFFECTS)
+    node = located.found.document.node_at(("actions", "backup", *path))
+    assert node is not None
+    with pytest.raises(RenderFailed) as error:
+        renderer.text(node.value, params, path)
+    assert error.value.message.startswith(f'{where}: no "tabel" in .Options; there are: ')
+
+
+def test_without_a_file_the_path_is_named(params: Params) -> None:
+    located = only_blueprint(parse_documents(BLUEPRINT), "")
+    renderer = renderer_of(located.blueprint, "backup", NO_EFFECTS).at(("phases", 0, "args"))
+    with pytest.raises(RenderFailed) as error:
+        renderer.text("{{ .Options.x }}", params, ("image",))
+    assert error.value.message.startswith('backup/dump args.image: no "x" in .Options')
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param(
+            '{{ b64decc "x" }}',
+            'as a Go template: there is no function "b64decc"; did you mean b64dec',
+            id="Go is likelier",
+        ),
+        pytest.param("{% if Options.x %}{{ now", "as Jinja2: ", id="Jinja2 is likelier"),
+    ],
+)
+def test_a_slip_is_blamed_on_no_language_alone(params: Params, text: str, told: str) -> None:
+    from kanister_py.core.templates.engines import choose_engine
+
+    choice = choose_engine({}, [text])
+    renderer = Renderer(choice.engine, is_sure=choice.is_sure)
+    with pytest.raises(RenderFailed) as error:
+        renderer.text(text, params)
+    assert error.value.why.startswith(told)
+    assert "; as Jinja2: " in error.value.why or "; as a Go template: " in error.value.why
+
+
+def test_the_annotation_decides_whose_reason_is_told(params: Params) -> None:
+    with pytest.raises(RenderFailed) as error:
+        Renderer(Engine.GO, is_sure=True).text('{{ b64decc "x" }}', params)
+    assert "Jinja2" not in error.value.message
