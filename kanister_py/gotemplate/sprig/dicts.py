@@ -5,7 +5,7 @@ from __future__ import annotations
 from kanister_py.gotemplate.functions import Function, GoError, go_function
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.sprig.conversions import guarded, text_of
-from kanister_py.gotemplate.sprig.merging import Map, merge_into
+from kanister_py.gotemplate.sprig.merging import Map, Rules, merge_into
 from kanister_py.gotemplate.types import Kind
 from kanister_py.gotemplate.values import (
     GoMap,
@@ -82,19 +82,29 @@ def omit(entries: Map, *left_out: str) -> Map:
     return {key: each for key, each in entries.items() if key not in left_out}
 
 
-def _merge(*, overwrites: bool, may_fail: bool) -> Function:
+def _merge(rules: Rules, *, may_fail: bool) -> Function:
     def merge(context: Context, target: Map, *sources: Map) -> Value:
         if is_nil(target):
             target = {}
         for source in sources:
             try:
-                merge_into(target, source, context, overwrites=overwrites)
+                merge_into(target, source, context, rules)
             except RecursionError:
                 raise GoError("the value is nested too deeply, or contains itself") from None
         return target
 
     result = "(interface{}, error)" if may_fail else "interface{}"
     return go_function(f"func({_ANY_MAP}, ...{_ANY_MAP}) {result}", context=True)(merge)
+
+
+def _merges(*, keeps_what_is_no_map: bool) -> dict[str, Function]:
+    filling, overwriting = (Rules(each, keeps_what_is_no_map) for each in (False, True))
+    return {
+        "merge": _merge(filling, may_fail=False),
+        "mergeOverwrite": _merge(overwriting, may_fail=False),
+        "mustMerge": _merge(filling, may_fail=True),
+        "mustMergeOverwrite": _merge(overwriting, may_fail=True),
+    }
 
 
 def copied(value: Value, context: Context) -> Value:
@@ -164,8 +174,7 @@ OF_BLUEPRINTS: dict[str, Function] = {
     "dict": make_dict,
     "hasKey": has_key,
     "keys": keys,
-    "merge": _merge(overwrites=False, may_fail=False),
-    "mergeOverwrite": _merge(overwrites=True, may_fail=False),
+    **_merges(keeps_what_is_no_map=True),
     "omit": omit,
     "pick": pick,
     "pluck": pluck,
@@ -177,7 +186,5 @@ NEWER: dict[str, Function] = {
     "dig": dig,
     "get": get,
     "mustDeepCopy": go_function("func(interface{}) (interface{}, error)", context=True)(_deep_copy),
-    "mustMerge": _merge(overwrites=False, may_fail=True),
-    "mustMergeOverwrite": _merge(overwrites=True, may_fail=True),
 }
-OF_COMPOSITIONS = OF_BLUEPRINTS
+OF_COMPOSITIONS = {**OF_BLUEPRINTS, **_merges(keeps_what_is_no_map=False)}

@@ -1,10 +1,12 @@
-"""What comes of two maps that are merged?
+"""Merging of maps.
 
 The first map is changed in place, and takes over values of the second without
 copying them, as Go does.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.limits import Context
@@ -14,40 +16,48 @@ from kanister_py.gotemplate.values import GoSlice, Value, is_nil, kind_of, type_
 Map = dict[str, Value]
 
 
-def merge_into(target: Map, source: Map, context: Context, *, overwrites: bool) -> None:
-    """Fill `target` from `source`.
+class Rules(NamedTuple):
+    """How two maps are merged.
 
-    What is empty in the target is always replaced, the rest only when it `overwrites`.
+    What is empty in the target is always replaced, the rest only where it `overwrites`.
+    In the older library, that of blueprints, no map replaces what is none.
     """
+
+    overwrites: bool
+    keeps_what_is_no_map: bool
+
+
+def merge_into(target: Map, source: Map, context: Context, rules: Rules) -> None:
+    """Fill `target` from `source`."""
     for key, value in source.items():
         context.spend(1)
         if value is None:
-            if overwrites:
+            if rules.overwrites:
                 target[key] = None
             continue
         kind = kind_of(value)
         is_there = key in target
         before = target.get(key)
         if kind is Kind.MAP:
-            _merge_inner(before, value, context, overwrites=overwrites)
+            _merge_inner(before, value, context, rules)
         elif kind is Kind.SLICE:
-            _take_list(target, key, value, overwrites=overwrites)
+            _take_list(target, key, value, overwrites=rules.overwrites)
         if before:
             if kind is Kind.SLICE:
                 continue
-            if kind is Kind.MAP and kind_of(before) is Kind.MAP:
+            if kind is Kind.MAP and (rules.keeps_what_is_no_map or kind_of(before) is Kind.MAP):
                 continue
-        if overwrites or not is_there or not before:
+        if rules.overwrites or not is_there or not before:
             target[key] = value
 
 
-def _merge_inner(before: Value, value: Value, context: Context, *, overwrites: bool) -> None:
+def _merge_inner(before: Value, value: Value, context: Context, rules: Rules) -> None:
     if kind_of(before) is not Kind.MAP or is_nil(before):
         return
     if type_of(before) is not type_of(value):
         # Go stops where the types of two entries do not fit; only maps of one type are merged.
         _check_entries(before, value)
-    merge_into(before, value, context, overwrites=overwrites)
+    merge_into(before, value, context, rules)
 
 
 def _check_entries(before: Value, value: Value) -> None:

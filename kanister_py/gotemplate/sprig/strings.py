@@ -230,7 +230,6 @@ _COMMON = {
     "indent": indent,
     "initials": _text_function(words.initials),
     "join": join,
-    "kebabcase": _text_function(partial(words.delimited, joint="-")),
     "lower": _text_function(words.lower),
     "nindent": nindent,
     "nospace": _text_function(words.without_spaces),
@@ -238,7 +237,6 @@ _COMMON = {
     "quote": quoted,
     "repeat": repeat,
     "replace": replace,
-    "snakecase": _text_function(partial(words.delimited, joint="_")),
     "sortAlpha": sort_alpha,
     "split": split,
     "splitList": split_list,
@@ -262,12 +260,16 @@ _COMMON = {
 
 OF_BLUEPRINTS = {
     **_COMMON,
-    "camelcase": _text_function(words.camel_case),
+    "camelcase": _text_function(words.capitalized_in_blueprints),
+    "kebabcase": _text_function(partial(words.delimited_in_blueprints, joint="-")),
+    "snakecase": _text_function(partial(words.delimited_in_blueprints, joint="_")),
     "trunc": trunc_of_blueprints,
 }
 
 OF_COMPOSITIONS = {
     **_COMMON,
-    "camelcase": _text_function(words.pascal_case),
+    "camelcase": _text_function(words.capitalized),
+    "kebabcase": _text_function(partial(words.delimited, joint="-")),
+    "snakecase": _text_function(partial(words.delimited, joint="_")),
     "trunc": trunc,
 }

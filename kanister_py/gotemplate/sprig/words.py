@@ -171,22 +171,15 @@ def wrap(text: str, width: int, line_end: str, *, cuts_long_words: bool) -> str:
 
 # Words joined in one way, to be joined in another.
 
+_OLD_JOINTS = ("_", " ", "-")
+
 
 def _is_joint(char: str) -> bool:
     return char in "-_" or char in SPACES
 
 
-def pascal_case(text: str) -> str:
-    """Words joined by capitals; runs of capitals lose them, but for the first."""
-    return _joined_by_capitals(text, begins_small=False)
-
-
-def camel_case(text: str) -> str:
-    """The same, beginning with a small letter; so does a capital alone at the end (`a_B`)."""
-    return _joined_by_capitals(text, begins_small=True)
-
-
-def _joined_by_capitals(text: str, *, begins_small: bool) -> str:
+def capitalized(text: str) -> str:
+    """Words joined by capitals (HttpServer); runs of capitals lose them, but for the first."""
     chars = runes(text)
     start = 0
     while start < len(chars) and _is_joint(chars[start]):
@@ -196,7 +189,7 @@ def _joined_by_capitals(text: str, *, begins_small: bool) -> str:
         return chars + chars[-1:]
     made = [chars[:start]]
     was_upper = _is_upper(chars[start])
-    current = lower_rune(chars[start]) if begins_small else upper_rune(chars[start])
+    current = upper_rune(chars[start])
     for following in chars[start + 1 :]:
         before, current = current, following
         if _is_joint(current) and _is_joint(before):
@@ -212,9 +205,79 @@ def _joined_by_capitals(text: str, *, begins_small: bool) -> str:
             else:
                 was_upper = False
         made.append(before)
-    if begins_small and was_upper:
-        current = lower_rune(current)
     return "".join([*made, current])
+
+
+def capitalized_in_blueprints(text: str) -> str:
+    """The same as older libraries do it: `_` alone joins words, a lone letter is lost."""
+    chars = runes(text)
+    start = len(chars) - len(chars.lstrip("_"))
+    if start >= len(chars) - 1:
+        return chars[:start]
+    made = [chars[:start]]
+    current = upper_rune(chars[start])
+    for following in chars[start + 1 :]:
+        before, current = current, following
+        if before != "_":
+            current = lower_rune(current)
+            made.append(before)
+        elif current == "_":
+            made.append(before)
+        else:
+            current = upper_rune(current)
+    return "".join([*made, current])
+
+
+def delimited_in_blueprints(text: str, joint: str) -> str:
+    """snake_case or kebab-case as older libraries do it: numbers are words of their own."""
+    chars = runes(text)
+    made: list[str] = []
+    at, before = 0, joint
+    while at < len(chars):
+        char = chars[at]
+        at += 1
+        starts_word = before != joint and not _is_number(before)
+        if _is_upper(char):
+            made += [joint] if starts_word else []
+            made.append(lower_rune(char))
+            if at < len(chars):
+                at, char = _run_of_capitals(chars, at, joint, made)
+        elif _is_number(char):
+            made += [joint, char] if starts_word else [char]
+        else:
+            char = joint if char in _OLD_JOINTS else char
+            made.append(char)
+        before = char
+    return "".join(made)
+
+
+def _run_of_capitals(chars: str, at: int, joint: str, made: list[str]) -> tuple[int, str]:
+    """Write what follows a capital, up to the end of its word; the last capital begins the next."""
+    char = chars[at]
+    at += 1
+    if not _is_upper(char):
+        made.append(char)
+        return at, char
+    while at < len(chars):
+        capital, char = char, chars[at]
+        at += 1
+        small = lower_rune(capital)
+        if _is_upper(char):
+            made.append(small)
+            continue
+        if char == _NOT_A_RUNE:
+            made += [small, char]
+        elif char in _OLD_JOINTS:
+            char = joint
+            made.append(small)
+        elif _is_number(char):
+            made += [small, joint, char]
+        else:
+            made += [joint, small, char]
+        break
+    if at == len(chars) or char == joint:
+        made.append(lower_rune(char))
+    return at, char
 
 
 _NONE, _NUMBER, _UPPER, _ALPHABET, _JOINT, _PUNCTUATION, _OTHER = range(7)
