@@ -8,8 +8,13 @@ from datetime import datetime
 from typing import Final, NamedTuple, TypeAlias
 
 from kanister_py.cli.output import Cell, Line, Tint, padded, text_of, width_of
-from kanister_py.core.actionsets.status import ActionStatus, PhaseStatus, State, Status
-from kanister_py.core.actionsets.transitions import CANCEL_ASKED
+from kanister_py.core.actionsets.status import (
+    CANCEL_ASKED,
+    ActionStatus,
+    PhaseStatus,
+    State,
+    Status,
+)
 
 Logs: TypeAlias = Mapping[tuple[str, str], str]
 

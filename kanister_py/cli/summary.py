@@ -15,8 +15,7 @@ from kanister_py.cli.frame import (
     rows_of,
 )
 from kanister_py.cli.output import Line, Tint
-from kanister_py.core.actionsets.status import RunError, State, Status
-from kanister_py.core.actionsets.transitions import CANCEL_ASKED
+from kanister_py.core.actionsets.status import CANCEL_ASKED, RunError, State, Status
 from kanister_py.core.errors import RunCancelled, RunStopped
 from kanister_py.core.templates.render import ORIGINAL
 

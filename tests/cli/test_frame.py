@@ -17,6 +17,7 @@ from kanister_py.cli.frame import Logs, Seen, exact_seconds, frame_of, whole_sec
 from kanister_py.cli.live import picture_of
 from kanister_py.cli.output import Line
 from kanister_py.core.actionsets.status import (
+    CANCEL_ASKED,
     ActionStatus,
     Condition,
     PhaseError,
@@ -24,7 +25,6 @@ from kanister_py.core.actionsets.status import (
     State,
     Status,
 )
-from kanister_py.core.actionsets.transitions import CANCEL_ASKED
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 0, tzinfo=UTC)
 

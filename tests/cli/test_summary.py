@@ -12,6 +12,7 @@ from kanister_py.cli.output import text_of
 from kanister_py.cli.summary import Ending
 from kanister_py.cli.summary import summary_of as lines_of_summary
 from kanister_py.core.actionsets.status import (
+    CANCEL_ASKED,
     ActionStatus,
     Condition,
     PhaseError,
@@ -21,7 +22,6 @@ from kanister_py.core.actionsets.status import (
     State,
     Status,
 )
-from kanister_py.core.actionsets.transitions import CANCEL_ASKED
 
 
 def summary_of(ending: Ending) -> list[str]:

@@ -25,7 +25,7 @@ from kanister_py.core.actionsets.outcomes import (
     PhaseStarted,
 )
 from kanister_py.core.actionsets.status import Place, State, Status, Warned
-from kanister_py.core.actionsets.transitions import current_phase
+from kanister_py.core.actionsets.steps import current_phase
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.versions.semver import parse_version
 

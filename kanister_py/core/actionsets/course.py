@@ -11,6 +11,11 @@ from kanister_py.core.actionsets.model import (
     ActionSpec,
     reference_as_dict,
 )
+from kanister_py.core.actionsets.rules import (
+    ActionRules,
+    PhaseRules,
+    Rules,
+)
 from kanister_py.core.actionsets.status import (
     DEFER,
     ActionStatus,
@@ -20,11 +25,6 @@ from kanister_py.core.actionsets.status import (
     Warned,
     new_status,
     warned_of,
-)
-from kanister_py.core.actionsets.transitions import (
-    ActionRules,
-    PhaseRules,
-    Rules,
 )
 from kanister_py.core.blueprints.model import Action, Blueprint, Phase
 from kanister_py.core.blueprints.not_yet import NOT_YET_HERE

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.actionsets.transitions import ExecutionMode
+from kanister_py.core.actionsets.rules import ExecutionMode
 from kanister_py.core.blueprints.model import Artifact, ObjectReference, ResourceReader
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import Document, Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 from kanister_py.core.actionsets.status import (
     PhaseError,
@@ -39,15 +39,17 @@ class Launched(NamedTuple):
     time: datetime
     action: int
     facts: Mapping[str, Any] = _NOTHING
+    warnings: tuple[Warned, ...] = ()
 
 
 @distinct
 class LaunchFailed(NamedTuple):
-    """An action cannot even start."""
+    """An action cannot even start. `phase` is the one to blame, if it is for one of them."""
 
     time: datetime
     action: int
     error: PhaseError
+    phase: int | None = None
 
 
 @distinct
@@ -166,104 +168,65 @@ Outcome: TypeAlias = (
 
 
 def outcome_as_dict(outcome: Outcome) -> dict[str, Any]:
-    """Write an outcome as JSON knows it."""
-    data: dict[str, Any] = {
-        "what": type(outcome).__name__,
-        "time": text_of_moment(outcome.time),
-    }
-    if isinstance(outcome, Begun):
-        data["versions"] = [list(each) for each in outcome.versions]
-        if outcome.warnings:
-            data["warnings"] = [each.as_dict() for each in outcome.warnings]
-    elif isinstance(outcome, Launched):
-        data["action"] = outcome.action
-        if outcome.facts:
-            data["facts"] = dict(outcome.facts)
-    elif isinstance(outcome, LaunchFailed | ArtifactsFailed):
-        data["action"] = outcome.action
-        data["error"] = outcome.error.as_dict()
-    elif isinstance(outcome, ArtifactsRendered):
-        data["action"] = outcome.action
-        data["artifacts"] = dict(outcome.artifacts)
-    elif isinstance(outcome, CancelAsked):
-        data["reason"] = outcome.reason
-        data["message"] = outcome.message
-    elif isinstance(outcome, Abandoned):
-        data["error"] = outcome.error.as_dict()
-    elif not isinstance(outcome, Suspended | Resumed):
-        data["place"] = list(outcome.place)
-        _add_phase_fields(outcome, data)
+    """Write an outcome as JSON knows it; what says nothing is left out."""
+    data: dict[str, Any] = {"what": type(outcome).__name__}
+    usual = outcome._field_defaults
+    for name, value in zip(outcome._fields, outcome, strict=True):
+        if name not in usual or value != usual[name]:
+            data[name] = _WRITTEN[name](value) if name in _WRITTEN else value
     return data
-
-
-def _add_phase_fields(
-    outcome: PhaseStarted | PhaseProgressed | PhaseCompleted | PhaseSkipped | PhaseFailed,
-    data: dict[str, Any],
-) -> None:
-    if isinstance(outcome, PhaseStarted):
-        data["attempt"] = outcome.attempt
-    elif isinstance(outcome, PhaseProgressed):
-        data["percent"] = outcome.percent
-    elif isinstance(outcome, PhaseCompleted):
-        data["output"] = dict(outcome.output)
-    elif isinstance(outcome, PhaseFailed):
-        data["error"] = outcome.error.as_dict()
 
 
 def parse_outcome(data: Mapping[str, Any]) -> Outcome:
     """Read what `outcome_as_dict` wrote; anything else raises `ValueError`."""
     try:
-        time = parse_time(data["time"])
-        parse = _PARSERS[data["what"]]
-        if time is None:
+        kind = _KINDS[data["what"]]
+        found = {name: _READ[name](data[name]) for name in kind._fields if name in data}
+        if found["time"] is None:
             raise ValueError("no time")
-        return parse(time, data)
+        outcome: Outcome = kind(**found)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not an outcome: {error}") from error
+    return outcome
 
 
-def _place_of(data: Mapping[str, Any]) -> Place:
-    action, phase = data["place"]
+def _place_of(data: Any) -> Place:
+    action, phase = data
     return Place(int(action), int(phase))
 
 
-def _map_of(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    return MappingProxyType(dict(data.get(key) or {}))
+def _map_of(data: Any) -> Mapping[str, Any]:
+    return MappingProxyType(dict(data or {}))
 
 
-def _parse_begun(time: datetime, data: Mapping[str, Any]) -> Begun:
-    return Begun(
-        time,
-        tuple(tuple(str(each) for each in versions) for versions in data["versions"]),
-        tuple(Warned(**each) for each in data.get("warnings", ())),
-    )
+def _versions_of(data: Any) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(str(each) for each in versions) for versions in data)
 
 
-_PARSERS: Final[Mapping[str, Callable[[datetime, Mapping[str, Any]], Outcome]]] = {
-    "Begun": _parse_begun,
-    "Launched": lambda time, data: Launched(time, int(data["action"]), _map_of(data, "facts")),
-    "LaunchFailed": lambda time, data: LaunchFailed(
-        time, int(data["action"]), parse_phase_error(data["error"])
-    ),
-    "PhaseStarted": lambda time, data: PhaseStarted(time, _place_of(data), int(data["attempt"])),
-    "PhaseProgressed": lambda time, data: PhaseProgressed(
-        time, _place_of(data), int(data["percent"])
-    ),
-    "PhaseCompleted": lambda time, data: PhaseCompleted(
-        time, _place_of(data), _map_of(data, "output")
-    ),
-    "PhaseSkipped": lambda time, data: PhaseSkipped(time, _place_of(data)),
-    "PhaseFailed": lambda time, data: PhaseFailed(
-        time, _place_of(data), parse_phase_error(data["error"])
-    ),
-    "ArtifactsRendered": lambda time, data: ArtifactsRendered(
-        time, int(data["action"]), _map_of(data, "artifacts")
-    ),
-    "ArtifactsFailed": lambda time, data: ArtifactsFailed(
-        time, int(data["action"]), parse_phase_error(data["error"])
-    ),
-    "CancelAsked": lambda time, data: CancelAsked(time, str(data["reason"]), str(data["message"])),
-    "Suspended": lambda time, _: Suspended(time),
-    "Resumed": lambda time, _: Resumed(time),
-    "Abandoned": lambda time, data: Abandoned(time, parse_phase_error(data["error"])),
+_WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "time": text_of_moment,
+    "versions": lambda versions: [list(each) for each in versions],
+    "warnings": lambda warnings: [each.as_dict() for each in warnings],
+    "place": list,
+    "error": PhaseError.as_dict,
+    "facts": dict,
+    "output": dict,
+    "artifacts": dict,
 }
+_READ: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "time": parse_time,
+    "versions": _versions_of,
+    "warnings": lambda data: tuple(Warned(**each) for each in data),
+    "place": _place_of,
+    "error": parse_phase_error,
+    "facts": _map_of,
+    "output": _map_of,
+    "artifacts": _map_of,
+    "action": int,
+    "phase": int,
+    "attempt": int,
+    "percent": int,
+    "reason": str,
+    "message": str,
+}
+_KINDS: Final[Mapping[str, Any]] = {kind.__name__: kind for kind in get_args(Outcome)}

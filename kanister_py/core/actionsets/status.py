@@ -17,6 +17,14 @@ from kanister_py.core.notices import Notice
 DEFER: Final = -1
 """The phase index of an action's deferPhase."""
 
+# Types of conditions, which are their reasons too unless something else is told.
+CANCEL_ASKED: Final = "CancelAsked"
+SUSPENDED: Final = "Suspended"
+COMPLETE: Final = "Complete"
+FAILED: Final = "Failed"
+
+CANCELLED: Final = "Cancelled"
+"""The reason of what was cancelled."""
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -59,7 +67,8 @@ class PhaseOutput(NamedTuple):
 class PhaseError(NamedTuple):
     """Why one attempt at a phase failed. Nothing in here is secret any more.
 
-    `is_transient` says that the same attempt may well succeed later.
+    `is_transient` says that the same attempt may well succeed later. `problems` has each
+    of several things that are wrong, with its place.
     """
 
     message: str
@@ -68,13 +77,14 @@ class PhaseError(NamedTuple):
     log_tail: tuple[str, ...] = ()
     is_transient: bool = False
     delay_seconds: float = 0.0
+    problems: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        data: dict[str, Any] = {"message": self.message, "reason": self.reason}
-        if self.exit_code is not None:
-            data["exitCode"] = self.exit_code
-        if self.log_tail:
-            data["logTail"] = list(self.log_tail)
+        data: dict[str, Any] = {
+            "message": self.message,
+            "reason": self.reason,
+            **_details_of(self),
+        }
         if self.is_transient:
             data["transient"] = True
         if self.delay_seconds:
@@ -91,7 +101,19 @@ def parse_phase_error(data: Mapping[str, Any]) -> PhaseError:
         log_tail=tuple(data.get("logTail", ())),
         is_transient=bool(data.get("transient", False)),
         delay_seconds=float(data.get("delaySeconds", 0.0)),
+        problems=tuple(data.get("problems", ())),
     )
+
+
+def _details_of(error: PhaseError | RunError) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if error.exit_code is not None:
+        data["exitCode"] = error.exit_code
+    if error.log_tail:
+        data["logTail"] = list(error.log_tail)
+    if error.problems:
+        data["problems"] = list(error.problems)
+    return data
 
 
 class RunError(NamedTuple):
@@ -104,6 +126,7 @@ class RunError(NamedTuple):
     attempt: int = 0
     exit_code: int | None = None
     log_tail: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         pairs = {
@@ -112,13 +135,8 @@ class RunError(NamedTuple):
             "phase": self.phase,
             "attempt": self.attempt,
         }
-        data: dict[str, Any] = {"message": self.message}
-        data.update({key: value for key, value in pairs.items() if value})
-        if self.exit_code is not None:
-            data["exitCode"] = self.exit_code
-        if self.log_tail:
-            data["logTail"] = list(self.log_tail)
-        return data
+        said = {key: value for key, value in pairs.items() if value}
+        return {"message": self.message, **said, **_details_of(self)}
 
 
 class PhaseStatus(NamedTuple):
@@ -466,6 +484,7 @@ def _parse_error(data: Mapping[str, Any]) -> RunError | None:
         attempt=int(data.get("attempt", 0)),
         exit_code=data.get("exitCode"),
         log_tail=tuple(data.get("logTail", ())),
+        problems=tuple(data.get("problems", ())),
     )
 
 

@@ -1,18 +1,15 @@
-"""What may happen next to an ActionSet, and what becomes of it when something did.
+"""Transitions of an ActionSet: the half of the table of states that says what becomes of it.
 
-The one table of states. `next_steps` reads it, `record` writes it; both are
-pure, so that a laptop, a controller and a test come to the same end. What does
-not fit the state it meets changes nothing: a worker that answers too late
-cannot bring a finished phase back.
+The other half is `next_steps`, which says what may be done. Both are pure, so that a
+laptop, a controller and a test come to the same end. What does not fit the state it
+meets changes nothing: a worker that answers too late cannot bring a finished phase back.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final
 
 from kanister_py.core.actionsets.outcomes import (
     Abandoned,
@@ -37,8 +34,13 @@ from kanister_py.core.actionsets.progress import (
     record_percent,
     record_phase,
 )
+from kanister_py.core.actionsets.rules import ExecutionMode, Rules
 from kanister_py.core.actionsets.status import (
-    DEFER,
+    CANCEL_ASKED,
+    CANCELLED,
+    COMPLETE,
+    FAILED,
+    SUSPENDED,
     ActionStatus,
     Condition,
     PhaseError,
@@ -52,275 +54,13 @@ from kanister_py.core.actionsets.status import (
     new_status,
     size_of,
 )
-from kanister_py.core.objects.distinct import distinct
+from kanister_py.core.actionsets.steps import current_phase, first_open, is_open, is_true
 from kanister_py.core.retries import RetryRule
 
 MAX_OUTPUT_BYTES: Final = 512 * 1024
 """How much the outputs of all phases of one ActionSet may hold together."""
 MAX_ARTIFACT_BYTES: Final = 512 * 1024
 """The same for the artifacts of all its actions. Both fit into one object of a cluster."""
-
-CANCELLED: Final = "Cancelled"
-CANCEL_ASKED: Final = "CancelAsked"
-SUSPENDED: Final = "Suspended"
-COMPLETE: Final = "Complete"
-FAILED: Final = "Failed"
-
-
-# What the blueprint says about the course
-
-
-class ExecutionMode(StrEnum):
-    """Whether the actions of an ActionSet run side by side or one after the other."""
-
-    PARALLEL = "Parallel"
-    SEQUENTIAL = "Sequential"
-
-
-class PhaseRules(NamedTuple):
-    """What the table must know of a phase."""
-
-    name: str
-    retry: RetryRule | None = None
-    timeout_seconds: float | None = None
-
-
-class ActionRules(NamedTuple):
-    """What the table must know of an action."""
-
-    name: str
-    phases: tuple[PhaseRules, ...] = ()
-    deferred: PhaseRules | None = None
-    has_artifacts: bool = False
-
-    def phase(self, index: int) -> PhaseRules:
-        if index == DEFER:
-            assert self.deferred is not None
-            return self.deferred
-        return self.phases[index]
-
-
-class Rules(NamedTuple):
-    """What the table must know of an ActionSet and its blueprints; never changes in a run."""
-
-    actions: tuple[ActionRules, ...] = ()
-    mode: ExecutionMode = ExecutionMode.PARALLEL
-
-
-# What may be done next
-
-
-@distinct
-class Begin(NamedTuple):
-    """Choose the version of every function, before anything else."""
-
-
-@distinct
-class Launch(NamedTuple):
-    """Find what the templates of an action see."""
-
-    action: int
-
-
-@distinct
-class StartPhase(NamedTuple):
-    """Record that an attempt starts, then let it."""
-
-    place: Place
-    attempt: int
-
-
-@distinct
-class ContinuePhase(NamedTuple):
-    """Take up an attempt that was under way when its process died.
-
-    Whether it can be taken up is for its function to say; if it cannot, the
-    phase fails as interrupted.
-    """
-
-    place: Place
-    attempt: int
-
-
-@distinct
-class StopPhase(NamedTuple):
-    """Tell a phase at work to stop. It says itself when it has."""
-
-    place: Place
-
-
-@distinct
-class RefusePhase(NamedTuple):
-    """Let a phase fail that never started: the ActionSet has been cancelled."""
-
-    place: Place
-    reason: str = CANCELLED
-    message: str = ""
-
-
-@distinct
-class WaitForRetry(NamedTuple):
-    """Nothing to do for a phase before this time."""
-
-    place: Place
-    until: datetime
-
-
-@distinct
-class RenderArtifacts(NamedTuple):
-    """Render the output artifacts of an action, whose phases are all complete."""
-
-    action: int
-
-
-Step: TypeAlias = (
-    Begin
-    | Launch
-    | StartPhase
-    | ContinuePhase
-    | StopPhase
-    | RefusePhase
-    | WaitForRetry
-    | RenderArtifacts
-)
-
-
-_UNMEASURED: Final[Mapping[Place, bool]] = {}
-
-
-class _Look(NamedTuple):
-    """What is known of this moment besides the status."""
-
-    now: datetime
-    working: Container[Place]
-    rested: Mapping[Place, bool]
-    cancel: Condition | None
-    is_suspended: bool
-
-
-def next_steps(
-    rules: Rules,
-    status: Status,
-    now: datetime,
-    *,
-    working: Container[Place] = (),
-    rested: Mapping[Place, bool] = _UNMEASURED,
-    action: int | None = None,
-) -> list[Step]:
-    """Say everything that may be done now; nothing means: wait for what is under way.
-
-    `working` are the phases that somebody is carrying out at this moment. Of phases whose
-    wait for another try somebody has measured, `rested` says whether it is over; for
-    others `now` decides, which may come from a clock that was set meanwhile. With
-    `action`, only that one is looked at, which is enough after an outcome that
-    concerns no other.
-    """
-    if status.is_final:
-        return []
-    cancel = status.condition(CANCEL_ASKED)
-    is_suspended = cancel is None and _is_true(status.condition(SUSPENDED))
-    if status.state is State.PENDING:
-        return [] if is_suspended else [Begin()]
-    if rules.mode is ExecutionMode.SEQUENTIAL:
-        one = _first_open(status)
-        chosen: Iterable[int] = () if one is None else (one,)
-    elif status.totals.unlaunched and cancel is None:
-        # Whatever cannot even start must be known before anything acts.
-        every = range(len(status.actions)) if action is None else (action,)
-        return [
-            Launch(index)
-            for index in every
-            if status.actions[index].start_time is None and not is_suspended
-        ]
-    else:
-        chosen = range(len(status.actions)) if action is None else (action,)
-    look = _Look(now, working, rested, cancel, is_suspended)
-    steps: list[Step] = []
-    for index in chosen:
-        step = _next_of_action(rules.actions[index], status.actions[index], index, look)
-        if step is not None:
-            steps.append(step)
-    return steps
-
-
-def _next_of_action(
-    rules: ActionRules, action: ActionStatus, index: int, look: _Look
-) -> Step | None:
-    cancel = look.cancel
-    if action.completion_time is not None:
-        return None
-    if action.start_time is None and cancel is None:
-        return None if look.is_suspended else Launch(index)
-    if action.start_time is None and not action.phases:
-        return None
-    current = current_phase(action)
-    if current is not None and action.phases[current].state is not State.FAILED:
-        place = Place(index, current)
-        step = _next_of_phase(rules.phases[current], action.phases[current], place, look)
-        if cancel is None:
-            return step
-        if isinstance(step, StartPhase | WaitForRetry):
-            return RefusePhase(place, cancel.reason, cancel.message)
-        return StopPhase(place) if step is None else step
-    if action.deferred is not None and action.deferred.state in (State.PENDING, State.RUNNING):
-        # Cleaning up is not cancelled and does not wait.
-        look = look._replace(is_suspended=False)
-        return _next_of_phase(rules.phase(DEFER), action.deferred, Place(index, DEFER), look)
-    if current is None and rules.has_artifacts:
-        return RenderArtifacts(index)
-    return None
-
-
-def _next_of_phase(rules: PhaseRules, phase: PhaseStatus, place: Place, look: _Look) -> Step | None:
-    if phase.state is State.RUNNING:
-        return None if place in look.working else ContinuePhase(place, phase.attempt)
-    if look.is_suspended:
-        return None
-    due = _retry_due(rules.retry, phase, look.now)
-    is_rested = look.rested.get(place, due is None or due <= look.now)
-    if due is None or is_rested:
-        return StartPhase(place, phase.attempt + 1)
-    return WaitForRetry(place, due)
-
-
-def _retry_due(rule: RetryRule | None, phase: PhaseStatus, now: datetime) -> datetime | None:
-    """Say when a phase is tried again; None if there is nothing to wait for.
-
-    The time was written down by a clock that may have been set since: nobody waits from
-    now on for longer than they would have to after the failure.
-    """
-    due = phase.retry_time
-    if due is None or rule is None:
-        return due
-    least = phase.error.delay_seconds if phase.error is not None else 0.0
-    return min(due, now + timedelta(seconds=rule.delay_after(phase.attempt, least)))
-
-
-def current_phase(action: ActionStatus) -> int | None:
-    """Find the first phase that is not complete; None if there is none."""
-    # Phases are completed in order, so there is no need to look at each.
-    at = bisect_left(action.phases, True, key=_is_not_complete)
-    return at if at < len(action.phases) else None
-
-
-def _is_not_complete(phase: PhaseStatus) -> bool:
-    return phase.state is not State.COMPLETE
-
-
-def _first_open(status: Status) -> int | None:
-    at = bisect_left(status.actions, True, key=_is_open)
-    return at if at < len(status.actions) else None
-
-
-def _is_open(action: ActionStatus) -> bool:
-    return action.completion_time is None
-
-
-def _is_true(condition: Condition | None) -> bool:
-    return condition is not None and condition.is_true
-
-
-# What becomes of it
 
 
 def record(rules: Rules, status: Status, outcome: Outcome) -> Status:
@@ -368,15 +108,18 @@ def _record_launched(rules: Rules, status: Status, outcome: Launched) -> Status:
         outcome.action,
         action._replace(start_time=outcome.time, facts=outcome.facts),
     )
-    totals = status.totals._replace(unlaunched=status.totals.unlaunched - 1)
-    return _settled_action(rules, status._replace(totals=totals), outcome.action, outcome.time)
+    status = status._replace(
+        totals=status.totals._replace(unlaunched=status.totals.unlaunched - 1),
+        warnings=(*status.warnings, *outcome.warnings),
+    )
+    return _settled_action(rules, status, outcome.action, outcome.time)
 
 
 def _action_to_launch(rules: Rules, status: Status, index: int) -> ActionStatus | None:
     action = _action_at(status, index)
     if action is None or action.start_time is not None or action.completion_time is not None:
         return None
-    is_in_turn = rules.mode is ExecutionMode.PARALLEL or _first_open(status) == index
+    is_in_turn = rules.mode is ExecutionMode.PARALLEL or first_open(status) == index
     return action if is_in_turn or status.state is State.PENDING else None
 
 
@@ -389,16 +132,18 @@ def _record_launch_failed(rules: Rules, status: Status, outcome: LaunchFailed) -
         message=f"Action {action.name} could not start: {_said(error)}",
         reason=error.reason,
         action=action.name,
+        problems=error.problems,
     )
-    if action.phases:
-        first = action.phases[0]._replace(
-            state=State.FAILED,
-            error=error,
-            completion_time=outcome.time,
+    if outcome.phase is not None:
+        failure = failure._replace(phase=action.phase(outcome.phase).name)
+    if action.phases or outcome.phase is not None:
+        # As clients of the original see it: what is nobody's fault stands at the first phase.
+        place = Place(outcome.action, outcome.phase or 0)
+        failed = action.phase(place.phase)._replace(
+            state=State.FAILED, error=error, completion_time=outcome.time
         )
-        failure = failure._replace(phase=first.name)
-        if action.phases[0].state is State.PENDING:
-            status = record_phase(status, Place(outcome.action, 0), first)
+        if action.phase(place.phase).state is State.PENDING:
+            status = record_phase(status, place, failed)
     status = status._replace(error=status.error or failure)
     if status.condition(CANCEL_ASKED) is not None and status.state is State.RUNNING:
         # Actions that were launched before the cancel are still tidying up.
@@ -432,9 +177,9 @@ def _record_started(rules: Rules, status: Status, outcome: PhaseStarted) -> Stat
 
 
 def _record_progressed(rules: Rules, status: Status, outcome: PhaseProgressed) -> Status:
-    phase = _phase_in_turn(rules, status, outcome.place)
+    phase = _phase_at_work(rules, status, outcome.place)
     percent = bounded_percent(outcome.percent)
-    if phase is None or phase.state is not State.RUNNING or percent <= (phase.percent or 0):
+    if phase is None or percent <= (phase.percent or 0):
         return status
     moved = phase._replace(percent=percent, progress_time=outcome.time)
     return record_percent(record_phase(status, outcome.place, moved), outcome.time)
@@ -450,47 +195,38 @@ def _output_of_failure(status: Status, outcome: PhaseFailed) -> PhaseOutput | No
 
 
 def _record_completed(rules: Rules, status: Status, outcome: PhaseCompleted) -> Status:
-    phase = _phase_in_turn(rules, status, outcome.place)
-    if phase is None or phase.state is not State.RUNNING:
-        return status
     output = measure_output(outcome.output)
-    if status.totals.output_bytes + output.size_bytes > MAX_OUTPUT_BYTES:
+    is_too_large = status.totals.output_bytes + output.size_bytes > MAX_OUTPUT_BYTES
+    if is_too_large and _phase_at_work(rules, status, outcome.place) is not None:
         error = PhaseError(
             f"The outputs of all phases would hold more than {MAX_OUTPUT_BYTES // 1024} KiB; "
             "keep the data elsewhere, and make its place the output",
             reason="OutputTooLarge",
         )
         return _record_failed(rules, status, PhaseFailed(outcome.time, outcome.place, error))
+    return _with_done(rules, status, outcome, output)
+
+
+def _record_skipped(rules: Rules, status: Status, outcome: PhaseSkipped) -> Status:
+    return _with_done(rules, status, outcome, measure_output({}))
+
+
+def _with_done(
+    rules: Rules, status: Status, outcome: PhaseCompleted | PhaseSkipped, output: PhaseOutput
+) -> Status:
+    phase = _phase_at_work(rules, status, outcome.place)
+    if phase is None:
+        return status
     done = phase._replace(
         state=State.COMPLETE,
         output=output,
         percent=DONE,
         progress_time=outcome.time,
         completion_time=outcome.time,
+        is_skipped=isinstance(outcome, PhaseSkipped),
     )
-    return _with_done(rules, status, outcome.place, done, outcome.time)
-
-
-def _record_skipped(rules: Rules, status: Status, outcome: PhaseSkipped) -> Status:
-    phase = _phase_in_turn(rules, status, outcome.place)
-    if phase is None or phase.state is not State.RUNNING:
-        return status
-    skipped = phase._replace(
-        state=State.COMPLETE,
-        output=measure_output({}),
-        percent=DONE,
-        progress_time=outcome.time,
-        completion_time=outcome.time,
-        is_skipped=True,
-    )
-    return _with_done(rules, status, outcome.place, skipped, outcome.time)
-
-
-def _with_done(
-    rules: Rules, status: Status, place: Place, done: PhaseStatus, now: datetime
-) -> Status:
-    status = record_percent(record_phase(status, place, done), now)
-    return _settled_action(rules, status, place.action, now)
+    status = record_percent(record_phase(status, outcome.place, done), outcome.time)
+    return _settled_action(rules, status, outcome.place.action, outcome.time)
 
 
 def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status:
@@ -662,7 +398,7 @@ _HOW_TO_GO_ON: Final = (
 
 
 def _record_suspended(_: Rules, status: Status, outcome: Suspended) -> Status:
-    if _is_true(status.condition(SUSPENDED)):
+    if is_true(status.condition(SUSPENDED)):
         return status
     return _with_condition(
         status, Condition(SUSPENDED, True, SUSPENDED, _HOW_TO_GO_ON, outcome.time)
@@ -670,7 +406,7 @@ def _record_suspended(_: Rules, status: Status, outcome: Suspended) -> Status:
 
 
 def _record_resumed(_: Rules, status: Status, outcome: Resumed) -> Status:
-    if not _is_true(status.condition(SUSPENDED)):
+    if not is_true(status.condition(SUSPENDED)):
         return status
     return _with_condition(status, Condition(SUSPENDED, False, "Resumed", "", outcome.time))
 
@@ -691,7 +427,7 @@ def _record_abandoned(rules: Rules, status: Status, outcome: Abandoned) -> Statu
         else action
         for action in status.actions
     )
-    open_actions = sum(map(_is_open, actions))
+    open_actions = sum(map(is_open, actions))
     status = status._replace(
         actions=actions,
         totals=status.totals._replace(open_actions=open_actions),
@@ -727,13 +463,18 @@ def _phase_in_turn(rules: Rules, status: Status, place: Place) -> PhaseStatus | 
     action = _action_at(status, place.action)
     if status.state is not State.RUNNING or action is None or action.completion_time is not None:
         return None
-    if rules.mode is ExecutionMode.SEQUENTIAL and _first_open(status) != place.action:
+    if rules.mode is ExecutionMode.SEQUENTIAL and first_open(status) != place.action:
         return None
     current = current_phase(action)
     if not place.is_deferred:
         return action.phases[place.phase] if place.phase == current else None
     phases_are_over = current is None or action.phases[current].state is State.FAILED
     return action.deferred if phases_are_over else None
+
+
+def _phase_at_work(rules: Rules, status: Status, place: Place) -> PhaseStatus | None:
+    phase = _phase_in_turn(rules, status, place)
+    return phase if phase is not None and phase.state is State.RUNNING else None
 
 
 def _put_action(status: Status, index: int, action: ActionStatus) -> Status:
@@ -791,24 +532,6 @@ def _latest_time(status: Status) -> datetime:
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def expiry_of(
-    status: Status, after_finished_seconds: int | None, after_failure_seconds: int | None
-) -> datetime | None:
-    """Say when an ActionSet may be deleted; None for never, or not yet known.
-
-    What is said for failures counts for failures, else what is said for all.
-    """
-    ended = status.condition(COMPLETE) or status.condition(FAILED)
-    if not status.is_final or ended is None or ended.last_transition_time is None:
-        return None
-    seconds = after_finished_seconds
-    if status.state is State.FAILED and after_failure_seconds is not None:
-        seconds = after_failure_seconds
-    if seconds is None:
-        return None
-    return ended.last_transition_time + timedelta(seconds=seconds)
-
-
 def _settled(rules: Rules, status: Status, now: datetime) -> Status:
     for index in range(len(status.actions)):
         status = _settled_action(rules, status, index, now)
@@ -859,7 +582,7 @@ def _settled_set(rules: Rules, status: Status, now: datetime) -> Status:
 
 
 def _none_under_way(status: Status) -> bool:
-    first = _first_open(status)
+    first = first_open(status)
     return first is None or status.actions[first].start_time is None
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from kanister_py.core.actionsets.rules import PhaseRules
 from kanister_py.core.actionsets.status import Place
-from kanister_py.core.actionsets.transitions import PhaseRules
 from kanister_py.core.errors import KanisterError, RunCancelled, UsageError
 from kanister_py.core.objects.durations import SECOND, format_duration
 from kanister_py.executor.phase_context import RunningPhase, StopSignal

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kanister_py.core.actionsets.outcomes import Outcome
+from kanister_py.core.actionsets.rules import Rules
 from kanister_py.core.actionsets.status import Status
-from kanister_py.core.actionsets.transitions import Rules, record
+from kanister_py.core.actionsets.transitions import record
 from kanister_py.core.errors import JournalUnwritable
 from kanister_py.ports.journal import Journal, StateJournal
 

@@ -20,9 +20,8 @@ from kanister_py.core.actionsets.outcomes import (
     Resumed,
     Suspended,
 )
-from kanister_py.core.actionsets.status import PhaseError, Place, Status, Warned
-from kanister_py.core.actionsets.transitions import (
-    CANCEL_ASKED,
+from kanister_py.core.actionsets.status import CANCEL_ASKED, PhaseError, Place, Status, Warned
+from kanister_py.core.actionsets.steps import (
     Begin,
     ContinuePhase,
     Launch,

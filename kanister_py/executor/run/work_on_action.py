@@ -17,9 +17,9 @@ from kanister_py.core.actionsets.outcomes import (
     PhaseProgressed,
     PhaseSkipped,
 )
-from kanister_py.core.actionsets.transitions import (
+from kanister_py.core.actionsets.rules import ExecutionMode
+from kanister_py.core.actionsets.steps import (
     ContinuePhase,
-    ExecutionMode,
     Launch,
     RefusePhase,
     RenderArtifacts,

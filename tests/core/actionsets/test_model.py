@@ -1,4 +1,4 @@
-"""ActionSets and Profiles as people have them."""
+"""ActionSets as people have them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from kanister_py.core.actionsets.model import (
     parse_actionset,
     reference_as_dict,
 )
-from kanister_py.core.actionsets.profile import parse_profile
 from kanister_py.core.actionsets.references import (
     InvalidReference,
     parse_named_reference,
     parse_object_reference,
 )
-from kanister_py.core.actionsets.transitions import ExecutionMode
+from kanister_py.core.actionsets.rules import ExecutionMode
 from kanister_py.core.blueprints.model import ObjectReference
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import parse_document
@@ -68,21 +67,6 @@ def test_what_is_wrong_is_told_with_its_line_and_path() -> None:
         ("set.yaml", 5, "spec.executionMode"),
         ("set.yaml", 16, "spec.actions[0].options.level"),
     ]
-
-
-def test_a_profile_is_read_with_its_location_and_credential() -> None:
-    read = parse_profile(
-        parse_document(
-            "apiVersion: cr.kanister.io/v1alpha1\nkind: Profile\nmetadata: {name: p}\n"
-            "location: {type: s3Compliant, bucket: b, more: 1}\nskipSSLVerify: true\n"
-            "credential:\n  type: keyPair\n"
-            "  keyPair: {idField: id, secretField: key, secret: {name: s, namespace: ns1}}\n"
-        )
-    )
-    assert read.location.bucket == "b"
-    assert read.skip_ssl_verify
-    assert read.credential.key_pair is not None
-    assert read.credential.key_pair.secret.name == "s"
 
 
 @pytest.mark.parametrize(

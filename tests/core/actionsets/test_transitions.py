@@ -29,6 +29,7 @@ from kanister_py.core.actionsets.outcomes import (
     outcome_as_dict,
     parse_outcome,
 )
+from kanister_py.core.actionsets.rules import ActionRules, ExecutionMode, PhaseRules, Rules
 from kanister_py.core.actionsets.status import (
     DEFER,
     ActionStatus,
@@ -41,22 +42,19 @@ from kanister_py.core.actionsets.status import (
     parse_status,
     with_totals,
 )
-from kanister_py.core.actionsets.transitions import (
-    ActionRules,
+from kanister_py.core.actionsets.steps import (
     Begin,
     ContinuePhase,
-    ExecutionMode,
     Launch,
-    PhaseRules,
     RefusePhase,
     RenderArtifacts,
-    Rules,
     StartPhase,
     Step,
     StopPhase,
     WaitForRetry,
-    expiry_of,
     next_steps,
+)
+from kanister_py.core.actionsets.transitions import (
     record,
     status_for_retry,
 )
@@ -493,10 +491,22 @@ def test_a_retry_keeps_what_was_completed_before_the_phase() -> None:
     assert status_for_retry(rules, status, fresh(rules), "unknown") is None
 
 
-def test_a_failure_may_be_kept_longer_than_a_success() -> None:
-    rules = rules_of(0)
-    done = play(rules)
-    assert expiry_of(done, 60, 600) == NOW + timedelta(seconds=60)
-    assert expiry_of(done, None, 600) is None
+def test_the_phase_at_fault_is_the_one_that_failed_and_is_named() -> None:
+    rules = rules_of(3)
+    failed = record(rules, fresh(rules), LaunchFailed(NOW, 0, BROKEN, 1))
+    states = [phase.state for phase in failed.actions[0].phases]
+    assert states == [State.PENDING, State.FAILED, State.PENDING]
+    assert failed.error is not None
+    assert failed.error.phase == "p1"
+
+
+def test_what_is_no_phase_s_fault_is_said_of_none() -> None:
+    rules = rules_of(3)
     failed = record(rules, fresh(rules), LaunchFailed(NOW, 0, BROKEN))
-    assert expiry_of(failed, 60, 600) == NOW + timedelta(seconds=600)
+    assert failed.error is not None
+    assert failed.error.phase == ""
+
+
+def test_a_journal_keeps_what_a_failed_phase_leaves_to_later_ones() -> None:
+    failed = PhaseFailed(NOW, FIRST, BROKEN, {"replicas": 3})
+    assert parse_outcome(outcome_as_dict(failed)) == failed
