@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kanister_py.core.compositions.pipeline import PipelineState
-from kanister_py.core.objects.cel import CelError
+from kanister_py.core.objects.cel.errors import CelError
 
 
 def why_not_due(when: str, state: PipelineState) -> str:
@@ -16,7 +16,7 @@ def why_not_due(when: str, state: PipelineState) -> str:
         return ""
     if when == "false":
         return "its when is false"
-    from kanister_py.core.objects.cel import compile_cel
+    from kanister_py.core.objects.cel.expression import compile_cel
 
     said = compile_cel(when).evaluate(
         {

@@ -19,7 +19,7 @@ from kanister_py.core.compositions.old_mode import (
 )
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.notices import Notice
-from kanister_py.core.objects.cel import CelError
+from kanister_py.core.objects.cel.errors import CelError
 from kanister_py.core.objects.documents import Document, Path, nearest, text_of_path
 from kanister_py.core.objects.durations import (
     SECOND,
@@ -368,7 +368,7 @@ class _Reader(Reader):
         text = self.text(data, "when", path)
         if text:
             # Only who writes a condition pays for what reads it.
-            from kanister_py.core.objects.cel import compile_cel
+            from kanister_py.core.objects.cel.expression import compile_cel
 
             try:
                 compile_cel(text)

@@ -36,12 +36,23 @@ _UNITS: Final = {
     "h": HOUR,
 }
 _LIMIT: Final = 1 << 63
+_DIGITS: Final = 19
+"""More before the point are out of range, more behind it say nothing."""
 
 
 def _digits(text: str) -> tuple[str, str]:
     """Split the digits off the start of a text."""
     rest = text.lstrip("0123456789")
     return text[: len(text) - len(rest)], rest
+
+
+def _number(text: str) -> tuple[str, str, str]:
+    """Split a number off the start: its digits before and behind the point, and the rest."""
+    whole, rest = _digits(text)
+    fraction = ""
+    if rest.startswith("."):
+        fraction, rest = _digits(rest[1:])
+    return whole.lstrip("0") or whole[:1], fraction[:_DIGITS], rest
 
 
 def _unit(text: str) -> tuple[str, str]:
@@ -62,11 +73,8 @@ def parse_duration(text: str) -> int:
         raise InvalidDuration(text, f"invalid duration {_quoted(text)}")
     total = 0
     while rest:
-        whole, rest = _digits(rest)
-        fraction = ""
-        if rest.startswith("."):
-            fraction, rest = _digits(rest[1:])
-        if not whole and not fraction:
+        whole, fraction, rest = _number(rest)
+        if len(whole) > _DIGITS or not (whole or fraction):
             raise InvalidDuration(text, f"invalid duration {_quoted(text)}")
         unit, rest = _unit(rest)
         if not unit:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.objects.cel import CelError, CelLimitExceeded, Uint, compile_cel
+from kanister_py.core.objects.cel.errors import CelError, CelLimitExceeded
+from kanister_py.core.objects.cel.expression import Uint, compile_cel
 
 OBJECT: dict[str, Any] = {
     "apiVersion": "v1",
@@ -245,12 +246,53 @@ ROW = "[" + ",".join("1" * 25) + "]"
         pytest.param("l.map(x, s + s + s + s)", id="texts that grow"),
         pytest.param("l.map(x, s.replace('x', 'xxxxxxxxxx'))", id="replaced texts"),
         pytest.param("l.map(x, [s].join('') + s.split('')[0])", id="split texts"),
+        pytest.param("l.map(x, bytes(s))", id="texts as bytes"),
+        pytest.param("l.map(x, string(b))", id="bytes as texts"),
+        pytest.param("many.all(x, !many.exists(y, y < 0))", id="a list gone through again"),
+        pytest.param("many.all(x, many.indexOf(-1) < 0)", id="a list searched again"),
+        pytest.param("many.all(x, s + 'a' > s)", id="texts compared"),
+        pytest.param("many.all(x, !'a'.matches('x{100}' + string(x)))", id="many patterns"),
     ],
 )
 def test_an_expression_that_would_take_for_ever_is_stopped(text: str) -> None:
     text = text.replace("l.", f"{ROW}.")
     with pytest.raises(CelLimitExceeded):
-        compile_cel(text).evaluate({"s": "x" * 200_000, "a": {}})
+        compile_cel(text).evaluate(HOSTILE)
+
+
+HOSTILE: dict[str, Any] = {
+    "s": "x" * 200_000,
+    "b": b"x" * 200_000,
+    "a": {},
+    "many": [*range(20_000)],
+    "huge": 10**400,
+    "digits": "9" * 5_000,
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("timestamp('9999-12-31T23:59:59Z').getHours('+23:00')", id="after the end"),
+        pytest.param("timestamp('0001-01-01T00:00:00Z').getHours('-23:00')", id="before the start"),
+        pytest.param("timestamp('0001-01-01T00:00:00+23:00')", id="no such time"),
+        pytest.param("timestamp(0).getHours('+' + digits + ':00')", id="a giant offset"),
+        pytest.param("duration(digits + 's')", id="a giant duration"),
+        pytest.param("duration('1.' + digits + digits + 's') < null", id="a giant fraction"),
+        pytest.param("double(huge)", id="a giant number as a double"),
+        pytest.param("huge + 0.5", id="a giant number and a double"),
+        pytest.param("string(huge)", id="a giant number as a text"),
+        pytest.param("[1][?double('inf')] + 1", id="infinity as a place"),
+        pytest.param("'a b'.split(' ', huge)", id="infinitely many parts"),
+    ],
+)
+def test_what_is_out_of_range_is_an_error_of_the_language(text: str) -> None:
+    with pytest.raises(CelError):
+        compile_cel(text).evaluate(HOSTILE)
+
+
+def test_a_pattern_is_paid_for_once_in_an_evaluation() -> None:
+    assert compile_cel("many.all(x, 'abc'.matches('^a.c$'))").evaluate(HOSTILE) is True
 
 
 def test_long_chains_are_no_nesting() -> None:

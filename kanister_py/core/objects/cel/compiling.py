@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import isnan
 from typing import Any, Final, TypeAlias
 
@@ -81,8 +81,8 @@ def _optional_part(value: Any, key: Any) -> Optional:
     if isinstance(value, Mapping):
         return some(value[key]) if isinstance(key, str) and key in value else NONE
     if isinstance(value, list) and is_number(key):
-        at = int(key)
-        return some(value[at]) if at == key and 0 <= at < len(value) else NONE
+        is_place = key == key // 1 and 0 <= key < len(value)
+        return some(value[int(key)]) if is_place else NONE
     raise no_overload("_[?_]", value, key)
 
 
@@ -211,10 +211,10 @@ _OPERATORS: Final[Mapping[str, Callable[[Scope, Any, Any], Any]]] = {
     "%": remainder,
     "==": are_equal,
     "!=": lambda scope, one, other: not are_equal(scope, one, other),
-    "<": lambda _scope, one, other: compare(one, other) < 0,
-    "<=": lambda _scope, one, other: compare(one, other) <= 0 and not _is_nan(one, other),
-    ">": lambda _scope, one, other: compare(one, other) > 0,
-    ">=": lambda _scope, one, other: compare(one, other) >= 0 and not _is_nan(one, other),
+    "<": lambda scope, one, other: compare(scope, one, other) < 0,
+    "<=": lambda scope, one, other: compare(scope, one, other) <= 0 and not _is_nan(one, other),
+    ">": lambda scope, one, other: compare(scope, one, other) > 0,
+    ">=": lambda scope, one, other: compare(scope, one, other) >= 0 and not _is_nan(one, other),
     "in": _contains,
 }
 
@@ -341,7 +341,7 @@ def _comprehension(fold: Callable[..., Any]) -> Callable[[Node], Run]:
                 names[name] = value
                 return inner
 
-            return fold(list(values), at, *each)
+            return fold(values, at, *each)
 
         return run
 
@@ -371,15 +371,15 @@ def _truth(value: Any) -> bool:
 _At: TypeAlias = Callable[[Any], Scope]
 
 
-def _all(values: list[Any], at: _At, test: Run) -> bool:
+def _all(values: Iterable[Any], at: _At, test: Run) -> bool:
     return not _settled(values, at, test, by=False)
 
 
-def _exists(values: list[Any], at: _At, test: Run) -> bool:
+def _exists(values: Iterable[Any], at: _At, test: Run) -> bool:
     return _settled(values, at, test, by=True)
 
 
-def _settled(values: list[Any], at: _At, test: Run, *, by: bool) -> bool:
+def _settled(values: Iterable[Any], at: _At, test: Run, *, by: bool) -> bool:
     """Say whether one element settles it; those that fail count only if none does."""
     failure: Failure | None = None
     for value in values:
@@ -393,19 +393,19 @@ def _settled(values: list[Any], at: _At, test: Run, *, by: bool) -> bool:
     return False
 
 
-def _exists_one(values: list[Any], at: _At, test: Run) -> bool:
+def _exists_one(values: Iterable[Any], at: _At, test: Run) -> bool:
     return sum([_truth(test(at(value))) for value in values]) == 1
 
 
-def _filter(values: list[Any], at: _At, test: Run) -> list[Any]:
+def _filter(values: Iterable[Any], at: _At, test: Run) -> list[Any]:
     return [value for value in values if _truth(test(at(value)))]
 
 
-def _mapped(values: list[Any], at: _At, make: Run) -> list[Any]:
+def _mapped(values: Iterable[Any], at: _At, make: Run) -> list[Any]:
     return [make(at(value)) for value in values]
 
 
-def _filtered_mapped(values: list[Any], at: _At, test: Run, make: Run) -> list[Any]:
+def _filtered_mapped(values: Iterable[Any], at: _At, test: Run, make: Run) -> list[Any]:
     return [make(at(value)) for value in values if _truth(test(at(value)))]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 from math import isnan
 from typing import Any, Final, NamedTuple
@@ -20,6 +21,7 @@ from kanister_py.core.objects.cel.values import (
     checked_int,
     checked_uint,
     compare,
+    double_of,
     is_number,
     no_overload,
     some,
@@ -44,7 +46,7 @@ def _text(function: str, value: Any) -> str:
 def _whole(function: str, value: Any) -> int:
     if not is_number(value) or value != value // 1:
         raise no_overload(function, value)
-    return int(value)
+    return checked_int(int(value))
 
 
 def _size(_scope: Scope, value: Any) -> int:
@@ -56,8 +58,9 @@ def _size(_scope: Scope, value: Any) -> int:
 # Types
 
 
-def _int(_scope: Scope, value: Any) -> int:
+def _int(scope: Scope, value: Any) -> int:
     if isinstance(value, str):
+        scope.spend(len(value) // 8)
         digits = value.removeprefix("-").removeprefix("+")
         if not (digits.isascii() and digits.isdecimal() and len(digits) < 32):
             raise Failure(f"'{value[:40]}' is no whole number")
@@ -79,8 +82,9 @@ def _truncated(value: float) -> int:
         raise Failure("integer overflow") from None
 
 
-def _uint(_scope: Scope, value: Any) -> Uint:
+def _uint(scope: Scope, value: Any) -> Uint:
     if isinstance(value, str):
+        scope.spend(len(value) // 8)
         if not (value.isascii() and value.isdecimal() and len(value) < 32):
             raise Failure(f"'{value[:40]}' is no unsigned whole number")
         return checked_uint(int(value))
@@ -89,14 +93,15 @@ def _uint(_scope: Scope, value: Any) -> Uint:
     raise no_overload("uint", value)
 
 
-def _double(_scope: Scope, value: Any) -> float:
+def _double(scope: Scope, value: Any) -> float:
     if isinstance(value, str):
+        scope.spend(len(value))
         try:
             return float(value.replace("_", "x"))
         except ValueError:
             raise Failure(f"'{value[:40]}' is no number") from None
     if is_number(value):
-        return float(value)
+        return double_of(value)
     raise no_overload("double", value)
 
 
@@ -112,7 +117,7 @@ def _bool(_scope: Scope, value: Any) -> bool:
     raise no_overload("bool", value)
 
 
-def _string(_scope: Scope, value: Any) -> str:
+def _string(scope: Scope, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -120,8 +125,9 @@ def _string(_scope: Scope, value: Any) -> str:
     if isinstance(value, float):
         return _shortest(value)
     if isinstance(value, int):
-        return str(int(value))
+        return str(checked_uint(value) if value > 0 else checked_int(value))
     if isinstance(value, bytes):
+        scope.spend(len(value))
         try:
             return value.decode()
         except UnicodeDecodeError:
@@ -154,10 +160,12 @@ def _shortest(value: float) -> str:
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
-def _bytes(_scope: Scope, value: Any) -> bytes:
+def _bytes(scope: Scope, value: Any) -> bytes:
     if isinstance(value, bytes):
         return value
-    return _text("bytes", value).encode("utf-8", "surrogatepass")
+    text = _text("bytes", value)
+    scope.spend(len(text))
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _type(_scope: Scope, value: Any) -> Type:
@@ -190,37 +198,52 @@ TYPE_NAMES: Final[Mapping[str, str]] = {
 
 
 def _timestamp(_scope: Scope, value: Any) -> datetime:
-    try:
-        if isinstance(value, datetime):
-            return value
-        if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        try:
             return _EPOCH + timedelta(seconds=value)
-        moment = datetime.fromisoformat(_text("timestamp", value))
+        except OverflowError:
+            raise Failure("the time is out of range") from None
+    text = _short("timestamp", value)
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            raise Failure(f"'{text[:40]}' has no time zone; append Z for UTC")
+        return moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise Failure(f"'{str(value)[:40]}' is no time such as 2024-01-31T12:00:00Z") from None
-    if moment.tzinfo is None:
-        raise Failure(f"'{value[:40]}' has no time zone; append Z for UTC")
-    return moment.astimezone(UTC)
+        raise Failure(f"'{text[:40]}' is no time such as 2024-01-31T12:00:00Z") from None
+
+
+def _short(function: str, value: Any) -> str:
+    """Give a text that can be a time or a duration: nothing that is one is long."""
+    text = _text(function, value)
+    if len(text) > _LONGEST:
+        raise Failure(f"{function} of a text with {len(text)} characters")
+    return text
+
+
+_LONGEST: Final = 256
 
 
 def _duration(_scope: Scope, value: Any) -> timedelta:
     if isinstance(value, timedelta):
         return value
     try:
-        return timedelta(microseconds=parse_duration(_text("duration", value)) / 1000)
+        return timedelta(microseconds=parse_duration(_short("duration", value)) / 1000)
     except InvalidDuration as error:
         raise Failure(str(error)) from None
 
 
-def _zone(text: str) -> Any:
-    sign = -1 if text.startswith("-") else 1
-    hours, colon, minutes = text.lstrip("+-").partition(":")
+_OFFSET: Final = re.compile(r"([+-]?)([01][0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
+
+
+def _zone(text: str) -> timezone:
     if text == "UTC":
         return UTC
-    if colon and hours.isdecimal() and minutes.isdecimal() and int(hours) < 24:
-        from datetime import timezone
-
-        return timezone(sign * timedelta(hours=int(hours), minutes=int(minutes) % 60))
+    if found := _OFFSET.fullmatch(text):
+        offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
+        return timezone(-offset if found[1] == "-" else offset)
     raise Failure(f"unknown time zone '{text[:40]}'; give an offset such as +02:00")
 
 
@@ -228,7 +251,10 @@ def _part_of_time(name: str, part: Callable[[datetime], int]) -> Callable[..., i
     def call(_scope: Scope, value: Any, zone: Any = "UTC") -> int:
         if not isinstance(value, datetime):
             raise no_overload(name, value)
-        return part(value.astimezone(_zone(_text(name, zone))))
+        try:
+            return part(value.astimezone(_zone(_text(name, zone))))
+        except OverflowError:
+            raise Failure("the time is out of range") from None
 
     return call
 
@@ -251,19 +277,9 @@ def _part_of_either(
 
 
 def _matches(scope: Scope, value: Any, pattern: Any) -> bool:
-    import re2  # few expressions have one
-
     text = _text("matches", value)
     scope.spend(len(text) // 8)
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        compiled = re2.compile(_text("matches", pattern), options)
-    except re2.error as error:
-        said = error.args[0] if error.args else error
-        shown = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-        raise Failure(f"not a regular expression: {shown}") from None
-    return compiled.search(text) is not None
+    return scope.pattern(_text("matches", pattern)).search(text) is not None
 
 
 def _texts(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -296,6 +312,7 @@ def _substring(scope: Scope, value: Any, start: Any, end: Any = None) -> str:
 
 def _index_of(scope: Scope, value: Any, part: Any, start: Any = 0) -> int:
     if isinstance(value, list):
+        scope.spend(len(value))
         places = [at for at, each in enumerate(value) if are_equal(scope, each, part)]
         return places[0] if places else -1
     text = _text("indexOf", value)
@@ -308,6 +325,7 @@ def _index_of(scope: Scope, value: Any, part: Any, start: Any = 0) -> int:
 
 def _last_index_of(scope: Scope, value: Any, part: Any) -> int:
     if isinstance(value, list):
+        scope.spend(len(value))
         places = [at for at, each in enumerate(value) if are_equal(scope, each, part)]
         return places[-1] if places else -1
     scope.spend(len(_text("lastIndexOf", value)) // 8)
@@ -316,7 +334,9 @@ def _last_index_of(scope: Scope, value: Any, part: Any) -> int:
 
 def _split(scope: Scope, value: Any, separator: Any, most: Any = -1) -> list[str]:
     text, mark, limit = _text("split", value), _text("split", separator), _whole("split", most)
-    scope.spend(len(text))
+    # Every piece is an object of its own, which takes the room of several characters.
+    pieces = text.count(mark) if mark else len(text)
+    scope.spend(len(text) + 8 * (pieces if limit < 0 else min(pieces, limit)))
     if limit == 0:
         return []
     if not mark:
@@ -372,7 +392,7 @@ def _extreme(name: str, sign: int) -> Callable[..., Any]:
         best = given[0]
         for each in given[1:]:
             scope.spend(1)
-            if compare(each, best) * sign > 0:
+            if compare(scope, each, best) * sign > 0:
                 best = each
         return best
 
@@ -382,7 +402,7 @@ def _extreme(name: str, sign: int) -> Callable[..., Any]:
 def _is_sorted(scope: Scope, value: Any) -> bool:
     values = _elements("isSorted", value)
     scope.spend(len(values))
-    return all(compare(one, other) <= 0 for one, other in pairwise(values))
+    return all(compare(scope, one, other) <= 0 for one, other in pairwise(values))
 
 
 # Optional values

@@ -38,7 +38,7 @@ _TOKENS: Final = re.compile(
   | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
   | (?P<operator>&&|\|\||==|!=|<=|>=|[<>+\-*/%!?:.,()\[\]{}])
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 _RESERVED: Final = frozenset(
     [

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from math import isnan
 from typing import Any, Final
 
 MIN_INT: Final = -(1 << 63)
 MAX_INT: Final = (1 << 63) - 1
 MAX_UINT: Final = (1 << 64) - 1
+
+
+_PATTERN_BYTES: Final = 2 << 20
+_PATTERN_WORK: Final = 20_000
+"""What compiling costs at worst, which is some 20 ms within so many bytes."""
 
 
 class Failure(Exception):
@@ -51,27 +56,53 @@ def some(value: Any) -> Optional:
     return Optional(value, has_value=True)
 
 
+class Meter:
+    """How much an evaluation may still do, and the regular expressions it has paid for."""
+
+    __slots__ = ("left", "patterns")
+
+    def __init__(self, work: int) -> None:
+        self.left = work
+        self.patterns: dict[str, Any] = {}
+
+
 class Scope:
     """What names mean inside an expression, and how much it may still do."""
 
-    __slots__ = ("_budget", "names")
+    __slots__ = ("_meter", "names")
 
-    def __init__(
-        self, names: Mapping[str, Any], work: int, budget: list[int] | None = None
-    ) -> None:
+    def __init__(self, names: Mapping[str, Any], meter: Meter) -> None:
         self.names = names
-        self._budget = [work] if budget is None else budget
+        self._meter = meter
 
     def spend(self, work: int) -> None:
-        self._budget[0] -= work
-        if self._budget[0] < 0:
+        self._meter.left -= work
+        if self._meter.left < 0:
             raise Limit
 
     def inside(self, name: str) -> tuple[Scope, dict[str, Any]]:
         """Give a scope with a name more, and the map where its value is to be put."""
         names = dict(self.names)
         names[name] = None
-        return Scope(names, 0, self._budget), names
+        return Scope(names, self._meter), names
+
+    def pattern(self, text: str) -> Any:
+        """Compile a regular expression, once for each evaluation."""
+        import re2  # few expressions have one
+
+        patterns = self._meter.patterns
+        if text not in patterns:
+            self.spend(_PATTERN_WORK + len(text))
+            options = re2.Options()
+            options.log_errors = False
+            options.max_mem = _PATTERN_BYTES
+            try:
+                patterns[text] = re2.compile(text, options)
+            except re2.error as error:
+                found = error.args[0] if error.args else error
+                shown = found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
+                raise Failure(f"not a regular expression: {shown}") from None
+        return patterns[text]
 
 
 def type_of(value: Any) -> str:
@@ -129,8 +160,10 @@ def are_equal(scope: Scope, one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def compare(one: Any, other: Any) -> int:
+def compare(scope: Scope, one: Any, other: Any) -> int:
     """Say which of two values comes first: -1, 0 or 1."""
+    if isinstance(one, str | bytes) and isinstance(other, str | bytes):
+        scope.spend(min(len(one), len(other)) // 64)
     are_numbers = is_number(one) and is_number(other)
     if not are_numbers and (type_of(one) != type_of(other) or not isinstance(one, _ORDERED)):
         raise no_overload("_<_", one, other)
@@ -154,10 +187,6 @@ def checked_uint(value: int) -> Uint:
     if not 0 <= value <= MAX_UINT:
         raise Failure("unsigned integer overflow")
     return Uint(value)
-
-
-def checked_time(value: datetime) -> datetime:
-    return value.astimezone(UTC)
 
 
 def add(scope: Scope, one: Any, other: Any) -> Any:
@@ -203,6 +232,13 @@ def remainder(_scope: Scope, one: Any, other: Any) -> Any:
     return _calculated("_%_", one, other)
 
 
+def double_of(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # data may hold any whole number
+        raise Failure("the number is out of range") from None
+
+
 def negate(value: Any) -> Any:
     if isinstance(value, float):
         return -value
@@ -215,7 +251,7 @@ def _calculated(function: str, one: Any, other: Any) -> Any:
     if not (is_number(one) and is_number(other)):
         raise no_overload(function, one, other)
     if isinstance(one, float) or isinstance(other, float):
-        return _calculated_doubles(function, float(one), float(other))
+        return _calculated_doubles(function, double_of(one), double_of(other))
     if isinstance(one, Uint) != isinstance(other, Uint):
         raise no_overload(function, one, other)
     one_int, other_int = int(one), int(other)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.core.objects.cel import CelError
+from kanister_py.core.objects.cel.errors import CelError
 from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
 from kanister_py.functions.composition.answering import (
     DEFAULT_TTL,
@@ -114,7 +114,7 @@ def _kind_of(resource: Data) -> str:
 
 
 def _verdict(text: str, resource: Data) -> bool:
-    from kanister_py.core.objects.cel import compile_cel
+    from kanister_py.core.objects.cel.expression import compile_cel
 
     said = compile_cel(text).evaluate({"object": resource})
     if not isinstance(said, bool):

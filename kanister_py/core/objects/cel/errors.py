@@ -1,0 +1,29 @@
+"""Failures of CEL expressions: cheap to import for those that only catch them."""
+
+from __future__ import annotations
+
+from kanister_py.core.errors import UsageError
+
+
+class CelError(UsageError):
+    """A CEL expression cannot be read, or says nothing about what it was given.
+
+    `position` is the offset of the character where reading stopped, -1 for an
+    expression that was read and failed later.
+    """
+
+    reason = "CelInvalid"
+
+    def __init__(self, expression: str, why: str, position: int = -1) -> None:
+        where = f" at character {position + 1}" if position >= 0 else ""
+        shown = expression if len(expression) <= 200 else f"{expression[:199]}…"
+        super().__init__(f"CEL expression {shown!r}: {why}{where}")
+        self.expression = expression
+        self.why = why
+        self.position = position
+
+
+class CelLimitExceeded(CelError):
+    """A CEL expression does more than anybody wants to wait for."""
+
+    reason = "CelLimitExceeded"
