@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kanister_py.core.blueprints.model import LocatedBlueprint
     from kanister_py.core.notices import Notice
     from kanister_py.core.objects.documents import Document
+    from kanister_py.core.objects.locations import Location
     from kanister_py.embedded.cluster.cluster import MemoryCluster
     from kanister_py.embedded.pods.standing import StandingPods
     from kanister_py.executor.caching import ResponseCache
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
     from kanister_py.ports.composition_function import CompositionFunction
     from kanister_py.ports.function_runner import FunctionRunner
+    from kanister_py.ports.object_store import ObjectStore
 
 
 class Functions(NamedTuple):
@@ -82,6 +84,14 @@ def read_versions_file() -> str:
 def installed_release() -> Version:
     """Say which release of ours is installed."""
     return parse_version(read_record()["release"])
+
+
+def open_store(location: Location) -> ObjectStore:
+    """Open the object store that a Profile names; nothing is asked of it yet."""
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.adapters.object_store_obstore import open_store as opened
+
+    return opened(location, SystemClock().now)
 
 
 @lru_cache(maxsize=1)

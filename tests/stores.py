@@ -10,13 +10,17 @@ import base64
 import hmac
 import json
 import os
+import select
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import urllib3
@@ -143,6 +147,37 @@ def _wait_until_served(process: subprocess.Popen[bytes], port: int, log: Path) -
         else:
             return
     raise AssertionError(f"the store does not start:\n{log.read_text()}")
+
+
+@contextmanager
+def breaking_connections(location: Location, after_bytes: int) -> Iterator[Location]:
+    """Stand between a client and a store, and break off every answer that is longer."""
+    target = int(location.endpoint.rpartition(":")[2])
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def carry(client: socket.socket) -> None:
+        with client, socket.create_connection(("127.0.0.1", target)) as server:
+            ends = {client: server, server: client}
+            left = after_bytes
+            while left > 0:
+                for end in select.select(list(ends), [], [], 30)[0]:
+                    data = end.recv(65536)
+                    if not data:
+                        return
+                    left -= len(data) if end is server else 0
+                    ends[end].sendall(data)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                client = listener.accept()[0]
+                Thread(target=carry, args=(client,), daemon=True).start()
+
+    Thread(target=serve, daemon=True).start()
+    try:
+        yield replace(location, endpoint=f"http://127.0.0.1:{listener.getsockname()[1]}")
+    finally:
+        listener.close()
 
 
 @cache

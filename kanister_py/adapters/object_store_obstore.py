@@ -176,6 +176,8 @@ def open_folder(location: Location) -> ObjectStore:
     folder = location.endpoint.removeprefix("file://")
     if not folder.startswith("/"):
         raise InvalidProfile(f"location.endpoint must be a folder, not {location.endpoint!r}")
+    if ".." in location.bucket.split("/"):
+        raise InvalidProfile(f"Bucket {location.bucket!r} leads out of its folder")
     place = Path(folder) / location.bucket.strip("/")
     with _told(location):
         store = LocalStore(place, mkdir=True, automatic_cleanup=True)

@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from importlib.machinery import SourceFileLoader
-from importlib.util import MAGIC_NUMBER
+from importlib.util import MAGIC_NUMBER, find_spec
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -106,10 +106,12 @@ class NodeSetup:
             Mount(str(self._helpers), HELPERS_FOLDER, read_only=True),
             Mount(str(self.locations), f"{HELPERS_FOLDER}/locations"),
         ]
-        # A pod has a /tmp of its own; a Python that lives there must stay visible.
-        prefix = Path(sys.base_prefix).resolve()
-        if prefix.is_relative_to("/tmp"):  # noqa: S108 - the very place is meant
-            mounts.append(Mount(str(prefix), str(prefix), read_only=True))
+        # A pod has a /tmp of its own; what kando starts from there must stay visible.
+        package = Path(__file__).parents[2]
+        for each in dict.fromkeys((Path(sys.base_prefix), Path(sys.prefix), package)):
+            place = each.resolve()
+            if place.is_relative_to("/tmp"):  # noqa: S108 - the very place is meant
+                mounts.append(Mount(str(place), str(place), read_only=True))
         return mounts
 
     def close(self) -> None:
@@ -133,19 +135,25 @@ class NodeSetup:
         # The mount point of the locations must stand before the folder is mounted read-only.
         (folder / "locations").mkdir()
         program = folder / "kando.pyc"
-        program.write_bytes(_compiled(f"{__package__}.kando"))
+        program.write_bytes(_compiled("kanister_py.kando.command"))
         seen = f"{HELPERS_FOLDER}/{program.name}" if self.launcher.namespaces else str(program)
         python = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
         script = folder / "bin" / "kando"
-        script.write_text(f"#!/bin/sh\nexec '{python}' -I -S '{seen}' \"$@\"\n")
+        # Outputs are handed on often: without site-packages, from a file that is compiled.
+        script.write_text(
+            f"#!/bin/sh\n[ \"$1\" != output ] || exec '{python}' -I -S '{seen}' \"$@\"\n"
+            f"exec '{sys.executable}' -I -m kanister_py.kando \"$@\"\n"
+        )
         script.chmod(0o755)
         return folder
 
 
 def _compiled(module: str) -> bytes:
     """Give a module of ours as a file that Python starts from, without compiling it each time."""
-    path = Path(__file__).with_name(f"{module.rpartition('.')[2]}.py")
-    code = SourceFileLoader(module, str(path)).get_code(module)
+    found = find_spec(module)
+    assert found is not None
+    assert found.origin is not None
+    code = SourceFileLoader(module, found.origin).get_code(module)
     # After the magic number come twelve bytes on the source, which nobody asks for here.
     return MAGIC_NUMBER + bytes(12) + marshal.dumps(code)
 

@@ -1,4 +1,4 @@
-"""The small kando of pods that run as processes."""
+"""kando with a folder in place of every bucket, as it is started inside a pod."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kanister_py.core.actionsets.outputs import MARKER, Output, parse_output
-from kanister_py.embedded.pods import kando
 
 PROFILE = {
     "Location": {"type": "s3Compliant", "bucket": "backups", "endpoint": "", "prefix": "/team/a/"},
@@ -30,7 +29,7 @@ class Kando:
     def run(
         self, *arguments: str, stdin: bytes = b"", profile: Any = PROFILE
     ) -> subprocess.CompletedProcess[bytes]:
-        command = [sys.executable, "-I", "-S", kando.__file__, *arguments]
+        command = [sys.executable, "-I", "-m", "kanister_py.kando", *arguments]
         if arguments[:1] == ("location",):
             command += ["--profile", json.dumps(profile)]
         env = {"KANDO_LOCATIONS": str(self.locations)}
@@ -76,7 +75,7 @@ def test_what_is_pushed_can_be_pulled_until_it_is_deleted(program: Kando, path: 
     assert list(program.bucket.iterdir()) == []
     gone = program.run("location", "pull", "--path", path, "-")
     assert gone.returncode == 69
-    assert b"there is no" in gone.stderr
+    assert b"There is no" in gone.stderr
 
 
 def test_a_file_is_pushed_and_pulled_by_its_name(program: Kando, tmp_path: Path) -> None:
@@ -140,15 +139,16 @@ def test_a_location_may_be_a_folder_itself(program: Kando, tmp_path: Path) -> No
         pytest.param(["output", "a-b", "v"], b"letters, digits", id="a key with a dash"),
         pytest.param(["output", "k\n", "v"], b"letters, digits", id="a key with a newline"),
         pytest.param(["output", "k"], b"takes 2", id="no value"),
-        pytest.param(["output", "k", "v", "--path", "x"], b"does not take", id="a strange flag"),
+        pytest.param(["output", "k", "v", "--path", "x"], b"unknown flag", id="a strange flag"),
         pytest.param(["output", "-x", "v"], b"unknown flag: -x", id="an unknown flag"),
         pytest.param(["location", "push", "-"], b'"path" not set', id="no path"),
         pytest.param(["location", "push", "-", "--path"], b"is not JSON", id="a flag eats a flag"),
         pytest.param(["location", "push", "-", "-s", ""], b"--path is empty", id="an empty path"),
         pytest.param(["location", "delete", "-s", "/"], b"--path is empty", id="delete it all"),
         pytest.param(["location", "pull", "-", "-s", "a/../../b"], b"leads out", id="dots"),
-        pytest.param(["location", "pull", "-", "-s", "none"], b"there is no", id="no object"),
-        pytest.param(["stream", "push", "x"], b"is not offered", id="a command of the other"),
+        pytest.param(["location", "pull", "-", "-s", "none"], b"There is no", id="no object"),
+        pytest.param(["stream", "push", "x"], b"needs kopia", id="a command that needs kopia"),
+        pytest.param(["process", "server"], b"is not offered", id="a command of the other"),
         pytest.param(["location", "copy"], b"unknown command", id="an unknown command"),
     ],
 )
@@ -160,7 +160,7 @@ def test_every_error_is_one_clear_line_and_exit_code_69(
         arguments, profile = [*arguments, "x", "-p", "{"], PROFILE
         arguments = ["location", "push", "-", "-s", "x"]
         profile = None
-        sense = b"holds no profile"
+        sense = b"names no location"
     done = program.run(*arguments, profile=profile, stdin=b"")
     assert done.returncode == 69
     assert sense in done.stderr
@@ -172,7 +172,7 @@ def test_every_error_is_one_clear_line_and_exit_code_69(
 @pytest.mark.parametrize(
     ("location", "sense"),
     [
-        pytest.param({"type": "ftp", "bucket": "b"}, b"'ftp' is not known", id="unknown type"),
+        pytest.param({"type": "ftp", "bucket": "b"}, b"'ftp' is not supported", id="unknown type"),
         pytest.param({"type": "gcs"}, b"bucket is empty", id="no bucket"),
         pytest.param({"type": "gcs", "bucket": "../x"}, b"leads out", id="a bucket outside"),
         pytest.param({"type": "file", "endpoint": "s3://x"}, b"must be a folder", id="no folder"),
@@ -185,11 +185,11 @@ def test_a_location_that_makes_no_sense_is_refused(
     assert (done.returncode, sense in done.stderr) == (69, True)
 
 
-def test_help_says_that_a_folder_stands_in_for_the_bucket(program: Kando) -> None:
+def test_help_says_when_a_folder_stands_in_for_the_bucket(program: Kando) -> None:
     for arguments in ([], ["--help"], ["location", "push", "-h"]):
         done = subprocess.run(
-            [sys.executable, "-I", "-S", kando.__file__, *arguments],
+            [sys.executable, "-I", "-m", "kanister_py.kando", *arguments],
             capture_output=True,
             check=True,
         )
-        assert b"stands in for the bucket" in done.stdout
+        assert b"stands in for every bucket" in done.stdout

@@ -1,0 +1,163 @@
+"""Command line of `kando`, and its command `output`.
+
+Blueprints call `output` often: this module is started by itself in pods that run as
+processes, and loads as little of the standard library as it can. The other commands are
+loaded when they are asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EXIT_ERROR = 69
+EXIT_ENDED = 143
+
+USAGE = """\
+kando: hand outputs to the phases after this one, and move data to and from a location
+
+  kando output <key> <value>
+  kando location push <file|->  --path/-s PATH --profile/-p JSON [--output-name/-o NAME]
+  kando location pull <file|->  --path/-s PATH --profile/-p JSON [--kopia-snapshot/-k JSON]
+  kando location delete         --path/-s PATH --profile/-p JSON [--kopia-snapshot/-k JSON]
+  kando chronicle push <command> --artifact-path/-s FILE --profile-path/-p FILE
+                                 [--env-dir/-e FOLDER] [--frequency/-f 1m]
+  kando chronicle pull <file|->  --path/-s PATH --profile/-p JSON
+
+A path stands below location.prefix of the profile, in its bucket. delete removes all that
+begins with the path. chronicle push stores what a command prints, again and again, and
+chronicle pull gives the newest. Every error ends with exit code 69.
+
+Where KANDO_LOCATIONS names a folder, it stands in for every bucket: nothing is sent
+anywhere, and credentials are not looked at.
+"""
+
+_PLACE = {"-s": "path", "-p": "profile", "-o": "output-name", "-k": "kopia-snapshot"}
+_FLAGS = {
+    "output": {},
+    "location push": {key: _PLACE[key] for key in ("-s", "-p", "-o")},
+    "location pull": {key: _PLACE[key] for key in ("-s", "-p", "-k")},
+    "location delete": {key: _PLACE[key] for key in ("-s", "-p", "-k")},
+    "chronicle push": {
+        "-p": "profile-path",
+        "-s": "artifact-path",
+        "-e": "env-dir",
+        "-f": "frequency",
+    },
+    "chronicle pull": {key: _PLACE[key] for key in ("-s", "-p")},
+}
+_EVERYWHERE = {"-v": "verbosity"}
+_WORDS = {"output": 2, "location delete": 0}
+_GROUPS = ("location", "chronicle", "stream", "process")
+_NEEDS_KOPIA = "needs kopia, which is not here: use `location push` with an object store"
+_NOT_OFFERED = {
+    "stream": _NEEDS_KOPIA,
+    "process": "is not offered: run the command itself, or a KubeTask for each",
+}
+
+
+class KandoError(Exception):
+    """What stops kando, in words for the log of the phase."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line says, and give the exit code."""
+    try:
+        command, words, flags = parse(sys.argv[1:] if arguments is None else arguments)
+        if not command:
+            sys.stdout.write(USAGE)
+        elif command == "output":
+            write_output(*words)
+        else:
+            from kanister_py.kando.running import run
+
+            run(command, words, flags)
+        sys.stdout.flush()
+    except KandoError as error:
+        sys.stderr.write(f"Error: {error}\n")
+        return EXIT_ERROR
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"Error: {place}{error.strerror or error}\n")
+        return EXIT_ERROR
+    return 0
+
+
+def parse(arguments: list[str]) -> tuple[str, list[str], dict[str, str]]:
+    """Split a command line into command, words and flags; no command means help."""
+    words, flags = list[str](), dict[str, str]()
+    left = iter(arguments)
+    for argument in left:
+        if argument in {"-h", "--help"} or (argument == "help" and not words):
+            return "", [], {}
+        if argument == "--":
+            words += left
+        elif argument == "-" or not argument.startswith("-"):
+            words.append(argument)
+        else:
+            name, value = _flag(argument, left, _flags_of(words))
+            flags[name] = value
+    if not words:
+        return "", [], {}
+    command = _command_of(words)
+    _flags_of([*words, ""])
+    rest = words[len(command.split()) :]
+    wanted = _WORDS.get(command, 1)
+    if len(rest) != wanted and not (command == "chronicle push" and rest):
+        raise KandoError(f"{command} takes {wanted} argument(s), got {len(rest)}")
+    return command, rest, flags
+
+
+def _command_of(words: list[str]) -> str:
+    """Say which command is meant, as far as it was said."""
+    return " ".join(words[: 2 if words and words[0] in _GROUPS else 1])
+
+
+def _flags_of(words: list[str]) -> dict[str, str]:
+    """Say which flags the command takes; while it is not said whole, none but those of all."""
+    command = _command_of(words)
+    is_whole = len(words) >= (2 if words and words[0] in _GROUPS else 1)
+    if is_whole and command not in _FLAGS:
+        why = _NOT_OFFERED.get(words[0])
+        raise KandoError(f"{words[0]} {why}" if why else f'unknown command "{command}"')
+    return _FLAGS.get(command, {})
+
+
+def _flag(argument: str, left: Iterator[str], short: dict[str, str]) -> tuple[str, str]:
+    known = {**short, **_EVERYWHERE}
+    name, equals, value = argument.partition("=")
+    if not argument.startswith("--") and len(argument) > 2 and argument[:2] in known:
+        name, equals, value = argument[:2], "=", argument[2:].removeprefix("=")
+    full = known.get(name) or name.removeprefix("--")
+    if full not in known.values() or (name not in known and not name.startswith("--")):
+        raise KandoError(f"unknown flag: {name}")
+    if not equals:
+        given = next(left, None)
+        if given is None:
+            raise KandoError(f"flag needs an argument: {name}")
+        value = given
+    return full, value
+
+
+def write_output(key: str, value: str) -> None:
+    """Print the line that a phase's outputs are read from."""
+    plain = key.replace("_", "a")
+    if not (plain.isascii() and plain.isalnum()):
+        raise KandoError(f"key {key!r} may hold letters, digits and underscores only")
+    sys.stdout.write(f'###Phase-output###: {{"key":"{key}","value":{_quoted(value)}}}\n')
+
+
+def _quoted(text: str) -> str:
+    """Write a text as JSON; most texts need no library for that, which takes time to load."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    import json
+
+    return json.dumps(text)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

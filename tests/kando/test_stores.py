@@ -1,0 +1,221 @@
+"""kando with the real stores of Profiles."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.wiring import open_store
+from tests.stores import BUCKET, breaking_connections, running_store
+
+MIB = 1024 * 1024
+COMMAND = [sys.executable, "-I", "-m", "kanister_py.kando"]
+
+
+def printed(location: Location) -> str:
+    """Print a profile as `toJson .Profile` does."""
+    profile = {
+        "Location": {
+            "type": str(location.kind),
+            "bucket": location.bucket,
+            "endpoint": location.endpoint,
+            "prefix": location.prefix,
+            "region": location.region,
+        },
+        "Credential": {
+            "Type": "keyPair",
+            "KeyPair": {"ID": location.credential.id, "Secret": location.credential.secret},
+            "Secret": None,
+            "KopiaServerSecret": None,
+        },
+        "SkipSSLVerify": location.skip_tls_verify,
+    }
+    return json.dumps(profile)
+
+
+def kando(
+    *arguments: str, location: Location, stdin: bytes = b"", **more: Any
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*COMMAND, *arguments, "--profile", printed(location)],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        **more,
+    )
+
+
+@pytest.fixture(scope="module")
+def s3_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("s3")
+
+
+@pytest.fixture(scope="module")
+def s3(s3_folder: Path) -> Iterator[Location]:
+    with running_store(StoreKind.S3, s3_folder) as location:
+        yield replace(location, prefix="team/a")
+
+
+@pytest.fixture(scope="module", params=[StoreKind.S3, StoreKind.GCS, StoreKind.AZURE])
+def location(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Location]:
+    with running_store(request.param, tmp_path_factory.mktemp("store")) as found:
+        yield replace(found, prefix="team/a")
+
+
+def keys(location: Location) -> list[str]:
+    return [each.key for each in open_store(location).list("")]
+
+
+def test_what_is_pushed_can_be_pulled_until_it_is_deleted(location: Location) -> None:
+    data = os.urandom(MIB) * 21 + b"end"
+    pushed = kando("location", "push", "--path", "/x/y", "-", location=location, stdin=data)
+    assert (pushed.returncode, pushed.stdout, pushed.stderr) == (0, b"", b"")
+    assert keys(location) == ["team/a/x/y"]
+    pulled = kando("location", "pull", "--path", "x/y", "-", location=location)
+    assert pulled.stdout == data
+    assert kando("location", "delete", "--path", "x", location=location).returncode == 0
+    assert keys(location) == []
+    gone = kando("location", "pull", "--path", "x/y", "-", location=location)
+    assert (gone.returncode, gone.stdout) == (69, b"")
+    assert b"There is no object 'team/a/x/y'" in gone.stderr
+
+
+def test_a_push_that_is_killed_leaves_nothing(s3: Location, s3_folder: Path) -> None:
+    command = [*COMMAND, "location", "push", "-s", "cut", "-", "--profile", printed(s3)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as pushing:
+        assert pushing.stdin is not None
+        for _ in range(40):
+            pushing.stdin.write(bytes(MIB))
+        pushing.send_signal(signal.SIGTERM)
+        assert pushing.wait(60) == 143
+    assert keys(s3) == []
+    # Nor parts that nobody sees: they are paid for.
+    assert [each for each in (s3_folder / "buckets" / BUCKET).rglob("*") if each.is_file()] == []
+
+
+def test_a_pull_that_breaks_off_fails_and_leaves_no_file(s3: Location, tmp_path: Path) -> None:
+    kando("location", "push", "-s", "long", "-", location=s3, stdin=bytes(20 * MIB))
+    with breaking_connections(s3, after_bytes=2 * MIB) as cut:
+        done = kando("location", "pull", "-s", "long", str(tmp_path / "out"), location=cut)
+    assert done.returncode == 69
+    assert done.stderr.count(b"\n") == 1
+    assert list(tmp_path.iterdir()) == []
+    kando("location", "delete", "-s", "long", location=s3)
+
+
+def test_memory_does_not_grow_with_what_is_moved(s3: Location, tmp_path: Path) -> None:
+    size = 256
+    script = f"""
+set -o pipefail
+dd if=/dev/urandom bs=1M count={size} status=none | tee >(md5sum >sum) |
+  "${{@}}" location push -s big - -p "$PROFILE"
+"${{@}}" location pull -s big - -p "$PROFILE" | md5sum >sum2
+"""
+    program = (
+        "import resource, sys\n"
+        "from kanister_py.kando.command import main\n"
+        "code = main()\n"
+        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024\n"
+        "print(peak, file=open('peak', 'a'))\n"
+        "sys.exit(code)\n"
+    )
+    subprocess.run(
+        ["bash", "-ec", script, "bash", sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PROFILE": printed(s3)},
+        check=True,
+    )
+    assert (tmp_path / "sum").read_text() == (tmp_path / "sum2").read_text()
+    peaks = list(map(int, (tmp_path / "peak").read_text().split()))
+    assert len(peaks) == 2
+    assert max(peaks) <= 96
+    kando("location", "delete", "-s", "big", location=s3)
+
+
+def test_a_kopia_profile_is_refused_with_a_way_out(s3: Location) -> None:
+    kopia = replace(s3, kind=StoreKind.KOPIA)
+    done = kando("location", "push", "-s", "x", "-", location=kopia, stdin=b"x")
+    assert done.returncode == 69
+    assert b"use a Profile of type s3Compliant, gcs or azure" in done.stderr
+
+
+def test_no_error_shows_a_secret(s3: Location) -> None:
+    wrong = replace(s3, credential=replace(s3.credential, secret="wr0ng-s3cret"))
+    done = kando("location", "push", "-s", "x", "-", location=wrong, stdin=b"x")
+    assert done.returncode == 69
+    assert b"the credential is refused" in done.stderr
+    assert b"wr0ng-s3cret" not in done.stderr
+
+
+class TestChronicle:
+    """What a command prints is stored again and again, and the newest is found."""
+
+    @pytest.fixture
+    def files(self, tmp_path: Path, s3: Location) -> list[str]:
+        (tmp_path / "profile").write_text(printed(s3))
+        (tmp_path / "path").write_text("log\n")
+        (tmp_path / "env").mkdir()
+        (tmp_path / "env" / "WORD").write_text("hello\nsecond line\n")
+        return [
+            *("--profile-path", str(tmp_path / "profile"), "-s", str(tmp_path / "path")),
+            *("-e", str(tmp_path / "env"), "-f", "100ms"),
+        ]
+
+    def test_the_newest_is_pulled_and_older_ones_are_gone(
+        self, files: list[str], s3: Location, tmp_path: Path
+    ) -> None:
+        count = tmp_path / "count"
+        command = f'echo x >>{count}; echo "$WORD $(wc -l <{count})"'
+        pushing = subprocess.Popen([*COMMAND, "chronicle", "push", *files, "--", command])
+        try:
+            newest = 0
+            for _ in range(200):
+                found = kando("chronicle", "pull", "-s", "log", "-", location=s3)
+                if match := re.fullmatch(rb"hello (\d+)\n", found.stdout):
+                    newest = int(match[1])
+                if newest >= 3:
+                    break
+                time.sleep(0.05)
+            assert newest >= 3
+            assert b"replaced" not in found.stderr
+        finally:
+            pushing.terminate()
+        assert pushing.wait(60) == 143
+        # The manifest, the newest, and what may have been stored just before the end.
+        assert 2 <= len(keys(s3)) <= 3
+        kando("location", "delete", "-s", "log", location=s3)
+
+    def test_a_command_that_fails_keeps_the_one_before(
+        self, files: list[str], s3: Location
+    ) -> None:
+        done = subprocess.run(
+            [*COMMAND, "chronicle", "push", *files, "echo half; exit 3"],
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 69
+        assert b"exit code 3" in done.stderr
+        assert keys(s3) == []
+
+
+def test_hashes_are_those_of_the_data(s3: Location, s3_folder: Path) -> None:
+    data = os.urandom(3 * MIB)
+    kando("location", "push", "-s", "plain", "-", location=s3, stdin=data)
+    stored = s3_folder / "buckets" / BUCKET / "team/a/plain"
+    assert hashlib.sha256(stored.read_bytes()).digest() == hashlib.sha256(data).digest()
+    kando("location", "delete", "-s", "plain", location=s3)
