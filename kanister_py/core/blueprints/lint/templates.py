@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
-from kanister_py.core.blueprints.model import Action, LocatedBlueprint, Phase
+from kanister_py.core.blueprints.model import Action, Blueprint, LocatedBlueprint, Phase
 from kanister_py.core.blueprints.reads import ROOTS, Read, check_condition, reads_of
 from kanister_py.core.blueprints.texts import DEFER, Text, templates_of, texts_of
 from kanister_py.core.errors import TemplateError
@@ -103,6 +103,16 @@ RULES = (
 )
 
 
+def actions_of_phases(blueprint: Blueprint) -> dict[str, str]:
+    """Name the action of each phase of a Blueprint."""
+    return {
+        phase.name: name
+        for name, action in blueprint.actions.items()
+        for phase in action.phases
+        if phase.name
+    }
+
+
 def check_templates(
     located: LocatedBlueprint,
     outputs: Mapping[tuple[str, str], frozenset[str]],
@@ -125,32 +135,24 @@ def check_templates(
     if texts:
         taken = "Go templates" if choice.engine is Engine.GO else "Jinja2"
         yield spot.at("actions").finding(ENGINE, f"{choice.why}; read as {taken}")
-    phases = {
-        phase.name: name
-        for name, action in located.blueprint.actions.items()
-        for phase in action.phases
-        if phase.name
-    }
+    phases = actions_of_phases(located.blueprint)
     for name, action in located.blueprint.actions.items():
         # Where a name could not be read, templates would seem to lead nowhere.
         if located.is_whole("actions", name):
-            checker = _Checker(located, name, action, choice.engine, phases, outputs, callable_in)
-            yield from checker.findings()
+            reads = ActionReads(name, action, phases, outputs)
+            yield from _Checker(located, reads, choice.engine, callable_in).findings()
 
 
 class _Checker(NamedTuple):
     """Holds the texts of one action against what they will find."""
 
     located: LocatedBlueprint
-    name: str
-    action: Action
+    reads: ActionReads
     engine: Engine
-    all_phases: Mapping[str, str]
-    outputs: Mapping[tuple[str, str], frozenset[str]]
     callable_in: Mapping[Path, tuple[str, ...]]
 
     def findings(self) -> Iterator[Finding]:
-        for text in texts_of(self.action):
+        for text in texts_of(self.reads.action):
             spot = self._spot(text)
             try:
                 if text.role == "condition":
@@ -162,7 +164,7 @@ class _Checker(NamedTuple):
                 continue
             said: set[tuple[str, str]] = set()
             for read in reads:
-                for rule, message in self._wrongs(text, read):
+                for rule, message in self.reads.wrongs(text, read):
                     if (rule.id, message) in said:
                         continue
                     said.add((rule.id, message))
@@ -179,14 +181,15 @@ class _Checker(NamedTuple):
 
     def _spot(self, text: Text) -> Spot:
         phase = self._phase(text.phase)
-        path = ("actions", self.name, *text.path)
+        path = ("actions", self.reads.name, *text.path)
         named = (phase.name, phase.func) if phase is not None else ("", "")
-        return Spot(self.located.found, path, self.name, *named)
+        return Spot(self.located.found, path, self.reads.name, *named)
 
     def _phase(self, index: int | None) -> Phase | None:
         if index is None:
             return None
-        return self.action.defer_phase if index == DEFER else self.action.phases[index]
+        action = self.reads.action
+        return action.defer_phase if index == DEFER else action.phases[index]
 
     def _placed(self, finding: Finding, spot: Spot, line: int) -> Finding:
         """Count lines inside a block from the line of its mark on."""
@@ -195,7 +198,21 @@ class _Checker(NamedTuple):
             return finding
         return finding._replace(line=node.place.line + max(line, 1), column=1)
 
-    def _wrongs(self, text: Text, read: Read) -> Iterator[tuple[Rule, str]]:
+
+class ActionReads(NamedTuple):
+    """Holds what the texts of one action read against what will be there.
+
+    `all_phases` names the action of each phase of the Blueprint, `outputs` what the
+    function of a phase declares, by action and phase.
+    """
+
+    name: str
+    action: Action
+    all_phases: Mapping[str, str]
+    outputs: Mapping[tuple[str, str], frozenset[str]]
+
+    def wrongs(self, text: Text, read: Read) -> Iterator[tuple[Rule, str]]:
+        """Say what is wrong with one read of a text, wherever it stands there."""
         root, *below = read.names
         if root not in ROOTS:
             near = nearest(root, ROOTS)
