@@ -20,7 +20,7 @@ from e2e.cluster.local import LocalCluster
 from e2e.conftest import make_namespace
 from e2e.test_compositions import composition, definition, template_step, thing
 from e2e.test_controller import until
-from kanister_py.wiring import read_definitions
+from kanister_py.executor.install_definitions import read_definitions
 from tests.conftest import REPOSITORY, CommandLine
 from tests.ports import free_port
 

@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -27,7 +27,9 @@ from kanister_py.core.actionsets.outcomes import (
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.errors import JournalUnwritable, UsageError
 from kanister_py.core.objects.names import why_not_a_dns_subdomain
+from kanister_py.core.objects.resources import NAMESPACES
 from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster
 
 
 class StateFolderInUse(UsageError):
@@ -177,7 +179,8 @@ class StateFolder:
         return [each.stem for each in files]
 
     def read_run(self, name: str) -> RecordedRun:
-        """Read a run back; a last line that was cut short never happened."""
+        """Read a run back, the last one without a name; a line cut short never happened."""
+        name = name or (self.runs() or ["-"])[-1]
         path = self._path_of(name)
         if not path.exists():
             raise RunNotFound(name, str(self._folder), self.runs())
@@ -222,10 +225,53 @@ class StateFolder:
         """Go on with the journal of a run."""
         return FileJournal(self._path_of(name), self._clock)
 
+    @contextmanager
+    def journal(
+        self,
+        name: str,
+        header: Mapping[str, Any],
+        recorded: RecordedRun | None,
+        kept: tuple[Cluster, Callable[[], Mapping[str, Any]]] | None,
+    ) -> Iterator[FileJournal]:
+        """Keep a run for a while, a new one or one that goes on, and the cluster it acts on."""
+        if recorded is not None:
+            journal = self.resume_run(recorded.name)
+        else:
+            journal = self.new_run(name, header)
+        with closing(journal):
+            if kept is None:
+                yield journal
+                return
+            keep = _ClusterKeeper(*kept, self)
+            keep()
+            journal.before_outcome = keep
+            try:
+                yield journal
+            finally:
+                keep()
+
     def _path_of(self, name: str) -> Path:
         if why_not_a_dns_subdomain(name):
             raise RunNotFound(name, str(self._folder), self.runs())
         return self._runs / f"{name}.jsonl"
+
+
+class _ClusterKeeper:
+    """Keeps an embedded cluster in a folder, whenever it is not what it was."""
+
+    def __init__(
+        self, cluster: Cluster, save: Callable[[], Mapping[str, Any]], folder: StateFolder
+    ) -> None:
+        self._cluster = cluster
+        self._save = save
+        self._folder = folder
+        self._version = ""
+
+    def __call__(self) -> None:
+        version = self._cluster.list(NAMESPACES, limit=1).resource_version
+        if version != self._version:
+            self._folder.write_cluster(self._save())
+            self._version = version
 
 
 class FileJournal:

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
-    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.wiring import system_clock
 
     where = "" if args.all_namespaces else args.namespace
     if args.names:
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
         return 0
     shown = [_shown(each) for each in found]
     data: Any = shown[0] if len(args.names) == 1 else _list_of(shown)
-    now = SystemClock().now()
+    now = system_clock().now()
     write_data(data, args.output, lambda: lines_of(found, now, has_namespaces=not where))
     return 0
 

@@ -40,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
-    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.wiring import system_clock
 
-    return tell_lines(args, cluster, _source(args, cluster), SystemClock())
+    return tell_lines(args, cluster, _source(args, cluster), system_clock())
 
 
 def tell_lines(args: argparse.Namespace, cluster: Cluster, source: LineSource, clock: Clock) -> int:
@@ -87,10 +87,10 @@ def _source(args: argparse.Namespace, cluster: Cluster) -> LineSource:
     if args.server:
         from pathlib import Path
 
-        from kanister_py.adapters.lines_http import LinesOverHttp
+        from kanister_py.wiring import lines_of_controller
 
         token = Path(args.token_file).read_text(encoding="utf-8") if args.token_file else ""
-        return LinesOverHttp(args.server, token.strip())
+        return lines_of_controller(args.server, token.strip())
     return LinesOfPods(cluster, args.controller_namespace)
 
 

@@ -47,12 +47,12 @@ def follow(
     cluster: Cluster, namespace: str, name: str, timeout: float | None = None, form: str = ""
 ) -> int:
     """Show how an ActionSet gets on until it is over, and say with which code to end."""
-    from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.cli.view import view_on
     from kanister_py.controller.actionsets.status import read_status
     from kanister_py.core.actionsets.status import Status
+    from kanister_py.wiring import system_clock
 
-    clock = SystemClock()
+    clock = system_clock()
     view = view_on(sys.stderr, clock)
     until = None if timeout is None else clock.monotonic() + timeout
     status, obj = Status(), None

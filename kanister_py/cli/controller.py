@@ -179,8 +179,8 @@ def _add_what_it_tells(tells: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.controller.machine.logs import set_up_logging
+    from kanister_py.wiring import system_clock
 
     set_up_logging(args.log_format, sys.stderr, args.log_level)
     with ExitStack() as stack:
@@ -189,8 +189,8 @@ def run(args: argparse.Namespace) -> int:
         if args.webhook_port:
             webhook_at = stack.enter_context(_listening(args.webhook_host, args.webhook_port))
         functions = _functions()
-        clock = SystemClock()
-        cluster = _cluster(args, clock, stack)
+        clock = system_clock()
+        cluster = _cluster(args, stack)
         controller = _controller(args, functions, cluster, clock, stack)
         checks = dict(controller.checks())
         if webhook_at is not None:
@@ -240,13 +240,13 @@ def _functions() -> Functions:
     return functions
 
 
-def _cluster(args: argparse.Namespace, clock: Clock, stack: ExitStack) -> Cluster:
-    from kanister_py.adapters.cluster_kube.cluster import KubeCluster
-    from kanister_py.adapters.cluster_kube.connection import ClusterChoice
+def _cluster(args: argparse.Namespace, stack: ExitStack) -> Cluster:
+    from kanister_py.wiring import open_cluster
 
-    choice = ClusterChoice(kubeconfig=args.kubeconfig, context=args.context)
     pool_size = args.workers + _SPARE_CONNECTIONS
-    return stack.enter_context(KubeCluster(choice, clock=clock, pool_size=pool_size))
+    return stack.enter_context(
+        open_cluster(kubeconfig=args.kubeconfig, context=args.context, pool_size=pool_size)
+    )
 
 
 def _controller(
@@ -256,10 +256,10 @@ def _controller(
     clock: Clock,
     stack: ExitStack,
 ) -> Controller:
-    from kanister_py.adapters.effects_system import system_effects
     from kanister_py.controller.controller import Controller
     from kanister_py.executor.loading import load_function
     from kanister_py.executor.run.actions import FunctionSource
+    from kanister_py.wiring import system_effects
 
     source = FunctionSource(functions.registry, load_function, args.strict_versions)
     settings = settings_of(args, os.environ, cluster.default_namespace)
@@ -356,10 +356,10 @@ def apps_of(
     """Build what is served: the functions for whoever is asked, health and metrics apart."""
     from importlib.resources import files
 
+    from kanister_py.functions.builtin import read_versions_file
     from kanister_py.http_api.app import build_app
     from kanister_py.http_api.discovery import Publication
     from kanister_py.http_api.metrics import Metrics
-    from kanister_py.wiring import read_versions_file
 
     schema = files("kanister_py").joinpath("versions.schema.json").read_text(encoding="utf-8")
     publication = Publication(

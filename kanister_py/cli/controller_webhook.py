@@ -67,13 +67,13 @@ def webhook_served(
     listening: socket.socket,
 ) -> Iterator[Callable[[], str]]:
     """Serve the webhook for as long as the block lasts, and say whether it is in trouble."""
-    from kanister_py.adapters.certificates_x509 import X509Certificates
     from kanister_py.controller.machine.certificates import CertificateKeeper
     from kanister_py.controller.machine.webhook_trust import WebhookSettings, WebhookTrust
     from kanister_py.core.blueprints.lint.context import Context
     from kanister_py.executor.loading import load_function
+    from kanister_py.functions.builtin import read_signatures
     from kanister_py.http_api.admission import Judge, admission_app
-    from kanister_py.wiring import read_signatures
+    from kanister_py.wiring import certificates
 
     context = Context(
         functions.registry,
@@ -88,7 +88,7 @@ def webhook_served(
         f"{args.webhook_service}.{home}.svc.cluster.local",
         *args.webhook_names,
     )
-    keeper = CertificateKeeper(cluster, X509Certificates(clock), clock, life=life)
+    keeper = CertificateKeeper(cluster, certificates(clock), clock, life=life)
     with ExitStack() as stack:
         server = stack.enter_context(TlsServer(admission_app(judge), listening))
         trust = WebhookTrust(

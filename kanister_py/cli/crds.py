@@ -55,20 +55,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from kanister_py.wiring import read_definitions
+    from kanister_py.executor.install_definitions import read_definitions
+    from kanister_py.wiring import system_clock
 
     manifests = read_definitions(args.only or "")
     if args.verb == "print":
         write_list(manifests, args.output)
         return 0
-    from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.executor.install_definitions import Step, install_definitions
 
     left = []
     with open_connection(args) as cluster:
         for change in install_definitions(
             cluster,
-            SystemClock(),
+            system_clock(),
             manifests,
             guard_on(cluster),
             replaces=args.verb == "upgrade",

@@ -24,8 +24,7 @@ from kanister_py.cli.parser import CommandLineError, pair
 from kanister_py.core.objects.parts import spec_of
 
 if TYPE_CHECKING:
-    from kanister_py.adapters.packages_oci.contents import Project
-    from kanister_py.adapters.packages_oci.images import Image
+    from kanister_py.wiring import Image, Project
 
 _PREFIX: Final = "function"
 _PYTHON: Final = re.compile(r"3\.\d{1,2}\Z")
@@ -93,14 +92,14 @@ def add_login(parser: argparse.ArgumentParser) -> None:
 
 def logins(args: argparse.Namespace, registry: str) -> list[Any]:
     """Find the login for one registry: what the user says, else what docker knows."""
-    from kanister_py.adapters.packages_oci.logins import login_for
     from kanister_py.ports.packages import RegistryLogin
+    from kanister_py.wiring import package_tools
 
     if bool(args.username) != args.password_stdin:
         raise CommandLineError("--username and --password-stdin go together")
     if args.username:
         return [RegistryLogin(registry, args.username, sys.stdin.read().rstrip("\r\n"))]
-    found = login_for(registry)
+    found = package_tools().login_for(registry)
     return [found] if found is not None else []
 
 
@@ -110,16 +109,17 @@ def run(args: argparse.Namespace) -> int:
             "Name the image that it runs on with --base, or make a "
             "package without one with --package-only"
         )
-    from kanister_py.adapters.packages_oci.images import build_image, package_layer, write_archive
+    from kanister_py.wiring import package_tools
 
+    images = package_tools().images
     project, target, name = _meant(args)
     described = _described(project, name, args)
     if args.package_only:
-        image = build_image([package_layer(described)])
+        image = images.build_image([images.package_layer(described)])
     else:
         image = _with_runtime(args, project, target, described)
     file: Path = args.file or Path(f"{name}.xpkg")
-    write_archive(image, file)
+    images.write_archive(image, file)
     size = sum(len(each.data) for each in image.layers)
     say(f"{image.manifest().digest}, {size / (1 << 20):.1f} MiB")
     put(str(file))
@@ -128,12 +128,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _meant(args: argparse.Namespace) -> tuple[Project | None, str, str]:
     """Say which project and class are meant, and what the package is called."""
-    from kanister_py.adapters.packages_oci.contents import read_project
     from kanister_py.cli.function_targets import InvalidTarget
+    from kanister_py.wiring import package_tools
 
     folder = Path(args.source)
     if folder.is_dir():
-        project = read_project(folder, args.served)
+        project = package_tools().contents.read_project(folder, args.served)
         if not _CLASS.match(project.target):
             raise InvalidTarget(project.target, "it is no module:Class")
         return project, project.target, args.name or project.name
@@ -145,12 +145,12 @@ def _meant(args: argparse.Namespace) -> tuple[Project | None, str, str]:
 
 
 def _described(project: Project | None, name: str, args: argparse.Namespace) -> bytes:
-    from kanister_py.adapters.packages_oci.contents import described_by
     from kanister_py.core.objects.documents import dump_yaml, parse_documents
     from kanister_py.core.revisions.package import META_GROUP, parse_function_package
+    from kanister_py.wiring import package_tools
 
     labels = dict(args.label)
-    text = described_by(project.folder) if project is not None else None
+    text = package_tools().contents.described_by(project.folder) if project is not None else None
     where = f"The package of {name}"
     if text is None:
         said: list[Any] = [
@@ -187,32 +187,32 @@ def _with_runtime(
 ) -> Image:
     from tempfile import TemporaryDirectory
 
-    from kanister_py.adapters.packages_oci.contents import Pip, copy_module
-    from kanister_py.adapters.packages_oci.images import build_image, files_layer, package_layer
-    from kanister_py.adapters.packages_oci.registry import OciPackages
     from kanister_py.core.revisions.package import parse_package_reference
+    from kanister_py.wiring import package_tools
 
+    tools = package_tools()
     reference = parse_package_reference(args.base)
     say(f"Pulling {reference}")
-    packages = OciPackages(ca_file=args.ca_file)
+    packages = tools.packages(ca_file=args.ca_file)
     base = packages.pull(reference, logins(args, reference.registry))
     python = _python_version(args.python_version, base)
-    pip = Pip(say, python_version=python, find_links=args.find_links)
+    pip = tools.contents.Pip(say, python_version=python, find_links=args.find_links)
     with TemporaryDirectory(prefix="kanister-py-") as made:
         into = Path(made)
         if project is not None:
             pip.install_project(project.folder, into, with_dependencies=not args.no_deps)
         else:
-            copy_module(target, into)
+            tools.contents.copy_module(target, into)
             if not args.no_deps:
                 pip.install_named(["kanister-py"], into)
-        layer = files_layer(into, _PREFIX)
-    return build_image(
-        [layer, package_layer(described)],
+        layer = tools.images.files_layer(into, _PREFIX)
+    image: Image = tools.images.build_image(
+        [layer, tools.images.package_layer(described)],
         base=base,
         command=["python", "-m", "kanister_py", "function", "serve", target],
         environment={"PYTHONPATH": f"/{_PREFIX}", "PYTHONUNBUFFERED": "1"},
     )
+    return image
 
 
 def _python_version(asked: str, base: Image) -> str:

@@ -23,16 +23,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from kanister_py.adapters.packages_oci.images import read_archive
-    from kanister_py.adapters.packages_oci.registry import OciPackages
     from kanister_py.core.revisions.package import InvalidPackageReference, parse_package_reference
+    from kanister_py.wiring import package_tools
 
+    tools = package_tools()
     reference = parse_package_reference(args.reference)
     if reference.digest:
         raise InvalidPackageReference(args.reference, "what is pushed is named by a tag")
-    image = read_archive(args.file)
+    image = tools.images.read_archive(args.file)
     say(f"Pushing {args.file} to {reference}")
-    packages = OciPackages(ca_file=args.ca_file)
+    packages = tools.packages(ca_file=args.ca_file)
     digest = packages.push(reference, image, logins(args, reference.registry))
     put(str(reference.pinned(digest)))
     return 0

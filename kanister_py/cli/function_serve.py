@@ -124,13 +124,14 @@ def run(args: argparse.Namespace) -> int:
 def _answering(revision: Any) -> Any:
     """Make what answers requests, and load a class now: later, nobody would see that it fails."""
     from kanister_py.core.compositions.endpoints import EXEC, scheme_of
+    from kanister_py.executor.calling import load_python_function
     from kanister_py.ports.function_runner import FunctionCall
-    from kanister_py.wiring import function_runner, python_function, read_functions
+    from kanister_py.wiring import function_runner, read_functions
 
     registry = read_functions().registry
     runner = function_runner(registry)
     if scheme_of(revision.endpoint) != EXEC:
-        python_function(revision.endpoint, registry)
+        load_python_function(revision.endpoint, registry)
     return lambda request: runner.run(FunctionCall("", revision, request))
 
 

@@ -20,9 +20,9 @@ from kanister_py.cli.parser import seconds
 from kanister_py.core.errors import InvalidDocument, Problem, UsageError
 
 if TYPE_CHECKING:
-    from kanister_py.adapters.requirements_manifests import ManifestSource
     from kanister_py.core.compositions.messages import Data
     from kanister_py.core.compositions.rendering import Rendered
+    from kanister_py.executor.given_manifests import ManifestSource
 
 _PACKAGE = "crossplane.render.v1alpha1"
 
@@ -76,12 +76,11 @@ def _refusal(path: str, message: str) -> InvalidDocument:
 
 def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, ManifestSource]:
     from kanister_py import wiring
-    from kanister_py.adapters.clock_system import SystemClock
-    from kanister_py.adapters.requirements_manifests import ManifestSource
     from kanister_py.core.compositions.model import parse_composition
     from kanister_py.core.compositions.rendering import check_definition
     from kanister_py.core.objects.documents import Document
     from kanister_py.executor.compose import Engine
+    from kanister_py.executor.given_manifests import ManifestSource
     from kanister_py.executor.render import RenderInput, render
 
     given = request.get("composite")
@@ -105,11 +104,13 @@ def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, Manifest
         given.get("requiredSchemas") or [],
         given.get("credentials") or [],
     )
-    functions = wiring.functions_at(
-        {each.get("name", ""): each.get("address", "") for each in given.get("functions") or []}
+    functions = wiring.open_render_functions(
+        addresses={
+            each.get("name", ""): each.get("address", "") for each in given.get("functions") or []
+        }
     )
     try:
-        engine = Engine(functions.runner, functions.revisions, source, SystemClock())
+        engine = Engine(functions.runner, functions.revisions, source, wiring.system_clock())
         composition = composition._replace(steps=steps)
         return render(RenderInput(xr, composition, observed, xrd), engine), source
     finally:

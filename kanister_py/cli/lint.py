@@ -106,7 +106,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _lint(args: argparse.Namespace) -> tuple[Report, int]:
     from kanister_py.executor.loading import load_function
-    from kanister_py.wiring import read_functions, read_signatures
+    from kanister_py.functions.builtin import read_signatures
+    from kanister_py.wiring import read_functions
 
     functions = read_functions()
     for broken in functions.broken:

@@ -257,7 +257,7 @@ def _masker(args: argparse.Namespace, inputs: Inputs) -> Masker:
 def _secrets_of(inputs: Inputs) -> list[str]:
     from base64 import b64decode
 
-    from kanister_py.adapters.requirements_manifests import is_secret
+    from kanister_py.executor.given_manifests import is_secret
 
     known = []
     for secret in (*inputs.secrets, *filter(is_secret, inputs.required)):

@@ -134,10 +134,11 @@ def _definition(path: str) -> Data:
 
 
 def _with_defaults(xr: Data, xrd: Data) -> Data:
-    from kanister_py import wiring
     from kanister_py.core.compositions.rendering import check_definition
+    from kanister_py.core.objects.openapi import with_defaults
 
-    return wiring.with_defaults(xr, check_definition(xr, xrd))
+    schema = check_definition(xr, xrd)
+    return xr if schema is None else with_defaults(xr, schema)
 
 
 def _schemas(folder: str) -> list[Data]:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from kanister_py import wiring
-from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.requirements_manifests import ManifestSource
 from kanister_py.core.compositions.installed import BUILT_IN_LEFT_OUT, stand_ins_used
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.compositions.rendering import served_alike
@@ -15,6 +13,7 @@ from kanister_py.core.notices import Notice
 from kanister_py.core.objects.parts import labels_of, metadata_of
 from kanister_py.core.revisions.owners import controller_of
 from kanister_py.executor.compose import Engine, PipelineStepFailed
+from kanister_py.executor.given_manifests import ManifestSource
 from kanister_py.executor.recording import Record
 from kanister_py.executor.render import RenderInput, render
 from kanister_py.ports.function_runner import FunctionUnavailable
@@ -75,7 +74,7 @@ class Renderer:
                 functions.runner,
                 functions.revisions,
                 source_of(inputs),
-                SystemClock(),
+                wiring.system_clock(),
                 cache=self._cache,
                 note=records.append if wants_trace else None,
             )

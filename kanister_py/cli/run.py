@@ -26,7 +26,6 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
-from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, blueprint_on, connected, is_connected
 from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in
@@ -85,14 +84,14 @@ def run(args: argparse.Namespace) -> int:
     why = _why_unclear(args)
     if why:
         raise CommandLineError(why)
-    clock = SystemClock()
+    from kanister_py.wiring import pods_warning, system_clock
+
+    clock = system_clock()
     view = view_on(sys.stderr, clock)
     began = clock.monotonic()
     with connected(args) as cluster, _Interrupts() as interrupts, view:
         if args.pods:
-            from kanister_py.embedded.pods import WARNING
-
-            say_warning(WARNING)
+            say_warning(pods_warning())
         started = _start(args, view, cluster)
         is_stopped = _follow(started, interrupts, view, args.timeout)
         why_broken = _why_broken(started)

@@ -80,8 +80,9 @@ def _publication() -> Publication:
     """Gather what is published. A mismatch between the record and the code stops here."""
     from importlib.resources import files
 
+    from kanister_py.functions.builtin import read_versions_file
     from kanister_py.http_api.discovery import Publication
-    from kanister_py.wiring import check_everything, read_functions, read_versions_file
+    from kanister_py.wiring import check_everything, read_functions
 
     functions = check_everything(read_functions())
     for broken in functions.broken:

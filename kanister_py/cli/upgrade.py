@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.paths:
         raise CommandLineError("Name files or folders, or - for stdin")
     from kanister_py.executor.loading import load_function
-    from kanister_py.wiring import read_functions, read_signatures
+    from kanister_py.functions.builtin import read_signatures
+    from kanister_py.wiring import read_functions
 
     functions = read_functions()
     for broken in functions.broken:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import threading
 from collections.abc import Awaitable, Coroutine, Mapping
+from contextlib import redirect_stdout
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.core.compositions.authoring import InvalidResponse, Request, Response
+from kanister_py.core.compositions.endpoints import PYTHON, scheme_of, target_of
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
 from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.core.versions.semver import parse_version
+from kanister_py.executor.loading import LOADING, PluginBroken, load_function
 from kanister_py.ports.composition_function import CompositionFunction
 
 if TYPE_CHECKING:
@@ -55,6 +63,29 @@ class PythonFunction(NamedTuple):
             return FunctionResponse.of_data(answer)
         # A copy: the function may keep what it answered, and change it in a later call.
         return FunctionResponse.of_data(copy_json(_checked(answer)))
+
+
+def load_python_function(endpoint: str, entries: Registry[FunctionEntry]) -> PythonFunction:
+    """Load the class behind an endpoint in this process."""
+    target = target_of(endpoint)
+    if scheme_of(endpoint) == PYTHON:
+        return PythonFunction(_class_at(target))
+    name, _, version = target.partition("@")
+    entry = entries.family(name).by_identity[parse_version(version)]
+    return PythonFunction(load_function(entry), entry.source.is_ours)
+
+
+def _class_at(target: str) -> type[CompositionFunction]:
+    module, _, name = target.partition(":")
+    # An author's function lies beside the manifests more often than in a package.
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        with LOADING, redirect_stdout(sys.stderr):
+            found: type[CompositionFunction] = getattr(import_module(module), name)
+    except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
+        raise PluginBroken(target, f"{type(error).__name__}: {error}") from error
+    return found
 
 
 def _checked(answer: Mapping[str, Any]) -> dict[str, Any]:

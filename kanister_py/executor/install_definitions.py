@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import Conflict, Expired, NotFound, TransientError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.differences import Difference, differences_of
+from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.parts import conditions_of
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.ports.clock import Clock
@@ -39,6 +41,17 @@ class Change(NamedTuple):
 
 Guard = Callable[[KubeObject], None]
 """Raises what forbids to replace a definition that is there."""
+
+
+def read_definitions(only: str = "") -> list[dict[str, Any]]:
+    """Read the definitions that clusters need: all, those of `blueprints` or `compositions`."""
+    found = []
+    for path in sorted((Path(__file__).parent.parent / "crds").glob("*.yaml")):
+        found += [each.value for each in parse_documents(path.read_bytes(), path.name)]
+    if not only:
+        return found
+    is_ours = only == "blueprints"
+    return [each for each in found if (each["spec"]["group"] == "cr.kanister.io") is is_ours]
 
 
 def install_definitions(

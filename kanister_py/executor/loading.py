@@ -10,7 +10,12 @@ from typing import Any
 
 from kanister_py.core.errors import FunctionVersionRemoved, KanisterError, UsageError
 from kanister_py.core.registry.declared import CatalogueMismatch
-from kanister_py.core.registry.entries import FunctionEntry, FunctionKind
+from kanister_py.core.registry.entries import (
+    FunctionEntry,
+    FunctionKind,
+    Registry,
+    RegistryBuilder,
+)
 from kanister_py.core.versions.semver import parse_version
 
 
@@ -46,6 +51,27 @@ def load_function(entry: FunctionEntry) -> type[Any]:
         raise _mismatch(entry, why)
     found: type[Any] = loaded
     return found
+
+
+def loadable(
+    registry: Registry[FunctionEntry],
+) -> tuple[Registry[FunctionEntry], list[PluginBroken]]:
+    """Load the code of all versions, and keep the functions of which that works.
+
+    A mismatch of ours is raised; of plugins, it is given back.
+    """
+    builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
+    broken = []
+    for family in registry:
+        try:
+            for entry in family:
+                if entry.target is not None:
+                    load_function(entry)
+        except PluginBroken as error:
+            broken.append(error)
+        else:
+            builder.add(family.candidates, family.default)
+    return builder.build(), broken
 
 
 def _imported(entry: FunctionEntry) -> Any:

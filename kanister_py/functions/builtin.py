@@ -6,7 +6,10 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kanister_py.core.blueprints.lint.signatures import Signature
 
 DISTRIBUTION: Final = "kanister-py"
 
@@ -20,6 +23,30 @@ def read_record() -> Mapping[str, Any]:
     text = Path(__file__).with_name("versions.json").read_text(encoding="utf-8")
     found: Mapping[str, Any] = json.loads(text)
     return found
+
+
+def read_versions_file() -> str:
+    """Give the text of versions.yaml, which people read; its checked form is what we go by.
+
+    A wheel carries the file inside; an editable install finds it at the top of
+    the repository.
+    """
+    package = Path(__file__).parent.parent
+    inside = package / "versions.yaml"
+    found = inside if inside.is_file() else package.parent / "versions.yaml"
+    return found.read_text(encoding="utf-8")
+
+
+def read_signatures() -> Mapping[tuple[str, str], Signature]:
+    """Give what is known of the arguments of our own functions without loading them."""
+    from kanister_py.core.blueprints.lint.signatures import Signature
+
+    text = Path(__file__).with_name("signatures.json").read_text(encoding="utf-8")
+    return {
+        (name, version): Signature.of(each)
+        for name, versions in json.loads(text).items()
+        for version, each in versions.items()
+    }
 
 
 # `module:Class`, loaded when somebody needs it.

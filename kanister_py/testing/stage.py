@@ -24,10 +24,6 @@ from kanister_py.core.objects.resources import (
     GroupVersionResource,
 )
 from kanister_py.core.registry.entries import FunctionEntry, Registry
-from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.embedded.pods.following import Follower
-from kanister_py.embedded.pods.node import ProcessNode
-from kanister_py.embedded.pods.workloads import Workloads
 from kanister_py.executor.run.handle import Run
 from kanister_py.ports.cluster import KubeObject, Watch
 from kanister_py.ports.pods import PodRunner
@@ -42,7 +38,14 @@ from kanister_py.testing.scripts import (
     ScriptedPods,
     is_controlled,
 )
-from kanister_py.wiring import RunSettings, run_blueprint
+from kanister_py.wiring import (
+    RunSettings,
+    attach_pods,
+    follow,
+    memory_cluster,
+    process_pods,
+    run_blueprint,
+)
 
 SPEED: Final = 20.0
 """How many seconds pass in one, where pods are played from a script."""
@@ -74,7 +77,7 @@ class Stage:
         self._script = Script()
         self._clock = StageClock(speed=SPEED)
         self._uids = iter(range(1, 10**12))
-        self.cluster = MemoryCluster(clock=self._clock, new_uid=self._new_uid, seed=1)
+        self.cluster = memory_cluster(self._clock, new_uid=self._new_uid, seed=1)
         """The cluster itself, for whatever has no shorter way here."""
         self.registry: Registry[FunctionEntry] | None = None
         """The functions there are; None for what is installed. See `wiring.registry_of`."""
@@ -152,11 +155,9 @@ class Stage:
 
         Before the first run. It executes what the blueprint says, here.
         """
-        from kanister_py.embedded.pods.runner import ProcessPodRunner
-
         assert self._pods is None, "the pods of this stage run already"
         self._clock.speed = 1.0
-        self._runner = runner or ProcessPodRunner(self._clock, state=self._state)
+        self._runner = runner or process_pods(self._clock, self._state)
         return self
 
     # A run
@@ -281,13 +282,7 @@ class Stage:
         if self._pods is None:
             runner = self._runner or ScriptedPods(self._script, self._clock)
             self._pods = RecordedPods(runner)
-            node = ProcessNode(self._pods, self._clock)
-            self.cluster.attach_pods(node)
-            node.start(self.cluster)
-            self._stack.callback(node.close)
-            workloads = Workloads(self.cluster, self._clock)
-            workloads.start()
-            self._stack.callback(workloads.close)
+            attach_pods(self.cluster, self._pods, self._clock, self._stack)
         for api_version, kind, status in self._controllers:
             self._control(api_version, kind, status)
         self._controllers.clear()
@@ -319,9 +314,7 @@ class Stage:
             changed = merge_patched(obj, {"status": said})
             self.cluster.load([changed])
 
-        follower = Follower(self.cluster, resource, answer, lambda _: None, self._clock)
-        follower.start()
-        self._stack.callback(follower.close)
+        follow(self.cluster, resource, answer, self._clock, self._stack)
 
 
 @dataclass(frozen=True, slots=True)

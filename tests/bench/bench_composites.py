@@ -89,7 +89,7 @@ class _Bench:
         from e2e.conftest import make_namespace
         from e2e.test_compositions import composition, definition
         from e2e.test_controller import until
-        from kanister_py.wiring import read_definitions
+        from kanister_py.executor.install_definitions import read_definitions
 
         for each in read_definitions():
             self._client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)

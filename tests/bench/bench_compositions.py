@@ -69,12 +69,12 @@ spec:
 def _stage(count: int) -> tuple[Any, Any]:
     """Give an engine whose functions only hand on, and an XR with resources of 2 KB each."""
     from kanister_py.adapters.clock_system import SystemClock
-    from kanister_py.adapters.requirements_manifests import ManifestSource
     from kanister_py.core.compositions.messages import FunctionResponse
     from kanister_py.core.compositions.model import Composition, Step
     from kanister_py.core.compositions.pipeline import Observed
     from kanister_py.core.registry.entries import FunctionRevision, RegistryBuilder
     from kanister_py.executor.compose import Engine, compose
+    from kanister_py.executor.given_manifests import ManifestSource
 
     data = {f"key-{number:02}": "x" * 80 for number in range(20)}
     made = {

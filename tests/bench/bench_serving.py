@@ -256,11 +256,11 @@ def _side_by_side(ours: Callable[[], object], theirs: Callable[[], object], time
 def _whole_run(runner: Any, revision: Any, bare: Any) -> float:
     """Hold the engine against the calls alone, its 50 resources of 2 KB read and written once."""
     from kanister_py.adapters.clock_system import SystemClock
-    from kanister_py.adapters.requirements_manifests import ManifestSource
     from kanister_py.core.compositions.model import Composition, Step
     from kanister_py.core.compositions.pipeline import Observed
     from kanister_py.core.registry.entries import RegistryBuilder
     from kanister_py.executor.compose import Engine, compose
+    from kanister_py.executor.given_manifests import ManifestSource
     from kanister_py.executor.transcribing import write_request
 
     sent: list[bytes] = []

@@ -31,9 +31,9 @@ from kanister_py.core.actionsets.status import Status, parse_status
 from kanister_py.core.errors import NotFound, NothingToRetry
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.install_definitions import read_definitions
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.phase_lines import ToldLine
-from kanister_py.wiring import read_definitions
 
 Run = Callable[..., int]
 

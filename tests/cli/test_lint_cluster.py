@@ -15,8 +15,10 @@ from kanister_py.core.errors import Forbidden
 from kanister_py.core.objects.resources import NAMESPACES, GroupVersionResource
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.find_namespace import NamespaceUnknown
+from kanister_py.executor.install_definitions import read_definitions
+from kanister_py.functions.builtin import read_signatures
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.wiring import read_definitions, read_functions, read_signatures
+from kanister_py.wiring import read_functions
 
 ARGS = argparse.Namespace(ignore=[])
 TASK = {"name": "one", "func": "KubeTask", "args": {"image": "i", "command": ["c"]}}

@@ -13,9 +13,13 @@ from kanister_py.core.errors import AnotherController
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.executor.install_definitions import Change, Step, install_definitions
+from kanister_py.executor.install_definitions import (
+    Change,
+    Step,
+    install_definitions,
+    read_definitions,
+)
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.wiring import read_definitions
 
 BLUEPRINTS = "blueprints.cr.kanister.io"
 

@@ -9,7 +9,8 @@ import kanister_py
 from kanister_py.core.blueprints.lint.signatures import Signature, signature_of
 from kanister_py.core.registry.entries import FunctionKind
 from kanister_py.executor.loading import load_function
-from kanister_py.wiring import read_functions, read_signatures
+from kanister_py.functions.builtin import read_signatures
+from kanister_py.wiring import read_functions
 
 RECORD = Path(kanister_py.__file__).parent / "functions" / "signatures.json"
 

@@ -22,9 +22,9 @@ from kanister_py.core.registry.entries import (
     default_of,
 )
 from kanister_py.core.versions.semver import parse_version
+from kanister_py.functions.builtin import read_versions_file
 from kanister_py.http_api.app import build_app
 from kanister_py.http_api.discovery import Publication
-from kanister_py.wiring import read_versions_file
 
 RELEASE = "0.1.0"
 

@@ -1,10 +1,11 @@
-"""What does an OpenAPI document of Kubernetes say about one kind?"""
+"""OpenAPI schemas of Kubernetes: that of one kind, and the defaults that it states."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import group_version_of
 
 _GVK = "x-kubernetes-group-version-kind"
@@ -43,3 +44,30 @@ def _inlined(value: Any, schemas: Mapping[str, Any], above: tuple[str, ...]) -> 
         inside = _inlined(schemas[name], schemas, (*above, name))
         return {**inside, **_inlined(beside, schemas, above)}
     return {key: _inlined(each, schemas, above) for key, each in value.items()}
+
+
+def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Copy a value, with what the schema says is meant where nothing is said."""
+    copied = copy_json(value)
+    set_defaults(copied, schema)
+    return copied
+
+
+def set_defaults(value: Any, schema: Mapping[str, Any]) -> None:
+    """Fill in what the schema says is meant where nothing is said, in place."""
+    if isinstance(value, dict):
+        for key, inside in (schema.get("properties") or {}).items():
+            if key not in value or (value[key] is None and not inside.get("nullable")):
+                if "default" not in inside:
+                    continue
+                value[key] = copy_json(inside["default"])
+            set_defaults(value[key], inside)
+        additional = schema.get("additionalProperties")
+        if isinstance(additional, Mapping):
+            for inside in value.values():
+                set_defaults(inside, additional)
+    elif isinstance(value, list):
+        items = schema.get("items")
+        if isinstance(items, Mapping):
+            for item in value:
+                set_defaults(item, items)

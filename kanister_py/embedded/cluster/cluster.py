@@ -34,6 +34,7 @@ from kanister_py.core.objects.managed_fields import (
     write_managed_fields,
 )
 from kanister_py.core.objects.names import generate_name
+from kanister_py.core.objects.openapi import set_defaults
 from kanister_py.core.objects.parts import metadata_of, spec_of, status_of
 from kanister_py.core.objects.patches import (
     InvalidPatch,
@@ -909,7 +910,7 @@ class MemoryCluster:
     def _admit_custom(self, known: Known, new: KubeObject) -> None:
         schema = known.schema or {}
         schemas.prune(new, schema, is_root=True)
-        schemas.set_defaults(new, schema)
+        set_defaults(new, schema)
         admission.refuse(new, known.kind, schemas.complaints(new, schema))
 
     def _check_preconditions(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kanister_py.core.errors import Cause
-from kanister_py.core.objects.copies import copy_json
 
 _ALWAYS_KEPT: Final = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -31,26 +30,6 @@ def prune(value: Any, schema: Mapping[str, Any], *, is_root: bool = False) -> No
         if isinstance(items, Mapping):
             for item in value:
                 prune(item, items)
-
-
-def set_defaults(value: Any, schema: Mapping[str, Any]) -> None:
-    """Fill in what the schema says is meant where nothing is said, in place."""
-    if isinstance(value, dict):
-        for key, inside in (schema.get("properties") or {}).items():
-            if key not in value or (value[key] is None and not inside.get("nullable")):
-                if "default" not in inside:
-                    continue
-                value[key] = copy_json(inside["default"])
-            set_defaults(value[key], inside)
-        additional = schema.get("additionalProperties")
-        if isinstance(additional, Mapping):
-            for inside in value.values():
-                set_defaults(inside, additional)
-    elif isinstance(value, list):
-        items = schema.get("items")
-        if isinstance(items, Mapping):
-            for item in value:
-                set_defaults(item, items)
 
 
 def complaints(value: Any, schema: Mapping[str, Any], path: str = "") -> list[Cause]:

@@ -20,6 +20,7 @@ from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.embedded.pods.workloads import Workloads
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList
+from kanister_py.ports.pods import PodRunner
 
 STANDING_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
@@ -29,7 +30,7 @@ _RESOURCES: Final = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, REPLICA_SETS)
 class StandingPods:
     """Runs the pods of a cluster, those of its workloads included, until closed."""
 
-    def __init__(self, cluster: Cluster, runner: ProcessPodRunner, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, runner: PodRunner, clock: Clock) -> None:
         self.node = ProcessNode(runner, clock)
         self.cluster = cluster
         self._clock = clock
@@ -53,7 +54,8 @@ class StandingPods:
         Comes back early when nobody wants it any more. Raises `ProcessesUnavailable`
         where there will never be a pod.
         """
-        self._runner.wait_until_ready()
+        if isinstance(self._runner, ProcessPodRunner):
+            self._runner.wait_until_ready()
         deadline = self._clock.monotonic() + timeout_seconds
         while is_wanted():
             listed = [(each, self.cluster.list(each)) for each in _RESOURCES]

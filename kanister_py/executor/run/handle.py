@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import Thread
 from typing import Any
 
+from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.status import State, Status, Warned, warned_of
 from kanister_py.core.errors import Fault, KanisterError, RunStopped
 from kanister_py.core.notices import Notice
+from kanister_py.executor.phase_context import Surroundings
+from kanister_py.executor.run.actions import FunctionSource
+from kanister_py.executor.run.header import Header, replayed
+from kanister_py.executor.run.memory import Onlooker
 from kanister_py.executor.run.run import ActionSetRun, WaitingHost
 from kanister_py.ports.clock import Clock
+from kanister_py.ports.journal import Journal
+
+
+def start_run(
+    header: Header,
+    outcomes: Iterable[Outcome],
+    source: FunctionSource,
+    around: Surroundings,
+    *,
+    close: Callable[[], None],
+    journal: Journal | None = None,
+    onlooker: Onlooker | None = None,
+    before: Callable[[Callable[[], bool]], Sequence[Notice]] | None = None,
+) -> Run:
+    """Set a run going, after what has happened to it already."""
+    course, status = replayed(header, outcomes)
+    work = ActionSetRun(course, source, around, journal=journal, status=status, onlooker=onlooker)
+    return Run(header.name, work, around.clock, close, before).start()
 
 
 class Run:

@@ -10,7 +10,8 @@ from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.controller import seen_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.wiring import read_definitions, read_functions
+from kanister_py.executor.install_definitions import read_definitions
+from kanister_py.wiring import read_functions
 from tests.cli.test_revisions import function_revision
 
 

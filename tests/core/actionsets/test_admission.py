@@ -16,7 +16,8 @@ from kanister_py.core.actionsets.admission import (
 )
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.executor.loading import load_function
-from kanister_py.wiring import read_functions, read_signatures
+from kanister_py.functions.builtin import read_signatures
+from kanister_py.wiring import read_functions
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from kanister_py.core.blueprints.texts import templates_of, texts_of
 from kanister_py.core.errors import TemplateParseError
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.templates.engines import Engine, choose_engine
-from kanister_py.wiring import read_functions, read_signatures, registry_of
+from kanister_py.functions.builtin import read_signatures
+from kanister_py.wiring import read_functions, registry_of
 
 TEXT = """\
 kind: Blueprint

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kanister_py.adapters.requirements_manifests import ManifestSource
+from kanister_py.executor.given_manifests import ManifestSource
 
 GVK = "x-kubernetes-group-version-kind"
 

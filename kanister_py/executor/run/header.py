@@ -1,0 +1,168 @@
+"""Header of a run: what it begins with, stated so that a later process can go on from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from secrets import choice
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from kanister_py.core.actionsets.course import Course, course_of, first_status
+from kanister_py.core.actionsets.model import parse_actionset
+from kanister_py.core.actionsets.outcomes import Outcome
+from kanister_py.core.actionsets.references import parse_object_reference
+from kanister_py.core.actionsets.status import Status, parse_status
+from kanister_py.core.actionsets.transitions import record, status_for_retry
+from kanister_py.core.blueprints.model import (
+    LocatedBlueprint,
+    ObjectReference,
+    only_blueprint,
+)
+from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.documents import parse_document, parse_documents
+from kanister_py.core.objects.names import generate_name
+from kanister_py.core.objects.parts import metadata_of
+
+
+class Header(NamedTuple):
+    """An ActionSet, the Blueprints that it names, and a status if some of it is done already.
+
+    A Blueprint that was read from a file knows its lines, which no journal keeps.
+    """
+
+    actionset: Mapping[str, Any]
+    blueprints: Sequence[LocatedBlueprint | Mapping[str, Any]]
+    status: Mapping[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        return str(self.actionset["metadata"]["name"])
+
+    def as_dict(self) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "actionSet": self.actionset,
+            "blueprints": [
+                each.found.value if isinstance(each, LocatedBlueprint) else each
+                for each in self.blueprints
+            ],
+        }
+        return data if self.status is None else {**data, "status": self.status}
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Header:
+        return cls(data["actionSet"], data["blueprints"], data.get("status"))
+
+
+def located_blueprint(
+    blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
+) -> LocatedBlueprint:
+    """Read a Blueprint from a file, or from what one holds."""
+    if isinstance(blueprint, LocatedBlueprint):
+        return blueprint
+    if isinstance(blueprint, Mapping):
+        return only_blueprint(parse_documents(json.dumps(blueprint)), "the blueprint")
+    path = Path(blueprint)
+    return only_blueprint(parse_documents(path.read_bytes(), str(path)), str(path))
+
+
+def stated_action(
+    blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
+    action: str,
+    target: str | Mapping[str, Any] | None,
+    options: Mapping[str, str] | None,
+    namespace: str,
+    more: Mapping[str, Any],
+) -> tuple[LocatedBlueprint, dict[str, Any]]:
+    """Write what an ActionSet would say of an action; without a target, its namespace is it."""
+    located = located_blueprint(blueprint)
+    if target is None:
+        reference = ObjectReference(kind="Namespace", name=namespace, namespace=namespace).as_dict()
+    elif isinstance(target, str):
+        reference = parse_object_reference(target, namespace).as_dict()
+    else:
+        reference = dict(target)
+    return located, {
+        **{_camel(key): value for key, value in more.items()},
+        "name": action,
+        "blueprint": located.blueprint.name,
+        "object": reference,
+        "options": dict(options) if options else None,
+    }
+
+
+def header_of_action(
+    located: LocatedBlueprint, spec: Mapping[str, Any], name: str, namespace: str
+) -> Header:
+    """State the ActionSet that runs one action."""
+    actionset = {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "ActionSet",
+        "metadata": {"name": name or new_name(spec["name"])},
+        "spec": {"actions": [spec]},
+    }
+    return header_of_actionset(actionset, [located], "", namespace)
+
+
+def header_of_actionset(
+    actionset: Mapping[str, Any],
+    blueprints: Sequence[LocatedBlueprint | Mapping[str, Any]],
+    name: str,
+    namespace: str,
+) -> Header:
+    """State an ActionSet as its manifest does; what its metadata leave out is made up."""
+    stated = {key: each for key, each in metadata_of(actionset).items() if each}
+    base = str(stated.get("generateName") or "actionset-")
+    name = name or stated.get("name") or new_name(base.rstrip("-"))
+    metadata = {"uid": str(uuid4()), "namespace": namespace, **stated, "name": name}
+    return Header({**actionset, "metadata": metadata}, blueprints)
+
+
+def header_for_retry(
+    header: Header, outcomes: Iterable[Outcome], from_phase: str, name: str
+) -> Header | None:
+    """State a run that takes over what another completed before a phase; None if it cannot."""
+    course, status = replayed(header, outcomes)
+    began = status_for_retry(course.rules, status, first_status(course), from_phase)
+    if began is None:
+        return None
+    metadata = {**header.actionset["metadata"], "name": name, "uid": str(uuid4())}
+    return header._replace(
+        actionset={**header.actionset, "metadata": metadata}, status=began.as_dict()
+    )
+
+
+def new_name(base: str) -> str:
+    return generate_name(f"{base.lower()}-", choice)
+
+
+def replayed(header: Header, outcomes: Iterable[Outcome] = ()) -> tuple[Course, Status]:
+    """Say where a run stands after what has happened."""
+    actionset = parse_actionset(parse_document(json.dumps(header.actionset)))
+    blueprints = {}
+    for each in header.blueprints:
+        located = located_blueprint(each)
+        blueprints[located.blueprint.name] = located.blueprint
+    course = course_of(actionset, blueprints)
+    status = parse_status(header.status) if header.status else first_status(course)
+    for outcome in outcomes:
+        status = record(course.rules, status, outcome)
+    return course, status
+
+
+def artifacts_of(header: Header, outcomes: Iterable[Outcome]) -> dict[str, Any]:
+    """Give what a run left behind."""
+    status = replayed(header, outcomes)[1]
+    if status.state != "complete":
+        raise UsageError(
+            f"Run {header.name} is {status.state}, and left no artifacts: "
+            "only a run that is complete does",
+            reason="NoArtifacts",
+        )
+    return status.output_artifacts
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(each.capitalize() for each in rest)
