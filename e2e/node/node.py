@@ -71,7 +71,7 @@ class E2ENode:
             ClusterChoice(kubeconfig=str(cluster.kubeconfig)), field_manager="e2e-node"
         )
         clock = SystemClock()
-        self.runner = ProcessPodRunner(clock, state=state, host_paths=(str(cluster.folder),))
+        self.runner = ProcessPodRunner(clock, state=state)
         self._pods = ProcessNode(
             AddressedPods(self.runner, pod_network) if pod_network else self.runner,
             clock,

@@ -11,6 +11,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from kanister_py.core.errors import BadRequest
 from kanister_py.core.objects.parts import owners_of
+from kanister_py.core.objects.timestamps import timestamp
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Channel, ExecChunk, ExecSession, LogOptions, LogStream
 from kanister_py.ports.pods import PodRunner, PodSources, PodStatus, ReportStatus
@@ -270,7 +271,7 @@ class _ScriptedPod:
             self._changed.notify_all()
 
     def _status(self) -> PodStatus:
-        now = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
+        now = timestamp(self._clock.now())
         spec = self._pod["spec"]
         mains = [each["name"] for each in spec["containers"]]
         codes = [self._codes.get(name) for name in mains if name in self._codes]

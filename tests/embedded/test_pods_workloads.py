@@ -11,9 +11,7 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.objects.resources import (
-    DAEMON_SETS,
     DEPLOYMENTS,
-    JOBS,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     REPLICA_SETS,
@@ -183,34 +181,6 @@ def test_a_pod_of_a_workload_that_is_deleted_is_made_again(cluster: Cluster) -> 
     wait_for(cluster, PODS, "db-0", lambda obj: is_ready(obj) and obj["metadata"]["uid"] != uid)
 
 
-def test_a_daemon_set_has_one_pod_on_the_one_node(cluster: Cluster) -> None:
-    cluster.create(workload("DaemonSet", "agent", "exec sleep 1000"))
-    wait_for(cluster, DAEMON_SETS, "agent", lambda o: (o["status"] or {}).get("numberReady") == 1)
-    assert len(pods_of(cluster, "agent")) == 1
-
-
-@pytest.mark.parametrize(
-    ("script", "condition", "succeeded", "failed"),
-    [
-        pytest.param("true", "Complete", 2, None, id="a job that works"),
-        pytest.param("false", "Failed", None, 2, id="a job that fails too often"),
-    ],
-)
-def test_a_job_runs_until_it_is_complete_or_has_failed_too_often(
-    cluster: Cluster, script: str, condition: str, succeeded: int | None, failed: int | None
-) -> None:
-    job = workload(
-        "Job", "work", script, version="batch/v1", completions=2, parallelism=1, backoffLimit=1
-    )
-    del job["spec"]["selector"]
-    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
-    cluster.create(job)
-    done = wait_for(cluster, JOBS, "work", lambda o: bool((o["status"] or {}).get("conditions")))
-    assert done["status"]["conditions"][0]["type"] == condition
-    assert done["status"].get("succeeded") == succeeded
-    assert done["status"].get("failed") == failed
-
-
 def test_a_claim_is_bound_without_a_pod(cluster: Cluster) -> None:
     cluster.create(claim("data"))
     bound = wait_for(cluster, PERSISTENT_VOLUME_CLAIMS, "data", in_phase("Bound"))
@@ -219,10 +189,10 @@ def test_a_claim_is_bound_without_a_pod(cluster: Cluster) -> None:
 
 
 def test_all_workloads_are_waited_for(cluster: Cluster, pods: StandingPods) -> None:
-    for kind in ("Deployment", "StatefulSet", "DaemonSet"):
+    for kind in ("Deployment", "StatefulSet"):
         cluster.create(workload(kind, f"a-{kind.lower()}", "exec sleep 1000"))
     assert pods.wait_until_workloads_stand(lambda: True) == []
-    for kind in ("Deployment", "StatefulSet", "DaemonSet"):
+    for kind in ("Deployment", "StatefulSet"):
         (name,) = pods_of(cluster, f"a-{kind.lower()}")
         assert exec_in(cluster, name, "echo", "in")[:2] == (0, b"in\n")
 

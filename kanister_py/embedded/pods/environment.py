@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import base64
-import math
 import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kanister_py.core.errors import KanisterError, TransientError
+from kanister_py.core.errors import TransientError
 from kanister_py.core.objects.parts import spec_of, status_of
-from kanister_py.core.objects.quantities import parse_quantity
 from kanister_py.ports.pods import PodSources
 
 
@@ -71,7 +69,7 @@ def environment_of(
     for source in container.get("envFrom") or ():
         env |= _env_from(metadata["namespace"], source, sources)
     for entry in container.get("env") or ():
-        value = _env_value(pod, container, entry, sources, env)
+        value = _env_value(pod, entry, sources, env)
         if value is not None:
             env[entry["name"]] = value
     env["PATH"] = f"{helpers_folder}:{env['PATH']}"
@@ -144,27 +142,6 @@ def field_of(pod: Mapping[str, Any], path: str) -> str:
     return str(fields[path])
 
 
-def resource_of(container: Mapping[str, Any], reference: Mapping[str, Any]) -> str:
-    """Say what the downward API tells about a container's share of the machine.
-
-    Without a limit it is what the machine has. Divided by the divisor, rounded up.
-    """
-    kind, _, name = str(reference["resource"]).partition(".")
-    found = ((container.get("resources") or {}).get(kind) or {}).get(name)
-    if found is None:
-        found = {
-            "cpu": os.cpu_count() or 1,
-            "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        }.get(name, 0)
-    divisor = str(reference.get("divisor") or "1")
-    divisor = "1" if divisor == "0" else divisor
-    try:
-        share = parse_quantity(str(found)).value / parse_quantity(divisor).value
-        return str(math.ceil(share))
-    except KanisterError as error:
-        raise ContainerConfigError(error.message) from error
-
-
 def data_of(obj: Mapping[str, Any]) -> dict[str, bytes]:
     """Give everything a ConfigMap or a Secret holds."""
     if obj.get("kind") == "Secret":
@@ -194,7 +171,6 @@ def _env_from(namespace: str, source: Mapping[str, Any], sources: PodSources) ->
 
 def _env_value(
     pod: Mapping[str, Any],
-    container: Mapping[str, Any],
     entry: Mapping[str, Any],
     sources: PodSources,
     known: Mapping[str, str],
@@ -204,9 +180,8 @@ def _env_value(
         return expand(str(entry.get("value") or ""), known)
     if reference := origin.get("fieldRef"):
         return field_of(pod, reference["fieldPath"])
-    if reference := origin.get("resourceFieldRef"):
-        of = _container(pod, reference.get("containerName")) or container
-        return resource_of(of, reference)
+    if "resourceFieldRef" in origin:
+        raise ContainerConfigError("resourceFieldRef is not known to pods as processes")
     return _key_value(pod["metadata"]["namespace"], origin, sources)
 
 
@@ -225,11 +200,6 @@ def _key_value(namespace: str, origin: Mapping[str, Any], sources: PodSources) -
     if obj is None:
         raise ContainerConfigError(f'{kind} "{name}" not found')
     raise ContainerConfigError(f"couldn't find key {key} in {kind} {namespace}/{name}")
-
-
-def _container(pod: Mapping[str, Any], name: str | None) -> Mapping[str, Any] | None:
-    containers = [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
-    return next((one for one in containers if one["name"] == name), None)
 
 
 def _escape(value: str) -> str:

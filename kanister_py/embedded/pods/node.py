@@ -18,6 +18,7 @@ from kanister_py.core.objects.resources import (
     SERVICES,
     GroupVersionResource,
 )
+from kanister_py.core.objects.timestamps import timestamp
 from kanister_py.embedded.pods.following import Follower
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import (
@@ -260,7 +261,7 @@ class ProcessNode:
                 self._clock.wait(self._changed, seconds)
 
     def _register(self, cluster: Cluster) -> None:
-        now = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
+        now = timestamp(self._clock.now())
         condition = {
             "type": "Ready",
             "status": "True",

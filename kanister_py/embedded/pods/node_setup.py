@@ -50,12 +50,10 @@ class NodeSetup:
         clock: Clock,
         *,
         state: Path | None = None,
-        host_paths: tuple[str, ...] = (),
         namespaces: Wanted = "any",
         restart_backoff_seconds: float = 10.0,
     ) -> None:
         self.clock = clock
-        self.host_paths = host_paths
         self.restart_backoff_seconds = restart_backoff_seconds
         # Processes are started elsewhere: a folder must mean the same from everywhere.
         state = state.absolute() if state is not None else None

@@ -25,9 +25,8 @@ class ProcessPodRunner:
     nothing of that is a wall: never run pods that you would not run as a
     script. Nothing makes one of these unless a user asked for it.
 
-    With `state`, the data of claims and of `kando` is kept there. `host_paths`
-    are the folders that a hostPath volume may show. When our process ends,
-    however it ends, every process and mount of every pod ends with it.
+    With `state`, the data of claims and of `kando` is kept there. When our
+    process ends, however it ends, every process and mount of every pod ends with it.
     """
 
     def __init__(
@@ -35,14 +34,12 @@ class ProcessPodRunner:
         clock: Clock,
         *,
         state: Path | None = None,
-        host_paths: Sequence[str] = (),
         namespaces: Wanted = "any",
         restart_backoff_seconds: float = 10.0,
     ) -> None:
         self._setup = NodeSetup(
             clock,
             state=state,
-            host_paths=tuple(host_paths),
             namespaces=namespaces,
             restart_backoff_seconds=restart_backoff_seconds,
         )

@@ -8,7 +8,6 @@ from typing import Any, Final
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.parts import status_of
 from kanister_py.core.objects.resources import (
-    DAEMON_SETS,
     DEPLOYMENTS,
     PODS,
     REPLICA_SETS,
@@ -24,7 +23,7 @@ from kanister_py.ports.pods import PodRunner
 
 STANDING_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
-_RESOURCES: Final = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, REPLICA_SETS)
+_RESOURCES: Final = (DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS)
 
 
 class StandingPods:
@@ -116,8 +115,6 @@ def _stands(workload: KubeObject) -> bool:
 def _counts_of(workload: KubeObject) -> tuple[int, int]:
     """Give how many pods a workload wants, and how many are ready."""
     status = status_of(workload)
-    if workload["kind"] == "DaemonSet":
-        return status.get("desiredNumberScheduled", 1), status.get("numberReady", 0)
     replicas = workload["spec"].get("replicas")
     return 1 if replicas is None else int(replicas), status.get("readyReplicas", 0)
 

@@ -10,9 +10,7 @@ from typing import Any, Final, NamedTuple
 from kanister_py.core.errors import TransientError, UsageError
 from kanister_py.embedded.pods.environment import (
     data_of,
-    expand,
     field_of,
-    resource_of,
 )
 from kanister_py.embedded.pods.launcher import Mount
 from kanister_py.ports.pods import PodSources
@@ -63,13 +61,10 @@ class Claims:
 class Volumes:
     """Lays out the volumes of a pod under a folder of its own."""
 
-    def __init__(
-        self, folder: Path, claims: Claims, sources: PodSources, *, host_paths: tuple[str, ...]
-    ) -> None:
+    def __init__(self, folder: Path, claims: Claims, sources: PodSources) -> None:
         self._folder = folder
         self._claims = claims
         self._sources = sources
-        self._host_paths = host_paths
 
     def prepare(self, pod: Mapping[str, Any]) -> dict[str, Volume]:
         """Make every volume of a pod; what it refers to and is not there yet is an error."""
@@ -83,10 +78,6 @@ class Volumes:
         namespace = pod["metadata"]["namespace"]
         if (claim := volume.get("persistentVolumeClaim")) is not None:
             return self._claim(namespace, claim["claimName"], bool(claim.get("readOnly")))
-        if "ephemeral" in volume:
-            return self._claim(namespace, f"{pod['metadata']['name']}-{name}", False)
-        if "hostPath" in volume:
-            return self._host_path(name, volume["hostPath"])
         folder = self._folder / _UNSAFE.sub("_", name)
         if "emptyDir" in volume:
             folder.mkdir(parents=True, exist_ok=True)
@@ -123,7 +114,12 @@ class Volumes:
         namespace = pod["metadata"]["namespace"]
         if kind == "downwardAPI":
             for item in source.get("items") or ():
-                text = _downward(pod, item)
+                if "fieldRef" not in item:
+                    raise UsageError(
+                        "resourceFieldRef is not known to pods as processes",
+                        reason="VolumeNotSupported",
+                    )
+                text = field_of(pod, item["fieldRef"]["fieldPath"])
                 yield item["path"], (text.encode(), int(item.get("mode") or mode))
             return
         if kind == "serviceAccountToken":
@@ -160,34 +156,15 @@ class Volumes:
             raise VolumeUnavailable(f'persistentvolumeclaim "{name}" not found')
         return Volume(self._claims.open(claim), read_only)
 
-    def _host_path(self, name: str, source: Mapping[str, Any]) -> Volume:
-        path = Path(source["path"])
-        if not any(path.resolve().is_relative_to(allowed) for allowed in self._host_paths):
-            raise UsageError(
-                f"Volume {name} is {path} of this machine; "
-                "pods as processes get no hostPath unless it is allowed",
-                reason="HostPathRefused",
-            )
-        kind = source.get("type") or ""
-        if kind == "DirectoryOrCreate":
-            path.mkdir(parents=True, exist_ok=True)
-        elif kind == "FileOrCreate":
-            path.touch()
-        if not path.exists():
-            raise VolumeUnavailable(f"hostPath {path} does not exist")
-        return Volume(path)
 
-
-def mounts_of(
-    container: Mapping[str, Any], volumes: Mapping[str, Volume], env: Mapping[str, str]
-) -> list[Mount]:
+def mounts_of(container: Mapping[str, Any], volumes: Mapping[str, Volume]) -> list[Mount]:
     """Say where a container sees the volumes of its pod."""
     mounts = []
     for wanted in container.get("volumeMounts") or ():
         volume = volumes.get(wanted["name"])
         if volume is None:
             raise VolumeUnavailable(f"volume {wanted['name']} is not defined in the pod")
-        sub_path = wanted.get("subPath") or expand(wanted.get("subPathExpr") or "", env)
+        sub_path = wanted.get("subPath") or ""
         source = _sub_path(volume, sub_path) if sub_path else volume.path
         mounts.append(
             Mount(
@@ -223,14 +200,3 @@ def _write_files(folder: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
         path.touch(mode=0o600)
         path.write_bytes(data)
         path.chmod(mode)
-
-
-def _downward(pod: Mapping[str, Any], item: Mapping[str, Any]) -> str:
-    if reference := item.get("fieldRef"):
-        return field_of(pod, reference["fieldPath"])
-    reference = item["resourceFieldRef"]
-    containers = [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
-    for container in containers:
-        if container["name"] == reference.get("containerName"):
-            return resource_of(container, reference)
-    raise VolumeUnavailable(f"container {reference.get('containerName')} is not in the pod")

@@ -1,4 +1,4 @@
-"""The pods that Deployments, StatefulSets and their kin ask for, and the claims of both."""
+"""Pods of Deployments, ReplicaSets and StatefulSets, and the volumes of claims."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ from kanister_py.core.objects.parts import (
     status_of,
 )
 from kanister_py.core.objects.resources import (
-    DAEMON_SETS,
     DEPLOYMENTS,
-    JOBS,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
@@ -44,8 +42,6 @@ _KINDS: Final[Mapping[str, GroupVersionResource]] = {
     "Deployment": DEPLOYMENTS,
     "ReplicaSet": REPLICA_SETS,
     "StatefulSet": STATEFUL_SETS,
-    "DaemonSet": DAEMON_SETS,
-    "Job": JOBS,
 }
 _Key = tuple[str, str, str]
 
@@ -54,19 +50,12 @@ class Workloads:
     """Makes and removes the pods of workloads until closed, as a cluster's controllers do.
 
     Level-based: each look at a workload starts from what is there. Claims are
-    bound as soon as they are seen; `claim_gone` hears of those that were deleted.
+    bound as soon as they are seen.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        clock: Clock,
-        *,
-        claim_gone: Callable[[KubeObject], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._claim_gone = claim_gone
         self._changed = threading.Condition()
         self._queue: deque[_Key] = deque()
         self._is_closed = False
@@ -74,8 +63,6 @@ class Workloads:
             "Deployment": self._deployment,
             "ReplicaSet": self._replica_set,
             "StatefulSet": self._stateful_set,
-            "DaemonSet": self._daemon_set,
-            "Job": self._job,
         }
         self._followers = [
             Follower(cluster, resource, self._noticer(kind), self._noticer(kind), clock)
@@ -200,22 +187,6 @@ class Workloads:
             REPLICA_SETS, replica_set, _counts(pods) | {"fullyLabeledReplicas": len(pods)}
         )
 
-    def _daemon_set(self, daemon_set: KubeObject) -> None:
-        pods = self._keep_count(daemon_set, 1)
-        ready = sum(map(_is_ready, pods))
-        self._write_status(
-            DAEMON_SETS,
-            daemon_set,
-            {
-                "currentNumberScheduled": len(pods),
-                "desiredNumberScheduled": 1,
-                "numberAvailable": ready,
-                "numberMisscheduled": 0,
-                "numberReady": ready,
-                "updatedNumberScheduled": len(pods),
-            },
-        )
-
     def _keep_count(self, owner: KubeObject, wanted: int) -> list[KubeObject]:
         """Make or remove pods until there are as many as wanted; give those that are there."""
         pods = [pod for pod in self._owned(PODS, owner) if not _is_over(pod)]
@@ -233,21 +204,18 @@ class Workloads:
     def _stateful_set(self, stateful_set: KubeObject) -> None:
         spec, metadata = stateful_set["spec"], stateful_set["metadata"]
         wanted = _replicas(spec)
-        first = int((spec.get("ordinals") or {}).get("start") or 0)
         revision = f"{metadata['name']}-{_hash(spec['template'])}"
         is_parallel = spec.get("podManagementPolicy") == "Parallel"
         pods = {pod["metadata"]["name"]: pod for pod in self._owned(PODS, stateful_set)}
-        names = [f"{metadata['name']}-{first + index}" for index in range(wanted)]
+        names = [f"{metadata['name']}-{index}" for index in range(wanted)]
         may_go_on = True
         for index, name in enumerate(names):
             if not may_go_on:
                 break
             pod = pods.get(name)
             if pod is None:
-                self._claims_of(stateful_set, first + index)
-                pods[name] = self._cluster.create(
-                    _stateful_pod(stateful_set, first + index, revision)
-                )
+                self._claims_of(stateful_set, index)
+                pods[name] = self._cluster.create(_stateful_pod(stateful_set, index, revision))
                 may_go_on = is_parallel
             elif _is_over(pod):
                 self._delete_pod(pod)
@@ -259,9 +227,7 @@ class Workloads:
             # In order, and one at a time: the next goes when this one is gone.
             self._delete_pod(pods[name])
         if not surplus and may_go_on:
-            self._replace_one_outdated(
-                spec, [pods[name] for name in names if name in pods], revision
-            )
+            self._replace_one_outdated([pods[name] for name in names], revision)
         there = [pods[name] for name in names if name in pods]
         updated = [pod for pod in there if _label(pod, _REVISION_LABEL) == revision]
         status = _counts([pods[name] for name in pods if not _is_over(pods[name])]) | {
@@ -273,11 +239,7 @@ class Workloads:
         }
         self._write_status(STATEFUL_SETS, stateful_set, status)
 
-    def _replace_one_outdated(
-        self, spec: Mapping[str, Any], pods: Sequence[KubeObject], revision: str
-    ) -> None:
-        if (spec.get("updateStrategy") or {}).get("type") == "OnDelete":
-            return
+    def _replace_one_outdated(self, pods: Sequence[KubeObject], revision: str) -> None:
         for pod in reversed(pods):
             if _label(pod, _REVISION_LABEL) != revision:
                 self._delete_pod(pod)
@@ -303,53 +265,6 @@ class Workloads:
             # The claim of an earlier pod of this ordinal is the same claim: its data is there.
             with suppress(AlreadyExists):
                 self._cluster.create(claim)
-
-    # Jobs
-
-    def _job(self, job: KubeObject) -> None:
-        spec, status = job["spec"], status_of(job)
-        if any(_is_final(condition) for condition in status.get("conditions") or ()):
-            return
-        pods = self._owned(PODS, job)
-        succeeded = sum(_phase(pod) == "Succeeded" for pod in pods)
-        failed = sum(_phase(pod) == "Failed" for pod in pods)
-        active = [pod for pod in pods if not _is_over(pod)]
-        completions = int(spec.get("completions") or spec.get("parallelism") or 1)
-        new: dict[str, Any] = {"startTime": status.get("startTime") or self._now()}
-        if succeeded >= completions:
-            new["completionTime"] = self._now()
-            new["conditions"] = [self._condition("Complete", "CompletionsReached", "")]
-        elif failed > int(spec["backoffLimit"] if spec.get("backoffLimit") is not None else 6):
-            new["conditions"] = [
-                self._condition(
-                    "Failed",
-                    "BackoffLimitExceeded",
-                    "Job has reached the specified backoff limit",
-                )
-            ]
-            for pod in active:
-                self._delete_pod(pod)
-            active = []
-        elif not spec.get("suspend"):
-            parallelism = spec.get("parallelism")
-            at_once = min(1 if parallelism is None else int(parallelism), completions - succeeded)
-            for _ in range(at_once - len(active)):
-                active.append(self._cluster.create(_new_pod(job)))
-        counts = {"active": len(active), "succeeded": succeeded, "failed": failed}
-        ready = sum(map(_is_ready, active))
-        new |= {name: count for name, count in counts.items() if count} | {"ready": ready}
-        self._write_status(JOBS, job, new, with_generation=False)
-
-    def _condition(self, kind: str, reason: str, message: str) -> dict[str, Any]:
-        now = self._now()
-        return {
-            "type": kind,
-            "status": "True",
-            "reason": reason,
-            "message": message,
-            "lastProbeTime": now,
-            "lastTransitionTime": now,
-        }
 
     # Claims
 
@@ -383,7 +298,6 @@ class Workloads:
     def _unbind(self, claim: KubeObject) -> None:
         with suppress(NotFound):
             self._cluster.delete(PERSISTENT_VOLUMES, f"pvc-{claim['metadata']['uid']}")
-        self._claim_gone(claim)
 
     # Reading and writing
 
@@ -402,16 +316,10 @@ class Workloads:
             )
 
     def _write_status(
-        self,
-        resource: GroupVersionResource,
-        obj: KubeObject,
-        status: dict[str, Any],
-        *,
-        with_generation: bool = True,
+        self, resource: GroupVersionResource, obj: KubeObject, status: dict[str, Any]
     ) -> None:
         metadata = obj["metadata"]
-        if with_generation:
-            status["observedGeneration"] = metadata.get("generation", 1)
+        status["observedGeneration"] = metadata.get("generation", 1)
         old = status_of(obj)
         if {key: old.get(key) for key in status} != status:
             self._cluster.patch(
@@ -421,9 +329,6 @@ class Workloads:
                 namespace=metadata["namespace"],
                 subresource="status",
             )
-
-    def _now(self) -> str:
-        return f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -467,20 +372,13 @@ def _new_replica_set(deployment: KubeObject, template_hash: str, revision: int) 
 def _new_pod(owner: KubeObject) -> KubeObject:
     metadata, template = owner["metadata"], copy.deepcopy(owner["spec"]["template"])
     of_template = metadata_of(template)
-    labels = dict(of_template.get("labels") or {})
-    if owner["kind"] == "Job":
-        for prefix in ("", "batch.kubernetes.io/"):
-            labels |= {
-                f"{prefix}job-name": metadata["name"],
-                f"{prefix}controller-uid": metadata["uid"],
-            }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "generateName": f"{metadata['name']}-",
             "namespace": metadata["namespace"],
-            "labels": labels,
+            "labels": dict(of_template.get("labels") or {}),
             "annotations": dict(of_template.get("annotations") or {}),
             "ownerReferences": [_owner_reference(owner)],
         },
@@ -602,10 +500,6 @@ def _is_ready(pod: KubeObject) -> bool:
     return not pod["metadata"].get("deletionTimestamp") and any(
         one["type"] == "Ready" and one["status"] == "True" for one in conditions
     )
-
-
-def _is_final(condition: Mapping[str, Any]) -> bool:
-    return condition["type"] in {"Complete", "Failed"} and condition["status"] == "True"
 
 
 def _hash(template: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What probes say of a container, and when nobody listens to them any more."""
+"""Readiness probes: what they say of a container, and when they are no longer heard."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.embedded.pods.probes import Prober
+from kanister_py.embedded.pods.readiness import ReadinessProbe
 
 PATIENCE_SECONDS = 30.0
 
@@ -21,7 +21,9 @@ class Asked:
         self.arrived, self.go_on, self.has_told = (threading.Event() for _ in range(3))
         self.told: list[bool] = []
         before = set(threading.enumerate())
-        self.prober = Prober(probe, {}, self._run, self._tell, SystemClock(), "127.0.0.1")
+        self.probe = ReadinessProbe(
+            probe, {}, "127.0.0.1", SystemClock(), run=self._run, tell=self._tell
+        )
         others = {each for each in threading.enumerate() if each.name == "pods-probe"}
         (self.thread,) = others - before
 
@@ -34,7 +36,7 @@ class Asked:
         self.has_told.set()
 
     def end(self) -> None:
-        self.prober.stop()
+        self.probe.stop()
         self.thread.join(PATIENCE_SECONDS)
         assert not self.thread.is_alive()
 
@@ -42,7 +44,7 @@ class Asked:
 def test_what_is_found_out_once_nobody_asks_any_more_is_not_told() -> None:
     asked = Asked({"exec": {"command": ["true"]}})
     assert asked.arrived.wait(PATIENCE_SECONDS)
-    asked.prober.stop()
+    asked.probe.stop()
     asked.go_on.set()
     asked.end()
     assert asked.told == []

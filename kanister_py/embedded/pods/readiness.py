@@ -1,4 +1,4 @@
-"""Is a container ready, is it alive: what its probes say."""
+"""Readiness probes of containers: a command, an HTTP request or a connection, over and over."""
 
 from __future__ import annotations
 
@@ -9,30 +9,32 @@ from typing import Any, Final
 
 from kanister_py.ports.clock import Clock
 
-RunCommand = Callable[[Sequence[str], float], bool]
-"""Run a command in the container; true if it ends well in time."""
-
 _DEFAULT_PERIOD_SECONDS: Final = 10
 
 
-class Prober:
-    """Asks one probe of one container over and over, in a thread of its own."""
+class ReadinessProbe:
+    """Asks the readiness probe of one container, in a thread of its own, until stopped.
+
+    `run` runs a command in the container and is true if it ends well in time;
+    `tell` takes what was found once it is sure.
+    """
 
     def __init__(
         self,
         probe: Mapping[str, Any],
         container: Mapping[str, Any],
-        run: RunCommand,
-        tell: Callable[[bool], None],
-        clock: Clock,
         address: str,
+        clock: Clock,
+        *,
+        run: Callable[[Sequence[str], float], bool],
+        tell: Callable[[bool], None],
     ) -> None:
-        self._address = address
         self._probe = probe
         self._container = container
+        self._address = address
+        self._clock = clock
         self._run = run
         self._tell = tell
-        self._clock = clock
         self._changed = threading.Condition()
         self._is_stopped = False
         threading.Thread(target=self._loop, name="pods-probe", daemon=True).start()
@@ -48,20 +50,13 @@ class Prober:
         successes = failures = 0
         self._pause(float(self._probe.get("initialDelaySeconds") or 0))
         while not self._is_stopped:
-            if self._ask():
-                successes, failures = successes + 1, 0
-                if successes == needed:
-                    self._say(True)
-            else:
-                successes, failures = 0, failures + 1
-                if failures == allowed:
-                    self._say(False)
+            is_good = self._ask()
+            successes, failures = (successes + 1, 0) if is_good else (0, failures + 1)
+            is_sure = successes == needed if is_good else failures == allowed
+            # What was asked about may have ended while it was asked.
+            if is_sure and not self._is_stopped:
+                self._tell(is_good)
             self._pause(float(self._probe.get("periodSeconds") or _DEFAULT_PERIOD_SECONDS))
-
-    def _say(self, is_good: bool) -> None:
-        # What was asked about may have ended while it was asked: then nobody wants to know.
-        if not self._is_stopped:
-            self._tell(is_good)
 
     def _pause(self, seconds: float) -> None:
         until = self._clock.monotonic() + seconds
