@@ -158,19 +158,21 @@ def test_a_stateful_set_keeps_the_data_of_each_of_its_pods(cluster: Cluster) -> 
     assert pods_of(cluster, "db") == ["db-0", "db-1"]
     for name in ("data-db-0", "data-db-1"):
         wait_for(cluster, PERSISTENT_VOLUME_CLAIMS, name, in_phase("Bound"))
+
+    def written(name: str, lines: int) -> bytes:
+        script = f"until [ $(wc -l < /var/lib/db/starts) -ge {lines} ]; do sleep 0.05; done"
+        return exec_in(cluster, name, "sh", "-c", f"{script}; cat /var/lib/db/starts")[1]
+
+    # A pod is ready before its script has written anything.
+    assert [written(name, 1) for name in ("db-0", "db-1")] == [b"db-0\n", b"db-1\n"]
     cluster.scale(STATEFUL_SETS, "db", 0, namespace=NAMESPACE)
     wait_for(cluster, STATEFUL_SETS, "db", has_ready(0))
     wait_gone(cluster, PODS, "db-0")
     assert pods_of(cluster, "db") == []
     cluster.scale(STATEFUL_SETS, "db", 2, namespace=NAMESPACE)
     wait_for(cluster, STATEFUL_SETS, "db", has_ready(2))
-
-    def written(name: str) -> bytes:
-        script = "until [ $(wc -l < /var/lib/db/starts) -ge 2 ]; do sleep 0.05; done"
-        return exec_in(cluster, name, "sh", "-c", f"{script}; cat /var/lib/db/starts")[1]
-
-    assert written("db-0") == b"db-0\ndb-0\n"
-    assert written("db-1") == b"db-1\ndb-1\n"
+    assert written("db-0", 2) == b"db-0\ndb-0\n"
+    assert written("db-1", 2) == b"db-1\ndb-1\n"
 
 
 def test_a_pod_of_a_workload_that_is_deleted_is_made_again(cluster: Cluster) -> None:
