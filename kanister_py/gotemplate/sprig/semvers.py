@@ -42,14 +42,14 @@ class SemanticVersion:
     __slots__ = ("major", "metadata", "minor", "original", "patch", "pre")
     go_type: GoType
 
-    def __init__(self, text: str, limit: int) -> None:
+    def __init__(self, text: str, rules: Rules) -> None:
         found = re.fullmatch(_VERSION, text)
         if found is None:
-            raise GoError("Invalid Semantic Version")
+            raise GoError(rules.not_a_version)
         self.original = text
-        self.major = _segment(found.group(1), limit)
-        self.minor = _segment((found.group(2) or ".0")[1:], limit)
-        self.patch = _segment((found.group(3) or ".0")[1:], limit)
+        self.major = rules.segment(found.group(1))
+        self.minor = rules.segment((found.group(2) or ".0")[1:])
+        self.patch = rules.segment((found.group(3) or ".0")[1:])
         self.pre = found.group(5) or ""
         self.metadata = found.group(7) or ""
 
@@ -71,16 +71,6 @@ class SemanticVersion:
         if not self.pre or not other.pre:
             return 1 if not self.pre else -1
         return compare_prereleases(self.pre, other.pre)
-
-
-def _segment(text: str, limit: int) -> int:
-    digits = text.lstrip("0")
-    if len(digits) > 20 or int(digits or "0") > limit:
-        name = "ParseInt" if limit == (1 << 63) - 1 else "ParseUint"
-        raise GoError(
-            f'Error parsing version segment: strconv.{name}: parsing "{text}": value out of range'
-        )
-    return int(digits or "0")
 
 
 def compare_prereleases(one: str, other: str) -> int:
@@ -118,10 +108,24 @@ class Rules:
     """How one generation of the library reads versions and constraints."""
 
     limit: int
+    parser_of_numbers: str
+    not_a_version = "invalid semantic version"
+    not_a_segment = "error parsing version segment"
+    not_a_constraint = "constraint parser error"
     version_class: type[SemanticVersion]
 
     def parse(self, text: str) -> SemanticVersion:
-        return self.version_class(text, self.limit)
+        return self.version_class(text, self)
+
+    def segment(self, text: str) -> int:
+        """One of the three numbers of a version."""
+        digits = text.lstrip("0")
+        if len(digits) > 20 or int(digits or "0") > self.limit:
+            raise GoError(
+                f"{self.not_a_segment}: strconv.{self.parser_of_numbers}: "
+                f'parsing "{text}": value out of range'
+            )
+        return int(digits or "0")
 
     def parse_constraints(self, text: str) -> list[list[_Constraint]]:
         raise NotImplementedError
@@ -132,16 +136,10 @@ class Rules:
     def compare(self, constraints: str, version: str) -> bool:
         alternatives = self.parse_constraints(constraints)
         found = self.parse(version)
-        return any(
-            all(self._holds(each, found) for each in constraints) for constraints in alternatives
-        )
+        return any(self.all_hold(each, found) for each in alternatives)
 
-    def _holds(self, constraint: _Constraint, version: SemanticVersion) -> bool:
-        is_dirty_or_ordered = constraint.operator != "!=" or constraint.is_dirty
-        # Who does not ask for a pre-release does not get one.
-        if is_dirty_or_ordered and version.pre and not constraint.version.pre:
-            return False
-        return self.holds(constraint, version)
+    def all_hold(self, constraints: list[_Constraint], version: SemanticVersion) -> bool:
+        raise NotImplementedError
 
     def _parse_one(self, text: str, *, patch_may_lack: bool) -> _Constraint:
         found = re.fullmatch(_ONE, text, re.ASCII)
@@ -163,7 +161,7 @@ class Rules:
         try:
             parsed = self.parse(version)
         except GoError:
-            raise GoError("constraint Parser Error") from None
+            raise GoError(self.not_a_constraint) from None
         return _Constraint(found.group(1), parsed, is_dirty, is_minor_dirty, is_patch_dirty)
 
 
@@ -194,6 +192,20 @@ def _tilde_or_equal(constraint: _Constraint, version: SemanticVersion) -> bool:
 
 class BlueprintRules(Rules):
     limit = (1 << 63) - 1
+    parser_of_numbers = "ParseInt"
+    not_a_version = "Invalid Semantic Version"
+    not_a_segment = "Error parsing version segment"
+    not_a_constraint = "constraint Parser Error"
+
+    def all_hold(self, constraints: list[_Constraint], version: SemanticVersion) -> bool:
+        return all(self._allows(each, version) for each in constraints)
+
+    def _allows(self, constraint: _Constraint, version: SemanticVersion) -> bool:
+        is_dirty_or_ordered = constraint.operator != "!=" or constraint.is_dirty
+        # Who does not ask for a pre-release does not get one.
+        if is_dirty_or_ordered and version.pre and not constraint.version.pre:
+            return False
+        return self.holds(constraint, version)
 
     def parse_constraints(self, text: str) -> list[list[_Constraint]]:
         text = _with_ranges(text, ">= {}, <= {}")
@@ -249,12 +261,19 @@ _EACH = rf"(?:{_OPERATORS})\s*(?:{_CONSTRAINED})"
 
 class CompositionRules(Rules):
     limit = (1 << 64) - 1
+    parser_of_numbers = "ParseUint"
+
+    def all_hold(self, constraints: list[_Constraint], version: SemanticVersion) -> bool:
+        # Who does not ask for a pre-release does not get one; one who asks does so for all.
+        if version.pre and not any(each.version.pre for each in constraints):
+            return False
+        return all(self.holds(each, version) for each in constraints)
 
     def parse(self, text: str) -> SemanticVersion:
         version = super().parse(text)
         for part in version.pre.split("."):
             if len(part) > 1 and part.isdigit() and part[0] == "0":
-                raise GoError("Version segment starts with 0")
+                raise GoError("version segment starts with 0")
         return version
 
     def parse_constraints(self, text: str) -> list[list[_Constraint]]:

@@ -9,7 +9,8 @@ from typing import Any
 from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
 from kanister_py.core.templates.kube_types import KUBE_TIME, KubeTime
 from kanister_py.functions.composition.answering import EXTRA_RESOURCES_KEY
-from kanister_py.functions.composition.go_templating.yamls import from_yaml, to_yaml
+from kanister_py.functions.composition.go_templating.yaml_reading import from_yaml
+from kanister_py.functions.composition.go_templating.yamls import to_yaml
 from kanister_py.gotemplate import Context, GoError, go_function
 from kanister_py.gotemplate.errors import ExecError
 from kanister_py.gotemplate.sprig import GO_TEMPLATING_FUNCTIONS
@@ -56,7 +57,7 @@ def to_yaml_text(context: Context, value: Value) -> str:
 @go_function("func(string) (interface{}, error)", context=True)
 def from_yaml_text(context: Context, text: str) -> Value:
     context.spend(len(text) // 16)
-    return from_yaml(text)
+    return from_yaml(text, context.spend)
 
 
 @go_function(f"func(string, {_MAP}) interface{{}}")

@@ -37,8 +37,8 @@ _NOT_TEXT = re.compile(
 _WORDS = re.compile(rf"(?!(?:{_TAKEN_WORDS})\Z)[A-Za-z_/][A-Za-z0-9_./-]*(?:[ :][A-Za-z0-9_./-]+)*")
 
 # The signs that end a line, and those that are only ever written as their numbers.
-_BREAKS = "\n\x85\u2028\u2029"
-_UNSEEN = "\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe-\U0010ffff"
+_BREAKS = "\n\u2028\u2029"
+_UNSEEN = "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe-\U0010ffff"
 
 _ESCAPED = re.compile(rf'["\\\t{_BREAKS}{_UNSEEN}]')
 _NO_BLOCK = re.compile(rf"[{_UNSEEN}]|[ ](?:[{_BREAKS}]|\Z)")

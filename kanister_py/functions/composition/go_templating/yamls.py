@@ -1,7 +1,6 @@
-"""YAML as the original's templates write and read it, which is not as manifests are read.
+"""YAML as the original's templates write it.
 
-Four blanks a level, lists inside maps set in, keys in natural order; and of bare words
-only `true` and `false` are anything but text.
+Four blanks a level, lists inside maps set in, keys in natural order.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cmp_to_key
 from typing import Any
-
-import yaml
 
 from kanister_py.core.templates.kube_types import KubeTime
 from kanister_py.functions.composition.go_templating.yaml_writing import Bareword, written
@@ -113,82 +110,3 @@ def _compare_counts(one: str, other: str, at: int) -> int:
 
 _DIGITS = re.compile(r"[0-9]+")
 _DIGITS_AT_END = re.compile(r"[0-9]+\Z")
-
-
-class _Reader(yaml.SafeLoader):
-    """Reads YAML with the few words that Go's library knows."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        self.flatten_mapping(node)
-        made: dict[Any, Any] = {}
-        for key_node, value_node in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, list | dict):
-                raise GoError("yaml: invalid map key")
-            text = key if isinstance(key, str) else str(key).lower()
-            if text in made:
-                line = key_node.start_mark.line + 1
-                raise GoError(f'yaml: line {line}: mapping key "{text}" already defined')
-            made[text] = self.construct_object(value_node, deep=True)
-        return made
-
-
-_Reader.yaml_implicit_resolvers = {}
-for _tag, _pattern, _starts in (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("int", r"[-+]?(?:[0-9][0-9_]*|0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+)", "-+0123456789"),
-    (
-        "float",
-        (
-            r"[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
-            r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-        ),
-        "-+.0123456789",
-    ),
-    ("merge", r"<<", "<"),
-):
-    _Reader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), list(_starts)
-    )
-
-
-def _whole(_loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
-    text = node.value.replace("_", "")
-    sign, digits = (text[0], text[1:]) if text[:1] in ("+", "-") else ("", text)
-    bases = {"0x": 16, "0o": 8, "0b": 2}
-    base = bases.get(digits[:2].lower(), 8 if digits[:1] == "0" and len(digits) > 1 else 10)
-    try:
-        number = int(sign + (digits[2:] if digits[:2].lower() in bases else digits), base)
-    except ValueError:
-        return float(text)
-    return number if -(2**63) <= number < 2**63 else float(number)
-
-
-_Reader.add_constructor("tag:yaml.org,2002:int", _whole)
-
-
-def from_yaml(text: str) -> Any:
-    """Read one document."""
-    try:
-        _check_depth(text)
-        return yaml.load(text, Loader=_Reader)  # noqa: S506 - a SafeLoader
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise GoError(f"yaml: line {line}: {error.problem or error.context}") from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise GoError(f"yaml: {str(error).splitlines()[0] if str(error) else 'too deep'}") from None
-
-
-def _check_depth(text: str) -> None:
-    """Refuse what is nested too deep, and what grows by aliases, before anything is built."""
-    depth = 0
-    for event in yaml.parse(text, Loader=getattr(yaml, "CLoader", yaml.Loader)):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        elif isinstance(event, yaml.AliasEvent):
-            raise GoError("yaml: aliases are not read here")
-        if depth > _MOST_DEPTH:
-            raise GoError(f"yaml: nested deeper than {_MOST_DEPTH} levels")

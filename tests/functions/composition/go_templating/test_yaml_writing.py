@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kanister_py.functions.composition.go_templating.yaml_reading import from_yaml
 from kanister_py.functions.composition.go_templating.yaml_writing import Bareword, written
-from kanister_py.functions.composition.go_templating.yamls import from_yaml
 
 LONG = "k" * 129
 
@@ -73,12 +73,14 @@ def test_maps_and_lists_stand_where_the_original_puts_them(value: Any, want: str
             r'"\0\a\b\v\f\r\e\x7F\uFEFF\uD800\"\\\t"',
             id="signs nobody sees",
         ),
-        pytest.param("x\x85\u2028y'", "'x\x85\u2028    y'''", id="ends of lines from elsewhere"),
+        pytest.param("x\u2028y'", "'x\u2028    y'''", id="an end of a line from elsewhere"),
+        pytest.param("x\x85\u2028y'", '"x\\N\\Ly\'"', id="the end of a line that nobody sees"),
         pytest.param("x \u2029y", r'"x \Py"', id="a blank before such an end"),
         pytest.param("x\n\n", "|+\n    x\n", id="many ends"),
         pytest.param(" x\n\ny", "|4-\n     x\n\n    y", id="blanks before the first line"),
         pytest.param("\n", "|4+\n", id="an empty line"),
-        pytest.param("x\n\ty\x85z\n", "|\n    x\n    \ty\x85    z", id="all kinds of lines"),
+        pytest.param("x\n\u2028y\n", "|\n    x\n\u2028    y", id="two kinds of lines"),
+        pytest.param("x\n\ty\x85z\n", r'"x\n\ty\Nz\n"', id="three kinds of lines"),
         pytest.param("x \ny", r'"x \ny"', id="a blank at the end of a line"),
         pytest.param("x\ny ", r'"x\ny "', id="a blank at the end of all lines"),
         pytest.param("x\r\ny\n", r'"x\r\ny\n"', id="lines from Windows"),
@@ -114,4 +116,4 @@ TEXTS = st.text(
     )
 )
 def test_what_is_written_is_read_again_whatever_it_is(value: Any) -> None:
-    assert from_yaml(written(value)) == value
+    assert from_yaml(written(value), lambda _: None) == value

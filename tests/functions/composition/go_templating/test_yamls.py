@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from kanister_py.core.templates.kube_types import KubeTime
-from kanister_py.functions.composition.go_templating.yamls import from_yaml, to_yaml
+from kanister_py.functions.composition.go_templating.yaml_reading import from_yaml
+from kanister_py.functions.composition.go_templating.yamls import to_yaml
 from kanister_py.gotemplate.times import SECOND, Duration, from_datetime
 
 
@@ -76,21 +77,20 @@ READ: list[tuple[str, Any]] = [
     ("0o17", 15),
     ("1e3", 1000.0),
     ("~", None),
-    ("1: a", {"1": "a"}),
     ("a: [1, 1.5, 'x']", {"a": [1, 1.5, "x"]}),
-    ("9223372036854775808", 9223372036854775808.0),
+    ("18446744073709551616", 18446744073709551616.0),
 ]
 
 
 @pytest.mark.parametrize(("text", "want"), READ, ids=[each for each, _ in READ])
 def test_only_true_and_false_are_words_with_a_meaning(text: str, want: Any) -> None:
-    read = from_yaml(text)
+    read = from_yaml(text, spend)
     assert (read, type(read)) == (want, type(want))
 
 
 @pytest.mark.parametrize("value", [each for each, _ in WRITTEN if not isinstance(each, float)])
 def test_what_is_written_can_be_read_again(value: Any) -> None:
-    assert from_yaml(to_yaml(value, spend)) == value
+    assert from_yaml(to_yaml(value, spend), spend) == value
 
 
 NOON = from_datetime(datetime(2024, 5, 6, 12, 0, 0, 250000, UTC))

@@ -1,0 +1,80 @@
+"""`fromYaml`, held to what yaml.v3 read of the same texts (`e2e/oracles/run --record`)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.functions.composition.go_templating.yaml_reading import from_yaml
+from kanister_py.gotemplate import GoError
+from kanister_py.gotemplate.layouts import format_time
+from kanister_py.gotemplate.printing import sprint
+from kanister_py.gotemplate.times import Time
+from kanister_py.gotemplate.values import GoMap, Uint64, to_bytes
+
+RECORD = Path(__file__).with_name("recorded_from_yaml.jsonl")
+CASES = [json.loads(line) for line in RECORD.read_text(encoding="utf-8").split("\n") if line]
+# Ours takes the escape that JSON has; the same C code that Go's library was made of does, too.
+DIFFERENT = ('a: "\\/"\n',)
+
+
+def shown(value: Any) -> Any:
+    if isinstance(value, GoMap):
+        members = [(shown(key), shown(each)) for key, each in value.items()]
+        lines = (json.dumps(pair, ensure_ascii=False, separators=(",", ":")) for pair in members)
+        return {"$members": sorted(lines, key=lambda line: line.encode())}
+    if isinstance(value, dict):
+        return {key: shown(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [shown(each) for each in value]
+    if isinstance(value, Time):
+        return {"$time": format_time(value, "2006-01-02T15:04:05.999999999Z07:00")}
+    if value is None or type(value) is bool:
+        return value
+    if type(value) is str:
+        return to_bytes(value).decode("utf-8", "replace")
+    name = {int: "int", float: "float64", Uint64: "uint64"}[type(value)]
+    return {f"${name}": sprint(value)}
+
+
+def free(_: int) -> None:
+    """Spend nothing."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=[ascii(each["yaml"]) for each in CASES])
+def test_a_text_is_read_as_go_reads_it(case: dict[str, Any]) -> None:
+    if case["yaml"] in DIFFERENT:
+        assert from_yaml(case["yaml"], free) == {"a": "/"}
+    elif "value" in case:
+        assert shown(from_yaml(case["yaml"], free)) == case["value"]
+    else:
+        with pytest.raises(GoError) as caught:
+            from_yaml(case["yaml"], free)
+        own_words = r"unmarshal errors|cannot decode|unknown anchor|contains itself|map merge"
+        if re.search(own_words, case["error"]):
+            assert str(caught.value) == case["error"]
+
+
+def test_aliases_do_not_outgrow_what_a_template_may_spend() -> None:
+    text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 10)}]\n" for at in range(1, 10)
+    )
+    left = 100_000
+
+    def spend(count: int) -> None:
+        nonlocal left
+        left -= count
+        if left < 0:
+            raise GoError("spent")
+
+    with pytest.raises(GoError, match="spent"):
+        from_yaml(text, spend)
+
+
+def test_a_text_nested_too_deep_is_refused() -> None:
+    with pytest.raises(GoError, match="nested deeper than 100 levels"):
+        from_yaml("[" * 5000, free)
