@@ -19,8 +19,8 @@ from kanister_py.core.objects.resources import (
     PODS,
     GroupVersionResource,
 )
-from kanister_py.embedded.cluster import MemoryCluster
-from kanister_py.embedded.cluster.cluster import StateNotReadable
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.cluster.saved_state import StateNotReadable
 from kanister_py.ports.cluster import KubeObject, Propagation
 
 

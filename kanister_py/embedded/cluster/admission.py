@@ -137,12 +137,6 @@ def _default_replicas(obj: KubeObject) -> None:
     _default_template(spec)
 
 
-def _default_daemon_set(obj: KubeObject) -> None:
-    spec = obj.setdefault("spec", {})
-    _fill(spec, revisionHistoryLimit=10)
-    _default_template(spec)
-
-
 def _default_job(obj: KubeObject) -> None:
     spec = obj.setdefault("spec", {})
     if spec.get("completions") is None and spec.get("parallelism") is None:
@@ -171,10 +165,6 @@ def _default_service(obj: KubeObject) -> None:
             _fill(port, protocol="TCP", targetPort=port.get("port"))
 
 
-def _default_storage_class(obj: KubeObject) -> None:
-    _fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
-
-
 _DEFAULTS: Final[Mapping[str, Callable[[KubeObject], None]]] = {
     "Secret": _default_secret,
     "Namespace": _default_namespace,
@@ -182,13 +172,10 @@ _DEFAULTS: Final[Mapping[str, Callable[[KubeObject], None]]] = {
     "PersistentVolumeClaim": _default_claim,
     "PersistentVolume": _default_volume,
     "Service": _default_service,
-    "ReplicationController": _default_replicas,
     "Deployment.apps": _default_deployment,
     "StatefulSet.apps": _default_stateful_set,
     "ReplicaSet.apps": _default_replicas,
-    "DaemonSet.apps": _default_daemon_set,
     "Job.batch": _default_job,
-    "StorageClass.storage.k8s.io": _default_storage_class,
 }
 
 
@@ -218,7 +205,6 @@ _FIRST_STATUS: Final[Mapping[str, Callable[[KubeObject], dict[str, Any]]]] = {
     "Service": lambda _: {"loadBalancer": {}},
     "ReplicaSet.apps": lambda _: {"replicas": 0},
     "StatefulSet.apps": lambda _: {"replicas": 0, "availableReplicas": 0},
-    "ReplicationController": lambda _: {"replicas": 0},
 }
 
 
@@ -465,7 +451,6 @@ _CHECKS: Final[Mapping[str, Callable[[KubeObject], list[Cause]]]] = {
     "Deployment.apps": _check_workload,
     "StatefulSet.apps": _check_workload,
     "ReplicaSet.apps": _check_workload,
-    "DaemonSet.apps": _check_workload,
 }
 
 
@@ -558,6 +543,5 @@ _FROZEN: Final[Mapping[str, Callable[[KubeObject, KubeObject], list[Cause]]]] = 
     "Pod": _frozen_pod,
     "Deployment.apps": _frozen_selector,
     "ReplicaSet.apps": _frozen_selector,
-    "DaemonSet.apps": _frozen_selector,
     "StatefulSet.apps": _frozen_stateful_set,
 }

@@ -231,7 +231,7 @@ class World:
         with self.cluster._lock:
             watches = [
                 watch
-                for table in self.cluster._store.tables.values()
+                for table in self.cluster._objects.store.tables.values()
                 for watch in (*table.watchers, *chain(*table.watchers_by_name.values()))
             ]
         return any(watch._pending for watch in watches)
