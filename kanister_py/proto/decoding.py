@@ -1,8 +1,8 @@
 """What do the bytes of a message say?
 
 The answer is data: protobuf's own JSON, with whole numbers as ints. Trusts nothing:
-bytes that are no message raise `NotDecodable`. Fields that are not known are passed
-over, as protobuf wants it.
+bytes that are no message raise `NotDecodable`. Fields that are not known, or not of
+the kind they should be, are passed over, as protobuf wants it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from kanister_py.proto.shapes import Field, Kind, Shape, duration_text, shape_of
 _NUMBER = Packing("<d").unpack_from
 # From here on, Go no longer writes a whole number digit by digit either.
 _WHOLE_BELOW = 1e21
+# How deep objects and lists may be inside each other: more than anybody's are, and little
+# enough for whatever is done with them.
+_DEEPEST = 200
 
 
 class NotDecodable(ValueError):
@@ -34,7 +37,7 @@ def decode_message(name: str, data: bytes) -> dict[str, Any]:
 
 def decode_struct(data: bytes) -> dict[str, Any]:
     """Read a `google.protobuf.Struct`."""
-    return _decoded(lambda _, *rest: _struct(*rest), None, data)
+    return _decoded(lambda _, *rest: _struct(*rest, 0), None, data)
 
 
 def top_fields(data: bytes) -> dict[int, list[bytes]]:
@@ -99,7 +102,7 @@ def _fields(data: bytes, at: int, end: int) -> Any:
     while at < end:
         tag, at = _varint(data, at)
         kind = tag & 7
-        if tag >> 3 == 0:
+        if not 0 < tag >> 3 < 1 << 29:
             raise NotDecodable("a field in it has no number")
         value: Any
         if kind == 2:
@@ -118,11 +121,13 @@ def _fields(data: bytes, at: int, end: int) -> Any:
         yield tag >> 3, value, at
 
 
-def _struct(data: bytes, at: int, end: int) -> dict[str, Any]:
+def _struct(data: bytes, at: int, end: int, depth: int) -> dict[str, Any]:
+    if depth > _DEEPEST:
+        raise NotDecodable("it is nested too deeply")
     found: dict[str, Any] = {}
     while at < end:
         if data[at] != 0x0A:
-            return _odd_struct(data, at, end, found)
+            return _odd_struct(data, at, end, found, depth)
         size = data[at + 1]
         at += 2
         if size > 0x7F:
@@ -145,41 +150,42 @@ def _struct(data: bytes, at: int, end: int) -> dict[str, Any]:
                     if size > 1 and data[inside] == 0x1A and data[inside + 1] == size - 2 < 0x80:
                         found[key] = data[inside + 2 : stop].decode()
                     else:
-                        found[key] = _value(data, inside, stop)
+                        found[key] = _value(data, inside, stop, depth)
                     at = stop
                     continue
-        _odd_entry(data, at, stop, found)
+        _odd_entry(data, at, stop, found, depth)
         at = stop
     return found
 
 
-def _odd_struct(data: bytes, at: int, end: int, found: dict[str, Any]) -> dict[str, Any]:
+def _odd_struct(
+    data: bytes, at: int, end: int, found: dict[str, Any], depth: int
+) -> dict[str, Any]:
     for number, value, _ in _fields(data, at, end):
         if number == 1 and type(value) is tuple:
-            _odd_entry(data, value[0], value[1], found)
+            _odd_entry(data, value[0], value[1], found, depth)
     return found
 
 
-def _odd_entry(data: bytes, at: int, end: int, found: dict[str, Any]) -> None:
+def _odd_entry(data: bytes, at: int, end: int, found: dict[str, Any], depth: int) -> None:
     """Read an entry in any other order, or with a part left out."""
-    key = ""
-    inside: Any = None
+    key, inside = "", b""
     for number, value, _ in _fields(data, at, end):
         if type(value) is tuple:
             if number == 1:
-                key = str(data[value[0] : value[1]], "utf-8")
+                key = _text(data, *value)
             elif number == 2:
-                inside = _value(data, *value)
-    found[key] = inside
+                inside += data[value[0] : value[1]]
+    found[key] = _value(inside, 0, len(inside), depth)
 
 
-def _value(data: bytes, at: int, end: int) -> Any:
+def _value(data: bytes, at: int, end: int, depth: int) -> Any:
     if at == end:
         return None
     tag = data[at]
     if tag == 0x11 and at + 9 == end:
         return _number(data, at + 1)
-    if tag == 0x20 and at + 2 == end:
+    if tag == 0x20 and at + 2 == end and data[at + 1] < 0x80:
         return data[at + 1] != 0
     if tag in (0x1A, 0x2A, 0x32):
         size = data[at + 1]
@@ -189,24 +195,35 @@ def _value(data: bytes, at: int, end: int) -> Any:
         if begin + size == end:
             if tag == 0x1A:
                 return data[begin:end].decode()
-            return _struct(data, begin, end) if tag == 0x2A else _list(data, begin, end)
-    return _odd_value(data, at, end)
+            read = _struct if tag == 0x2A else _list
+            return read(data, begin, end, depth + 1)
+    return _odd_value(data, at, end, depth)
 
 
-def _odd_value(data: bytes, at: int, end: int) -> Any:
-    """Read a value that says more than one thing; the last one counts."""
+def _odd_value(data: bytes, at: int, end: int, depth: int) -> Any:
+    """Read a value that says more than one thing; the last one counts, with its like before it."""
     found: Any = None
+    inside, last = b"", 0
     for number, value, _ in _fields(data, at, end):
+        if type(value) is not _VALUES.get(number) or (number == 2 and len(value) != 8):
+            continue
         if number == 1:
             found = None
-        elif number == 2 and type(value) is bytes and len(value) == 8:
+        elif number == 2:
             found = _number(value, 0)
-        elif number == 4 and type(value) is int:
+        elif number == 3:
+            found = _text(data, *value)
+        elif number == 4:
             found = value != 0
-        elif type(value) is tuple and number in (3, 5, 6):
-            read = {3: _text, 5: _struct, 6: _list}[number]
-            found = read(data, *value)
+        else:
+            piece = data[value[0] : value[1]]
+            inside = inside + piece if number == last else piece
+            found = (_struct if number == 5 else _list)(inside, 0, len(inside), depth + 1)
+        last = number
     return found
+
+
+_VALUES = {1: int, 2: bytes, 3: tuple, 4: int, 5: tuple, 6: tuple}
 
 
 def _text(data: bytes, at: int, end: int) -> str:
@@ -223,12 +240,14 @@ def _number(data: bytes, at: int) -> int | float:
     return value
 
 
-def _list(data: bytes, at: int, end: int) -> list[Any]:
+def _list(data: bytes, at: int, end: int, depth: int) -> list[Any]:
+    if depth > _DEEPEST:
+        raise NotDecodable("it is nested too deeply")
     found: list[Any] = []
     while at < end:
         if data[at] != 0x0A:
             return found + [
-                _value(data, *value)
+                _value(data, *value, depth)
                 for number, value, _ in _fields(data, at, end)
                 if number == 1 and type(value) is tuple
             ]
@@ -239,68 +258,86 @@ def _list(data: bytes, at: int, end: int) -> list[Any]:
         stop = at + size
         if stop > end:
             raise NotDecodable("it ends in the middle of a field")
-        found.append(_value(data, at, stop))
+        found.append(_value(data, at, stop, depth))
         at = stop
     return found
 
 
+_Span = tuple[int, int]
+
+
 def _message(shape: Shape, data: bytes, at: int, end: int) -> dict[str, Any]:
     if shape.is_struct:
-        return _struct(data, at, end)
+        return _struct(data, at, end, 0)
     found: dict[str, Any] = {}
+    pieces: dict[str, list[_Span]] = {}
     for number, value, _ in _fields(data, at, end):
         field = shape.by_number.get(number)
         if field is not None:
-            _take(found, field, data, value)
+            _take(found, pieces, field, data, value)
     return found
 
 
-def _take(found: dict[str, Any], field: Field, data: bytes, value: Any) -> None:
+def _take(
+    found: dict[str, Any], pieces: dict[str, list[_Span]], field: Field, data: bytes, value: Any
+) -> None:
     name = field.json_name
-    has_length = type(value) is tuple
     if field.is_map:
-        if has_length:
+        if type(value) is tuple:
             key, inside = _entry(field, data, *value)
             found.setdefault(name, {})[key] = inside
-    elif field.is_repeated:
-        if has_length and field.kind is Kind.ENUM:
-            found.setdefault(name, []).extend(_packed(field, data, *value))
-        elif has_length == (field.kind in (Kind.TEXT, Kind.BYTES, Kind.MESSAGE)):
+    elif field.is_repeated and field.kind is Kind.ENUM and type(value) is tuple:
+        found.setdefault(name, []).extend(_packed(field, data, *value))
+    elif _fits(field, value):
+        if field.is_repeated:
             found.setdefault(name, []).append(_single(field, data, value))
-    elif has_length == (field.kind in (Kind.TEXT, Kind.BYTES, Kind.MESSAGE)):
-        one = _single(field, data, value)
-        if field.kind is Kind.MESSAGE and name in found and isinstance(one, dict):
+            return
+        for other in field.others:
+            found.pop(other, None)
+            pieces.pop(other, None)
+        if field.kind is Kind.MESSAGE:
             # A message that comes in two pieces is both of them.
-            found[name] = _merged(found[name], one)
-        elif one or field.has_presence:
-            found[name] = one if field.kind is not Kind.ENUM or value or field.has_presence else 0
+            spans = pieces.setdefault(name, [])
+            spans.append(value)
+            found[name] = _whole(field, data, spans)
+        elif field.has_presence or not _is_zero(value):
+            found[name] = _single(field, data, value)
         else:
             found.pop(name, None)
-        if field.kind is Kind.ENUM and not value and not field.has_presence:
-            found.pop(name, None)
 
 
-def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    both = {**old, **new}
-    for key, value in old.items():
-        other = new.get(key)
-        if isinstance(value, dict) and isinstance(other, dict):
-            both[key] = _merged(value, other)
-        elif isinstance(value, list) and isinstance(other, list):
-            both[key] = value + other
-    return both
+def _is_zero(value: _Span | int) -> bool:
+    return value[0] == value[1] if isinstance(value, tuple) else not value
+
+
+def _whole(field: Field, data: bytes, spans: list[_Span]) -> Any:
+    if len(spans) == 1:
+        return _single(field, data, spans[0])
+    joined = b"".join(data[at:end] for at, end in spans)
+    return _single(field, joined, (0, len(joined)))
+
+
+_TEXTS = frozenset({Kind.TEXT, Kind.BYTES})
+_LONG = _TEXTS | {Kind.MESSAGE}
+
+
+def _fits(field: Field, value: Any) -> bool:
+    """Say whether a value came in the form that a field of this kind has."""
+    return type(value) is (tuple if field.kind in _LONG else int)
 
 
 def _entry(field: Field, data: bytes, at: int, end: int) -> tuple[str, Any]:
     key = ""
-    inside: Any = None
+    inside: Any = "" if field.kind in _TEXTS else None
+    spans: list[_Span] = []
     for number, value, _ in _fields(data, at, end):
         if number == 1 and type(value) is tuple:
             key = _text(data, *value)
-        elif number == 2:
-            inside = _single(field, data, value)
+        elif number == 2 and _fits(field, value):
+            spans.append(value)
+            inside = _whole(field, data, spans if field.kind is Kind.MESSAGE else [value])
     if inside is None:
-        inside = _message(field.shape, data, 0, 0) if field.kind is Kind.MESSAGE else ""
+        inside = _message(field.shape, data, 0, 0)
     return key, inside
 
 
@@ -308,7 +345,9 @@ def _packed(field: Field, data: bytes, at: int, end: int) -> list[Any]:
     found = []
     while at < end:
         number, at = _varint(data, at)
-        found.append(field.names.get(number, number))
+        found.append(_enum(field, number))
+    if at > end:
+        raise NotDecodable("it ends in the middle of a field")
     return found
 
 
@@ -324,19 +363,28 @@ def _single(field: Field, data: bytes, value: Any) -> Any:
     if kind is Kind.BYTES:
         return b64encode(data[value[0] : value[1]]).decode()
     if kind is Kind.ENUM:
-        return field.names.get(value, value)
+        return _enum(field, value)
     if kind is Kind.TRUTH:
         return value != 0
-    return _as_signed(value)
+    return _as_signed(value, 32)
+
+
+def _enum(field: Field, value: int) -> str | int:
+    number = _as_signed(value, 32)
+    return field.names.get(number, number)
 
 
 def _duration(data: bytes, at: int, end: int) -> str:
-    parts = {1: 0, 2: 0}
+    seconds = nanos = 0
     for number, value, _ in _fields(data, at, end):
-        if number in parts and type(value) is int:
-            parts[number] = _as_signed(value)
-    return duration_text(parts[1], parts[2])
+        if type(value) is int and number == 1:
+            seconds = _as_signed(value, 64)
+        elif type(value) is int and number == 2:
+            nanos = _as_signed(value, 32)
+    return duration_text(seconds, nanos)
 
 
-def _as_signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value
+def _as_signed(value: int, bits: int) -> int:
+    """Read a number of so many bits, of which protobuf writes the negative ones with 64."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value

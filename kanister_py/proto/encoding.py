@@ -240,14 +240,14 @@ def _field(field: Field, value: Any, path: str) -> bytes:
             raise NotEncodable(path, f"must be a list, found {type(value).__name__}")
         every = [(f"{path}[{index}]", each) for index, each in enumerate(value)]
         if field.kind is Kind.ENUM:
-            numbers = b"".join(varint(encode_enum(field, each, where)) for where, each in every)
+            numbers = b"".join(_signed(encode_enum(field, each, where)) for where, each in every)
             return field.head + _sized(numbers) if numbers else b""
         return b"".join(_single(field, each, where, field.head) for where, each in every)
     if not field.has_presence and not value:
         return b""
     if field.kind is Kind.ENUM:
         number = encode_enum(field, value, path)
-        return field.head + varint(number) if number or field.has_presence else b""
+        return field.head + _signed(number) if number or field.has_presence else b""
     return _single(field, value, path, field.head)
 
 
@@ -274,20 +274,18 @@ def encode_scalar(kind: Kind, field: Field | None, value: Any, path: str, head: 
             raise NotEncodable(path, "a text that is no Unicode cannot be sent") from None
     assert field is not None
     if kind is Kind.ENUM:
-        return head + varint(encode_enum(field, value, path))
+        return head + _signed(encode_enum(field, value, path))
     if kind is Kind.TRUTH:
         if not isinstance(value, bool):
             raise NotEncodable(path, f"must be true or false, found {value!r}")
         return head + (b"\x01" if value else b"\x00")
-    if isinstance(value, str) and value.lstrip("-").isdigit():
-        value = int(value)  # protobuf's JSON writes large integers as texts
-    if not isinstance(value, int):
-        raise NotEncodable(path, f"must be a whole number, found {value!r}")
-    return head + _signed(int(value))
+    if type(value) is not int or not -(1 << 31) <= value < 1 << 31:
+        raise NotEncodable(path, f"must be a whole number of 32 bits, found {value!r}")
+    return head + _signed(value)
 
 
 def encode_enum(field: Field, value: Any, path: str) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31:
+    if isinstance(value, int) and not isinstance(value, bool) and -(1 << 31) <= value < 1 << 31:
         return value
     number = field.numbers.get(value) if isinstance(value, str) else None
     if number is None:

@@ -17,7 +17,7 @@ class Kind(Enum):
     TEXT = "text"
     BYTES = "bytes"
     ENUM = "enum"
-    WHOLE = "whole number"
+    WHOLE = "whole number of 32 bits"
     TRUTH = "true or false"
     MESSAGE = "message"
 
@@ -36,6 +36,7 @@ class Field:
         "names",
         "number",
         "numbers",
+        "others",
         "shape_name",
     )
 
@@ -48,6 +49,12 @@ class Field:
         value = inside.fields_by_name["value"] if self.is_map else descriptor
         self.is_repeated = _is_repeated(descriptor)
         self.has_presence: bool = descriptor.has_presence
+        choice = descriptor.containing_oneof
+        self.others = tuple(
+            each.camelcase_name
+            for each in (choice.fields if choice is not None else ())
+            if each.number != self.number
+        )
         self.kind = _kind_of(value)
         self.shape_name: str = value.message_type.full_name if value.message_type else ""
         enum = value.enum_type
@@ -74,7 +81,7 @@ class Shape:
         self.is_duration = self.name == "google.protobuf.Duration"
         self.fields = (
             ()
-            if self.is_struct
+            if self.is_struct or self.is_duration
             else tuple(
                 sorted((Field(each) for each in descriptor.fields), key=lambda each: each.number)
             )
@@ -124,7 +131,6 @@ def _kind_of(descriptor: Any) -> Kind:
         descriptor.TYPE_ENUM: Kind.ENUM,
         descriptor.TYPE_MESSAGE: Kind.MESSAGE,
         descriptor.TYPE_INT32: Kind.WHOLE,
-        descriptor.TYPE_INT64: Kind.WHOLE,
         descriptor.TYPE_BOOL: Kind.TRUTH,
     }
     return kinds[descriptor.type]

@@ -292,7 +292,7 @@ def _whole_run(runner: Any, revision: Any, bare: Any) -> float:
 
 
 def _converting() -> list[Row]:
-    """Hold our reading and writing of objects against protobuf's own way from and to JSON."""
+    """Hold our reading and writing of objects against protobuf's own ways."""
     from google.protobuf import json_format
 
     from kanister_py.proto.decoding import decode_struct
@@ -311,9 +311,65 @@ def _converting() -> list[Row]:
             lambda: encode_struct(value),
             lambda: json_format.ParseDict(value, struct()).SerializeToString(),
         ),
+        # These two carry the decision for a codec of our own: at 0.90 and above, it goes.
+        "reading an object, ours / protobuf's message and a walk": (
+            lambda: decode_struct(wire),
+            lambda: _read_by_walk(struct.FromString(wire)),
+        ),
+        "writing an object, ours / protobuf's message and a walk": (
+            lambda: encode_struct(value),
+            lambda: _write_by_walk(value, struct()).SerializeToString(),
+        ),
     }
     ratios = {
         name: best_seconds(ours, 5, 200) / best_seconds(theirs, 5, 200)
         for name, (ours, theirs) in pairs.items()
     }
-    return [Row(name, f"{each:.2f}", "<= 0.67", each <= 0.67) for name, each in ratios.items()]
+    most = {name: 0.9 if "walk" in name else 0.67 for name in ratios}
+    return [
+        Row(name, f"{each:.2f}", f"<= {most[name]:.2f}", each <= most[name])
+        for name, each in ratios.items()
+    ]
+
+
+def _read_by_walk(struct: Any) -> dict[str, Any]:
+    return {key: _value_of(each) for key, each in struct.fields.items()}
+
+
+def _value_of(value: Any) -> Any:
+    kind = value.WhichOneof("kind")
+    if kind == "string_value":
+        return value.string_value
+    if kind == "struct_value":
+        return _read_by_walk(value.struct_value)
+    if kind == "list_value":
+        return [_value_of(each) for each in value.list_value.values]
+    if kind == "number_value":
+        number = value.number_value
+        return int(number) if number.is_integer() else number
+    return value.bool_value if kind == "bool_value" else None
+
+
+def _write_by_walk(data: dict[str, Any], struct: Any) -> Any:
+    for key, each in data.items():
+        _set_value(struct.fields[key], each)
+    return struct
+
+
+def _set_value(target: Any, value: Any) -> None:
+    kind = type(value)
+    if kind is str:
+        target.string_value = value
+    elif kind is bool:
+        target.bool_value = value
+    elif kind is int or kind is float:
+        target.number_value = value
+    elif kind is dict:
+        target.struct_value.SetInParent()
+        _write_by_walk(value, target.struct_value)
+    elif kind is list:
+        target.list_value.SetInParent()
+        for each in value:
+            _set_value(target.list_value.values.add(), each)
+    else:
+        target.null_value = 0
