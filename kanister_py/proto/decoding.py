@@ -37,7 +37,7 @@ def decode_message(name: str, data: bytes) -> dict[str, Any]:
 
 def decode_struct(data: bytes) -> dict[str, Any]:
     """Read a `google.protobuf.Struct`."""
-    return _decoded(lambda _, *rest: _struct(*rest, 0), None, data)
+    return _decoded(lambda _, whole, at, end: _struct(whole, at, end, 0), None, data)
 
 
 def top_fields(data: bytes) -> dict[int, list[bytes]]:
@@ -205,7 +205,8 @@ def _odd_value(data: bytes, at: int, end: int, depth: int) -> Any:
     found: Any = None
     inside, last = b"", 0
     for number, value, _ in _fields(data, at, end):
-        if type(value) is not _VALUES.get(number) or (number == 2 and len(value) != 8):
+        kind: Any = type(value)
+        if kind is not _VALUES.get(number) or (number == 2 and len(value) != 8):
             continue
         if number == 1:
             found = None
@@ -247,7 +248,7 @@ def _list(data: bytes, at: int, end: int, depth: int) -> list[Any]:
     while at < end:
         if data[at] != 0x0A:
             return found + [
-                _value(data, *value, depth)
+                _value(data, value[0], value[1], depth)
                 for number, value, _ in _fields(data, at, end)
                 if number == 1 and type(value) is tuple
             ]
