@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         PhaseContext,
         VersionedFunc,
     )
-    from kanister_py.wiring import run
+    from kanister_py.wiring import register, run
 
 __all__ = [
     "AnyOutputs",
@@ -39,11 +39,13 @@ __all__ = [
     "Response",
     "VersionedCompositionFunction",
     "VersionedFunc",
+    "register",
     "run",
 ]
 
 _HOMES = {
     "KanisterError": "kanister_py.core.errors",
+    "register": "kanister_py.wiring",
     "run": "kanister_py.wiring",
     **dict.fromkeys(("Request", "Response"), "kanister_py.core.compositions.authoring"),
     **dict.fromkeys(

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from kanister_py.adapters.plugins_metadata import declared_by, installed_plugins, title_of
+from kanister_py.adapters.plugins_metadata import (
+    declared_by,
+    installed_plugins,
+    release_of_text,
+    title_of,
+)
 from kanister_py.core.registry.declared import catalogued_entries, entries_of
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -60,6 +65,9 @@ if TYPE_CHECKING:
     from kanister_py.ports.pods import PodRunner
 
 
+_T = TypeVar("_T")
+
+
 class Functions(NamedTuple):
     """Everything that is registered, and what could not be."""
 
@@ -86,8 +94,12 @@ def open_store(location: Location) -> ObjectStore:
 
 @lru_cache(maxsize=1)
 def read_functions() -> Functions:
-    """Register what comes with us and what the installed plugins bring."""
-    return build_functions(Catalogue.of(read_record()))
+    """Register what comes with us, what the installed plugins bring, and what programs register."""
+    functions = build_functions(Catalogue.of(read_record()))
+    builder = RegistryBuilder(functions.registry)
+    for source, function in _registered:
+        _register(builder, source, [function])
+    return functions._replace(registry=builder.build())
 
 
 def build_functions(
@@ -117,6 +129,23 @@ def build_functions(
         else:
             builder = trial
     return Functions(builder.build(), tuple(broken))
+
+
+_registered: list[tuple[Source, Any]] = []
+
+
+def register(function: _T, *, package: str = "local", release: str = "0.0.0") -> _T:
+    """Register a function of a program, as the entry point of an installed package would.
+
+    A class that is a function, or that lists versions of one, removed ones included; what it
+    deprecates is counted in the releases of `package`, which is in `release` now. Counts for
+    all that begins later. Refused with `RegistrationRefused`, and then nothing changes.
+    """
+    source = Source(package, release_of_text(release))
+    _register(RegistryBuilder(read_functions().registry), source, [function])
+    _registered.append((source, function))
+    read_functions.cache_clear()
+    return function
 
 
 def _register(

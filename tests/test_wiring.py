@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
@@ -215,3 +216,62 @@ def test_a_plugin_whose_code_is_missing_is_left_out_when_everything_is_checked(
 )
 def test_a_python_version_is_read_as_a_release(text: str, want: str) -> None:
     assert str(release_of_text(text)) == want
+
+
+REGISTERING = """\
+import sys
+import kanister_py
+
+class GreetOld(kanister_py.Func):
+    name = "Greet"
+
+    def exec(self, ctx, params, args):
+        return {"text": "hello"}
+
+class Greet(kanister_py.VersionedFunc):
+    name = "Greet"
+    stable_version = "v0.2.0"
+    versions = {"v0.2.0": GreetOld}
+    lifecycle = {
+        "releases": [{"version": each} for each in ("1.0.0", "1.1.0", "1.2.0")],
+        "versions": {
+            "v0.1.0": {
+                "since": "1.0.0", "deprecatedIn": "1.0.0", "removedIn": "1.2.0",
+                "replacement": "v0.2.0",
+            },
+            "v0.2.0": {"since": "1.0.0"},
+        },
+    }
+
+assert kanister_py.register(Greet, package="acme", release="1.2.0") is Greet
+try:
+    kanister_py.register(GreetOld)
+except kanister_py.KanisterError as error:
+    print(error.message)
+
+def blueprint(**more):
+    return {
+        "apiVersion": "cr.kanister.io/v1alpha1", "kind": "Blueprint", "metadata": {"name": "b"},
+        "actions": {"go": {"phases": [{"func": "Greet", "name": "greet", "args": {}, **more}]}},
+    }
+
+print(kanister_py.run(blueprint(), "go").wait().state)
+print(kanister_py.run(blueprint(funcVersion="v0.1.0"), "go").wait().error)
+"""
+
+
+REMOVED = (
+    "Action go could not start: Greet v0.1.0 was removed in release 1.2.0; set funcVersion to "
+    "v0.2.0, as `kanister-py upgrade` does (FunctionVersionRemoved)"
+)
+
+
+def test_a_program_registers_its_functions_with_their_whole_life() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", REGISTERING], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == [
+        "Cannot register function Greet: a function of this name is registered already",
+        "complete",
+        REMOVED,
+    ]

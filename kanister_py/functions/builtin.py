@@ -105,12 +105,14 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "HTTPRequest": {
         "v0.1.0": "kanister_py.functions.blueprint.http_request.v0_1_0:HTTPRequest",
+        "v0.2.0": "kanister_py.functions.blueprint.http_request.v0_2_0:HTTPRequestV020",
     },
     "function-patch-and-transform": {
         "v0.1.0": "kanister_py.functions.composition.patch_and_transform.v0_1_0:PatchAndTransform",
     },
     "function-go-templating": {
         "v0.1.0": "kanister_py.functions.composition.go_templating.v0_1_0:GoTemplating",
+        "v0.2.0": "kanister_py.functions.composition.go_templating.v0_2_0:GoTemplatingV020",
     },
     "function-auto-ready": {
         "v0.1.0": "kanister_py.functions.composition.auto_ready.v0_1_0:AutoReady",
@@ -123,5 +125,6 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "function-jinja-templating": {
         "v0.1.0": "kanister_py.functions.composition.jinja_templating.v0_1_0:JinjaTemplating",
+        "v0.2.0": "kanister_py.functions.composition.jinja_templating.v0_2_0:JinjaTemplatingV020",
     },
 }

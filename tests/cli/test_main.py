@@ -53,7 +53,7 @@ def test_a_command_line_that_cannot_be_read_ends_with_64(
 
 
 def test_the_version_is_the_one_that_is_installed(kanister: CommandLine) -> None:
-    assert kanister("--version").out == "kanister-py 0.1.0\n"
+    assert kanister("--version").out == "kanister-py 0.2.0\n"
 
 
 def test_a_reader_who_has_seen_enough_is_no_error(plugin_folder: Path) -> None:

@@ -25,6 +25,7 @@ from kanister_py.functions.blueprint.http_request.v0_1_0 import (
     ServiceNotReady,
     UnexpectedStatus,
 )
+from kanister_py.functions.blueprint.http_request.v0_2_0 import HTTPRequestV020, RequestInDoubt
 from tests.functions.blueprint.api_calls import Api
 
 Answer = Callable[["Handler"], None]
@@ -286,6 +287,52 @@ def test_nobody_at_home_is_an_error_that_passes(api: Api) -> None:
         error = failure(api, url=f"http://127.0.0.1:{port}/")
     assert isinstance(error, RequestFailed)
     assert error.why == "Connection refused"
+
+
+# v0.2.0
+
+
+@pytest.mark.parametrize(
+    "answer", [pytest.param(hangs_up, id="broken off"), pytest.param(says(502), id="502")]
+)
+def test_a_post_that_may_have_been_carried_out_is_sent_once(
+    api: Api, server: Server, answer: Answer
+) -> None:
+    server.answers["/jobs"] = answer
+    with pytest.raises(RequestInDoubt, match="may have been carried out") as refused:
+        api.call(HTTPRequestV020, {"url": server.url("/jobs"), "method": "POST", "retries": 3})
+    assert len(server.asked) == 1
+    assert not isinstance(refused.value, TransientError), "the phase's own retry must not repeat it"
+
+
+@pytest.mark.parametrize(
+    ("args", "first"),
+    [
+        pytest.param({"method": "POST"}, says(503), id="a post that was turned away"),
+        pytest.param({"method": "PUT"}, hangs_up, id="a put, which may come twice"),
+        pytest.param(
+            {"method": "POST", "headers": {"idempotency-key": "1"}}, hangs_up, id="a post with key"
+        ),
+    ],
+)
+def test_what_can_do_no_harm_is_sent_again(
+    api: Api, server: Server, args: dict[str, Any], first: Answer
+) -> None:
+    server.answers["/jobs"] = says_in_turn(first, says(200))
+    called = api.call(HTTPRequestV020, {"url": server.url("/jobs"), "retries": 1, **args})
+    assert called["statusCode"] == 200
+
+
+def test_a_post_that_reached_nobody_is_sent_again(api: Api) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+        with pytest.raises(RequestFailed):
+            api.call(HTTPRequestV020, {"url": url, "method": "POST", "retries": 1})
+    assert any("; again in 1 s" in line for line in api.log)
+
+
+# How long
 
 
 @pytest.mark.parametrize("answer", [silent, dripping])

@@ -150,6 +150,8 @@ class Exchange:
         self._lock = Lock()
         self._held: socket.socket | None = None
         self.is_stopped = False
+        self.is_begun = False
+        """Whether any of the request was sent: the host may have acted on it."""
 
     def stop(self) -> None:
         """Have whoever is in `run` fail at once."""
@@ -227,6 +229,7 @@ class Exchange:
         address = request.address
         connection = HTTPConnection(address.host, address.port)
         connection.sock = sock
+        self.is_begun = True
         target = f"{address.origin}{address.target}" if proxy is not None else address.target
         try:
             connection.putrequest(request.method, target, skip_host=True, skip_accept_encoding=True)

@@ -33,10 +33,12 @@ class RequestFailed(TransientError):
 
     reason = "RequestFailed"
 
-    def __init__(self, request: str, why: str) -> None:
+    def __init__(self, request: str, why: str, *, is_begun: bool) -> None:
         super().__init__(f"{request}: {why}")
         self.request = request
         self.why = why
+        self.is_begun = is_begun
+        """Whether any of the request was sent: the host may have acted on it."""
 
 
 class UnexpectedStatus(UsageError):
@@ -218,6 +220,7 @@ class HTTPRequest(Func):
                 response = _send(ctx, args, request)
                 break
             except TransientError as error:
+                self._check_repeatable(request, error)
                 if not tries_left:
                     raise
                 done = args.retries - tries_left
@@ -225,6 +228,9 @@ class HTTPRequest(Func):
                 ctx.log(f"{error.message}; again in {pause:g} s")
                 ctx.sleep(pause)
         return {_STATUS_OUTPUT: response.status, **_outputs_of(args, response)}
+
+    def _check_repeatable(self, request: Request, error: TransientError) -> None:
+        """Raise what forbids that a request is ever sent again."""
 
 
 def _in_braces(path: str) -> str:
@@ -280,8 +286,10 @@ def _exchange(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Res
     except (OSError, HTTPException) as error:
         ctx.check_cancelled()
         if exchange.is_stopped or isinstance(error, TimeoutError):
-            raise RequestFailed(told, f"no answer within {seconds:g} s") from error
-        raise RequestFailed(told, _why(error)) from error
+            why = f"no answer within {seconds:g} s"
+        else:
+            why = _why(error)
+        raise RequestFailed(told, why, is_begun=exchange.is_begun) from error
     finally:
         timer.cancel()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from kanister_py.functions.composition.answering import (
     TEXT,
@@ -50,6 +50,8 @@ class GoTemplating(CompositionFunction):
     """
 
     name = "function-go-templating"
+    is_strict: ClassVar = False
+    """Whether what would be lost in silence fails the step."""
 
     @classmethod
     def described_input(cls) -> type[BaseModel]:
@@ -61,10 +63,17 @@ class GoTemplating(CompositionFunction):
         answer = answer_to(request)
         try:
             given = read_input(request, "v1beta1.GoTemplate", _SHAPE)
-            answer["meta"]["ttl"] = wanted_ttl(given, request, WORDS)
+            strict = self.is_strict
+            answer["meta"]["ttl"] = wanted_ttl(given, request, WORDS, is_strict=strict)
             text = template_of(given, request.get("context") or {})
             template = _template(text, given)
-            compose(request, answer, read_manifests(_rendered(template, request)), WORDS)
+            compose(
+                request,
+                answer,
+                read_manifests(_rendered(template, request)),
+                WORDS,
+                is_strict=strict,
+            )
         except Refused as refused:
             add_result(answer, "FATAL", str(refused))
         return answer

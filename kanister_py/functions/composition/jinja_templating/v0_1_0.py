@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kanister_py.core.errors import TemplateError, TemplateParseError
 from kanister_py.functions.composition.answering import (
@@ -59,6 +59,8 @@ class JinjaTemplating(CompositionFunction):
     """
 
     name = "function-jinja-templating"
+    is_strict: ClassVar = False
+    """Whether what would be lost in silence fails the step."""
 
     @classmethod
     def described_input(cls) -> type[BaseModel]:
@@ -70,9 +72,12 @@ class JinjaTemplating(CompositionFunction):
         answer = answer_to(request)
         try:
             given = read_input(request, "v1alpha1.JinjaTemplate", _SHAPE)
-            answer["meta"]["ttl"] = wanted_ttl(given, request, WORDS)
+            strict = self.is_strict
+            answer["meta"]["ttl"] = wanted_ttl(given, request, WORDS, is_strict=strict)
             text = template_of(given, request.get("context") or {})
-            compose(request, answer, read_manifests(_rendered(text, request)), WORDS)
+            compose(
+                request, answer, read_manifests(_rendered(text, request)), WORDS, is_strict=strict
+            )
         except Refused as refused:
             add_result(answer, "FATAL", str(refused))
         return answer

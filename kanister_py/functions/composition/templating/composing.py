@@ -45,19 +45,37 @@ _READY = {"True": "READY_TRUE", "False": "READY_FALSE", "Unspecified": "READY_UN
 _SYSTEM_CONDITIONS = frozenset({"Ready", "Synced", "Healthy"})
 
 
-def wanted_ttl(given: Data, request: Mapping[str, Any], words: Vocabulary) -> str:
-    """Say how long the answer holds: the composite resource's word comes before the input's."""
+def wanted_ttl(
+    given: Data, request: Mapping[str, Any], words: Vocabulary, *, is_strict: bool = False
+) -> str:
+    """Say how long the answer holds: the composite resource's word comes before the input's.
+
+    One that cannot be read counts as none, or is refused where it `is_strict`.
+    """
     metadata = composite_of(request).get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     said = annotations.get(words.ttl) if isinstance(annotations, dict) else None
+    if is_strict:
+        for where, text in ((f'annotation "{words.ttl}"', said), ("ttl", given.get("ttl"))):
+            if text and ttl_of(text) is None:
+                raise Refused(f"invalid function input: {where}: {text!r} is no duration")
     own = ttl_of(said) if isinstance(said, str) else None
     return own or ttl_of(given.get("ttl")) or DEFAULT_TTL
 
 
 def compose(
-    request: Mapping[str, Any], answer: Data, manifests: Iterable[Data], words: Vocabulary
+    request: Mapping[str, Any],
+    answer: Data,
+    manifests: Iterable[Data],
+    words: Vocabulary,
+    *,
+    is_strict: bool = False,
 ) -> None:
-    """Put what the manifests want into the answer. Refused: nothing of it is desired."""
+    """Put what the manifests want into the answer. Refused: nothing of it is desired.
+
+    `is_strict` refuses what would otherwise be lost in silence: a second resource of one
+    name, connection details that are no base64.
+    """
     annotated = [(each, _annotations_of(each, words)) for each in manifests]
     observed = composite_of(request)
     own_kind = (observed.get("apiVersion"), observed.get("kind"))
@@ -72,6 +90,8 @@ def compose(
         if name is None and kind == own_kind:
             _take_status(composite, manifest, its_annotations, words)
         elif kind[0] == words.meta_version:
+            if is_strict and kind[1] == "CompositeConnectionDetails":
+                _check_details(manifest.get("data"))
             _take_meta(request, answer, composite, requirements, manifest, words)
         else:
             wanted: Data = {"resource": _bare(manifest, its_annotations, words)}
@@ -81,6 +101,11 @@ def compose(
             if name is None:
                 raise Refused(
                     f'"{kind[1]}" template is missing required "{words.resource_name}" annotation'
+                )
+            if is_strict and name in resources:
+                raise Refused(
+                    f'two manifests, a "{resources[name]["resource"]["kind"]}" and a "{kind[1]}", '
+                    f'are called "{name}" by "{words.resource_name}": only one could be composed'
                 )
             resources[name] = wanted
     answer["desired"] = {**desired, "composite": composite}
@@ -221,6 +246,16 @@ def _take_details(composite: Data, data: Any) -> None:
         return
     details = {key: _decodable(value) for key, value in data.items()}
     composite["connectionDetails"] = {**(composite.get("connectionDetails") or {}), **details}
+
+
+def _check_details(data: Any) -> None:
+    if not isinstance(data, dict):
+        raise Refused("cannot get connection details: data: must be a map of texts in base64")
+    for key in sorted(data):
+        try:
+            b64decode("".join(data[key].split()), validate=True)
+        except (NoBase64, AttributeError, ValueError):
+            raise Refused(f"cannot get connection details: data.{key}: is no base64") from None
 
 
 def _decodable(text: str) -> str:

@@ -1,0 +1,52 @@
+"""HTTPRequest v0.2.0: as v0.1.0, but what may have been carried out is not sent again."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from kanister_py.core.errors import TransientError, UsageError
+from kanister_py.functions.blueprint.http_request.exchange import Request
+from kanister_py.functions.blueprint.http_request.v0_1_0 import (
+    HTTPRequest,
+    RequestFailed,
+    ServiceNotReady,
+)
+
+
+class RequestInDoubt(UsageError):
+    """A request may have been carried out, and must not be so twice."""
+
+    reason = "RequestInDoubt"
+
+    def __init__(self, why: str, method: str) -> None:
+        super().__init__(
+            f"{why}; the {method} may have been carried out, so it is not sent again: "
+            "find out, or send a header Idempotency-Key with it"
+        )
+
+
+_REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"})
+_NOTHING_DONE: Final = frozenset({429, 503})
+_KEY: Final = "idempotency-key"
+
+
+class HTTPRequestV020(HTTPRequest):
+    """Sends an HTTP request, and gives parts of the answer as outputs.
+
+    As v0.1.0, but nothing happens twice: a POST or PATCH that broke off once it was under
+    way, or was answered with 408, 425, 500, 502 or 504, may have been carried out, and is
+    sent again neither by `retries` nor by a `retry` of the phase: the phase fails with the
+    reason `RequestInDoubt`. With a header `Idempotency-Key` the host itself sees to that,
+    and it is repeated. Nobody reached, 429 and 503 mean that nothing was done.
+    """
+
+    version: ClassVar = "v0.2.0"
+
+    def _check_repeatable(self, request: Request, error: TransientError) -> None:
+        if request.method in _REPEATABLE or any(name.lower() == _KEY for name in request.headers):
+            return
+        if isinstance(error, RequestFailed) and not error.is_begun:
+            return
+        if isinstance(error, ServiceNotReady) and error.status in _NOTHING_DONE:
+            return
+        raise RequestInDoubt(error.message, request.method) from error

@@ -1,0 +1,19 @@
+"""function-go-templating v0.2.0: as v0.1.0, but nothing is lost in silence."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kanister_py.functions.composition.go_templating.v0_1_0 import GoTemplating
+
+
+class GoTemplatingV020(GoTemplating):
+    """Compose resources with a Go template that is given the request.
+
+    As v0.1.0, but what that passes over in silence fails the step: a second manifest under
+    the name of another, of which v0.1.0 composes the last alone; connection details that
+    are no base64, which v0.1.0 cuts off; a `ttl` that is no duration.
+    """
+
+    version: ClassVar = "v0.2.0"
+    is_strict = True
