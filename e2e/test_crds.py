@@ -9,7 +9,10 @@ import pytest
 
 from e2e.cluster.local import LocalCluster
 from e2e.conftest import Kubectl
+from kanister_py.adapters.cluster_kube.cluster import KubeCluster
+from kanister_py.adapters.cluster_kube.connection import ClusterChoice
 from tests.conftest import CommandLine
+from tests.contracts.revisions import check_that_only_the_number_of_a_revision_changes
 
 BLUEPRINTS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/blueprints.cr.kanister.io"
 
@@ -61,3 +64,14 @@ def test_definitions_come_stay_and_are_replaced_only_when_nobody_else_minds(
     found = kubectl("get", "blueprint", "kept", "-o", "json")
     phase = json.loads(found.stdout)["actions"]["act"]["phases"][0]
     assert phase["funcVersion"] == "v0.0.0"
+
+
+def test_only_the_number_of_a_composition_revision_changes(
+    cluster: LocalCluster, kanister: CommandLine
+) -> None:
+    assert kanister("crds", "install", "--kubeconfig", str(cluster.kubeconfig)).code == 0
+    adapter = KubeCluster(ClusterChoice(kubeconfig=str(cluster.kubeconfig)))
+    try:
+        check_that_only_the_number_of_a_revision_changes(adapter)
+    finally:
+        adapter.close()

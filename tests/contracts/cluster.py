@@ -88,6 +88,25 @@ def pod(namespace: str, name: str = "worker") -> KubeObject:
     }
 
 
+RULES = [
+    {
+        "rule": "!has(oldSelf.serial) || self.size >= oldSelf.size",
+        "messageExpression": "'smaller than ' + string(oldSelf.size)",
+    },
+    {
+        "rule": "self.size < 100 || has(self.serial)",
+        "message": "a big one has a serial",
+        "reason": "FieldValueRequired",
+        "fieldPath": ".serial",
+    },
+    {
+        "rule": "oldSelf.hasValue() || self.size != 99",
+        "optionalOldSelf": True,
+        "message": "nothing begins with 99",
+    },
+]
+
+
 def definition(plural: str) -> KubeObject:
     kind = plural.capitalize()
     return {
@@ -111,8 +130,16 @@ def definition(plural: str) -> KubeObject:
                                 "spec": {
                                     "type": "object",
                                     "required": ["size"],
+                                    "x-kubernetes-validations": RULES,
                                     "properties": {
                                         "size": {"type": "integer", "minimum": 1},
+                                        "serial": {
+                                            "type": "string",
+                                            "maxLength": 20,
+                                            "x-kubernetes-validations": [
+                                                {"rule": "self == oldSelf", "message": "stays"}
+                                            ],
+                                        },
                                         "colour": {
                                             "type": "string",
                                             "enum": ["red", "blue"],
@@ -933,6 +960,50 @@ class ClusterContract:
         with pytest.raises(Invalid) as caught:
             cluster.create(self.widget(widgets, namespace, size=0, colour="green"))
         assert {cause.field for cause in caught.value.causes} >= {"spec.size", "spec.colour"}
+
+    @pytest.mark.parametrize(
+        ("spec", "field", "why"),
+        [
+            pytest.param({"size": 100}, "spec.serial", "a big one has a serial", id="a condition"),
+            pytest.param({"size": 99}, "spec", "nothing begins with 99", id="of a new object"),
+        ],
+    )
+    def test_a_custom_resource_that_breaks_a_rule_of_its_definition_is_refused(
+        self,
+        cluster: Cluster,
+        namespace: str,
+        widgets: GroupVersionResource,
+        spec: dict[str, Any],
+        field: str,
+        why: str,
+    ) -> None:
+        with pytest.raises(Invalid) as caught:
+            cluster.create(self.widget(widgets, namespace, **spec))
+        (cause,) = caught.value.causes
+        assert cause.field == field
+        assert why in str(cause)
+
+    def test_a_rule_about_a_change_is_judged_when_there_is_one(
+        self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
+    ) -> None:
+        made = cluster.create(self.widget(widgets, namespace, size=5, serial="a"))
+        bigger = cluster.patch(widgets, "w", {"spec": {"size": 99}}, namespace=namespace)
+        assert bigger["spec"]["size"] == 99
+        with pytest.raises(Invalid, match="smaller than 99"):
+            cluster.patch(widgets, "w", {"spec": {"size": 1}}, namespace=namespace)
+        bigger["spec"]["serial"] = "b"
+        with pytest.raises(Invalid) as caught:
+            cluster.replace(bigger)
+        assert [cause.field for cause in caught.value.causes] == ["spec.serial"]
+        assert made["metadata"]["generation"] == 1
+
+    def test_a_definition_whose_rules_are_no_cel_is_refused(self, cluster: Cluster) -> None:
+        wrong = definition("sprockets")
+        schema = wrong["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        schema["x-kubernetes-validations"] = [{"rule": "self.size >"}]
+        with pytest.raises(Invalid) as caught:
+            cluster.create(wrong)
+        assert caught.value.causes[0].field.endswith("x-kubernetes-validations[0].rule")
 
     def test_the_schema_of_a_custom_kind_is_what_its_definition_says(
         self, cluster: Cluster, widgets: GroupVersionResource

@@ -11,6 +11,7 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.blueprints import model
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from tests.contracts.revisions import check_that_only_the_number_of_a_revision_changes
 
 MANIFESTS = sorted((Path(__file__).parents[2] / "kanister_py" / "crds").glob("*.yaml"))
 
@@ -31,6 +32,12 @@ def test_a_cluster_takes_every_manifest(path: Path) -> None:
     (document,) = parse_documents(path.read_bytes(), path.name)
     made = MemoryCluster(clock=SystemClock()).create(document.value)
     assert made["metadata"]["name"].startswith(f"{path.stem}.")
+
+
+def test_only_the_number_of_a_composition_revision_changes() -> None:
+    cluster = MemoryCluster(clock=SystemClock())
+    cluster.create(manifest("compositionrevisions"))
+    check_that_only_the_number_of_a_revision_changes(cluster)
 
 
 def test_a_blueprint_keeps_every_field_that_is_read() -> None:

@@ -48,6 +48,7 @@ class Known(NamedTuple):
     scale_paths: Mapping[str, str] = MappingProxyType({})
     definition: str = ""
     is_guessed: bool = False
+    has_rules: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -134,6 +135,7 @@ class Catalogue:
                     ),
                     subresources.get("scale") or {},
                     definition["metadata"]["name"],
+                    has_rules=_has_rules(schema),
                 )
             )
         for known in added:
@@ -220,7 +222,23 @@ def complaints_about_definition(definition: KubeObject) -> list[Cause]:
         for index, version in enumerate(versions)
         if not (version.get("schema") or {}).get("openAPIV3Schema")
     ]
+    for index, version in enumerate(versions):
+        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        if _has_rules(schema):
+            # Few kinds have rules, and CEL takes time to load.
+            from kanister_py.core.objects.crd_rules import unreadable_rules
+
+            path = f"spec.versions[{index}].schema.openAPIV3Schema"
+            causes += unreadable_rules(schema, path)
     return causes
+
+
+def _has_rules(schema: Any) -> bool:
+    if isinstance(schema, list):
+        return any(map(_has_rules, schema))
+    if not isinstance(schema, Mapping):
+        return False
+    return "x-kubernetes-validations" in schema or any(map(_has_rules, schema.values()))
 
 
 def status_of_definition(definition: KubeObject, now: str) -> dict[str, Any]:

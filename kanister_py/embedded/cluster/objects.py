@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from kanister_py.core.errors import AlreadyExists, BadRequest, Cause, Forbidden, Invalid, NotFound
 from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.crd_schemas import complaints, prune
 from kanister_py.core.objects.managed_fields import (
     Manager,
     after_update,
@@ -22,7 +23,7 @@ from kanister_py.core.objects.openapi import set_defaults
 from kanister_py.core.objects.parts import status_of
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
 from kanister_py.core.objects.timestamps import timestamp
-from kanister_py.embedded.cluster import admission, schemas
+from kanister_py.embedded.cluster import admission
 from kanister_py.embedded.cluster.catalogue import (
     Catalogue,
     Known,
@@ -166,7 +167,7 @@ class Objects:
         if not subresource:
             self._admit(known, new, before)
         elif known.schema is not None:
-            _admit_custom(known, new)
+            _admit_custom(known, new, before)
         metadata["managedFields"] = old.get("managedFields", [])
         if ownership is None:
             if new == before:
@@ -300,7 +301,7 @@ class Objects:
         elif known.kind.is_builtin:
             admission.set_defaults(new, known.kind)
         elif known.schema is not None:
-            _admit_custom(known, new)
+            _admit_custom(known, new, before)
         admission.check(new, before, known.kind)
 
     # Time
@@ -325,11 +326,16 @@ class Objects:
         return timestamp(self._clock.now() + timedelta(seconds=seconds))
 
 
-def _admit_custom(known: Known, new: KubeObject) -> None:
+def _admit_custom(known: Known, new: KubeObject, before: KubeObject | None) -> None:
     schema = known.schema or {}
-    schemas.prune(new, schema, is_root=True)
+    prune(new, schema, is_root=True)
     set_defaults(new, schema)
-    admission.refuse(new, known.kind, schemas.complaints(new, schema))
+    admission.refuse(new, known.kind, complaints(new, schema))
+    if known.has_rules:
+        # Few kinds have rules, and CEL takes time to load.
+        from kanister_py.core.objects.crd_rules import broken_rules
+
+        admission.refuse(new, known.kind, broken_rules(new, before, schema))
 
 
 def _not_found(known: Known, name: str) -> NotFound:

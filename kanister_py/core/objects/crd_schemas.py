@@ -1,4 +1,4 @@
-"""What the schema of a custom resource makes of an object: defaults, pruning, complaints."""
+"""Schemas of custom resources: the fields that they prune, and the values that they refuse."""
 
 from __future__ import annotations
 
