@@ -57,6 +57,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a version that nobody knows is an error, instead of falling back to v0.0.0",
     )
     parser.add_argument(
+        "--fail-on",
+        choices=[str(each) for each in Severity],
+        default=str(Severity.ERROR),
+        help="the least that ends lint with 1 (default: error)",
+    )
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="say of every Blueprint in which language its templates are read",
+    )
+    parser.add_argument(
         "--ignore",
         metavar="RULE",
         action="append",
@@ -97,14 +109,19 @@ def run(args: argparse.Namespace) -> int:
         raise CommandLineError("--context and the like go with --cluster")
     report, files = _lint(args)
     findings = [each for each in report.findings if _is_wanted(each, args)]
+    shown = findings
+    if args.output not in ("json", "yaml") and not args.verbose:
+        # A file in which all is well has no row.
+        shown = [each for each in findings if each.rule != _LANGUAGE]
     if args.output == "table":
-        _say_unreadable(findings)
-    _write(findings, args.output)
-    _say_summary(report, findings, files, args.target_release, is_cluster=args.cluster)
-    return exit_code_of(findings)
+        _say_unreadable(shown)
+    _write(shown, args.output)
+    _say_summary(report, shown, files, args.target_release, is_cluster=args.cluster)
+    return exit_code_of(findings, Severity(args.fail_on))
 
 
 def _lint(args: argparse.Namespace) -> tuple[Report, int]:
+    from kanister_py.core.actionsets.model import read_what_can_be_read
     from kanister_py.executor.loading import load_function
     from kanister_py.functions.builtin import read_signatures
     from kanister_py.wiring import read_functions
@@ -123,7 +140,14 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
             sources.append(Source(each.name, read_input(each), each.is_named))
         except InvalidDocument as error:
             problems += error.problems
-    context = Context(registry, at, args.strict_versions, load_function, read_signatures())
+    context = Context(
+        registry,
+        at,
+        args.strict_versions,
+        load_function,
+        read_signatures(),
+        read_what_can_be_read,
+    )
     report = lint_sources(sources, context, args.ignore)
     unread = [finding_of(each, UNREADABLE) for each in problems]
     findings = in_order([*unread, *report.findings], [each.name for each in inputs])
@@ -206,6 +230,8 @@ def _say_summary(
             say(f"Survives the upgrade to {names}")
 
 
+_LANGUAGE = "template-engine"
+"""The rule that says in which language templates are read."""
 _UNJUDGED = (UNREADABLE.id, NOT_A_BLUEPRINT.id, OVERLOOKED.id, NOT_GIVEN.id)
 """Rules that say that something could not be looked at."""
 

@@ -356,7 +356,8 @@ def uris_of(run: dict[str, Any]) -> list[str]:
 
 class TestSarif:
     def test_is_what_its_schema_asks_for(self, kanister: CommandLine, tmp_path: Path) -> None:
-        folder = write(tmp_path, a=DEPRECATED, b=REMOVED, c="a: [", d=FINE + "x: 1\n")
+        undeclared = FINE.replace("text: hi", "text: '{{ .ConfigMaps.c.Data.x }}'")
+        folder = write(tmp_path, a=DEPRECATED, b=REMOVED, c="a: [", d=undeclared)
         (tmp_path / "with space.yaml").write_text(DEPRECATED)
         sarif = json.loads(kanister("lint", ".", "-o", "sarif", cwd=folder).out)
         jsonschema.Draft202012Validator(SARIF).validate(sarif)
@@ -444,7 +445,7 @@ def test_lint_imports_nothing_that_talks_to_a_cluster_or_renders() -> None:
     script = (
         "import sys\n"
         "from kanister_py.cli.main import main\n"
-        "code = main(['lint', '-'])\n"
+        "code = main(['lint', '-v', '-'])\n"
         "heavy = {'kubernetes', 'grpc', 'jinja2', 're2', 'starlette', 'prometheus_client',\n"
         "         'pydantic', 'kanister_py.gotemplate.sprig'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
@@ -462,3 +463,29 @@ def test_lint_imports_nothing_that_talks_to_a_cluster_or_renders() -> None:
     )
     assert done.stderr.splitlines()[-1] == "[]"
     assert "template-engine" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ([], 0),
+        (["--fail-on", "error"], 0),
+        (["--fail-on", "warning"], 1),
+        (["--fail-on", "info"], 1),
+    ],
+    ids=["by default", "error", "warning", "info"],
+)
+def test_it_ends_with_1_for_what_it_is_told_to_fail_on(
+    kanister: CommandLine, words: list[str], code: int
+) -> None:
+    assert kanister("lint", "-", *words, stdin=FINE + "x: 1\n").code == code
+    assert kanister("lint", "-", *words, stdin=FINE).code == 0
+
+
+def test_a_file_in_which_all_is_well_has_no_row(kanister: CommandLine) -> None:
+    text = FINE.replace("text: hi", "text: '{{ .Options.x }}'")
+    assert "{{ .Options.x }}" in text
+    assert kanister("lint", "-", stdin=text).out == ""
+    assert "read as Go templates" in kanister("lint", "-", "-v", stdin=text).out
+    (found,) = json.loads(kanister("lint", "-", "-o", "json", stdin=text).out)["findings"]
+    assert found["rule"] == "template-engine"

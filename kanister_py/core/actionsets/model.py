@@ -7,9 +7,15 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.rules import ExecutionMode
-from kanister_py.core.blueprints.model import Artifact, ObjectReference, ResourceReader
-from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.blueprints.model import (
+    Artifact,
+    Found,
+    ObjectReference,
+    ResourceReader,
+)
+from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.objects.documents import Document, Path
+from kanister_py.core.objects.reading import UnknownKey
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -96,11 +102,29 @@ def _refuse_if_wrong(reader: ResourceReader, document: Document, path: Path) -> 
         raise InvalidDocument(sorted(problems, key=lambda each: each.line))
 
 
+def read_what_can_be_read(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+    """Read a found object as an ActionSet: the keys that nothing reads, and what is none."""
+    reader = _Reader()
+    reader.actionset(found.value, ())
+    return reader.unknown, [found.problem(path, said) for path, said in reader.problems]
+
+
+_SET_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
+_SPEC_KEYS = (
+    *("actions", "executionMode", "cancel", "suspend"),
+    *("ttlSecondsAfterFinished", "ttlSecondsAfterFailure"),
+)
+_ACTION_KEYS = (
+    *("name", "object", "blueprint", "artifacts", "configMaps", "secrets", "profile"),
+    *("podOverride", "options", "preferredVersion", "podLabels", "podAnnotations"),
+)
+
+
 class _Reader(ResourceReader):
-    """Reads ActionSets; keys that nobody knows are no news here."""
+    """Reads ActionSets."""
 
     def actionset(self, value: Any, path: Path) -> ActionSet:
-        data = self.mapping(value, path)
+        data = self.mapping(value, path, _SET_KEYS)
         status = data.get("status")
         return ActionSet(
             self.text(data, "apiVersion", path),
@@ -122,7 +146,7 @@ class _Reader(ResourceReader):
         )
 
     def _spec(self, value: Any, path: Path) -> ActionSetSpec:
-        data = self.mapping(value, path)
+        data = self.mapping(value, path, _SPEC_KEYS)
         return ActionSetSpec(
             tuple(
                 self.action(each, (*path, "actions", index))
@@ -149,7 +173,7 @@ class _Reader(ResourceReader):
         return int(self.number(data, key, path, 0, least=0, whole=True))
 
     def action(self, value: Any, path: Path) -> ActionSpec:
-        data = self.mapping(value, path)
+        data = self.mapping(value, path, _ACTION_KEYS)
         artifacts = self.mapping(data.get("artifacts"), (*path, "artifacts"))
         profile, override = data.get("profile"), data.get("podOverride")
         return ActionSpec(

@@ -154,14 +154,18 @@ class LocatedBlueprint(NamedTuple):
     blueprint: Blueprint
     unknown_keys: tuple[UnknownKey, ...] = ()
     refused: frozenset[Path] = frozenset()
+    broken: frozenset[Path] = frozenset()
+    """Every path that leads to one in `refused`."""
 
     def is_read(self, *path: str | int) -> bool:
         """Say whether what stands at a path was read, if anything stands there."""
-        return not self.refused or all(path[: len(each)] != each for each in self.refused)
+        return not self.refused or not any(
+            path[:length] in self.refused for length in range(len(path) + 1)
+        )
 
     def is_whole(self, *path: str | int) -> bool:
         """Say whether everything at a path and below it was read."""
-        return self.is_read(*path) and all(each[: len(path)] != path for each in self.refused)
+        return self.is_read(*path) and path not in self.broken
 
 
 def objects_in(documents: Sequence[Document]) -> Iterator[Found]:
@@ -204,7 +208,8 @@ def read_what_can_be_read(found: Found) -> tuple[LocatedBlueprint, list[Problem]
     refused = frozenset(path for path, _said in reader.problems)
     if found.document.file:
         blueprint = blueprint._replace(found=found)
-    located = LocatedBlueprint(found, blueprint, tuple(reader.unknown), refused)
+    broken = frozenset(path[:length] for path in refused for length in range(len(path)))
+    located = LocatedBlueprint(found, blueprint, tuple(reader.unknown), refused, broken)
     return located, [found.problem(path, said) for path, said in reader.problems]
 
 

@@ -5,36 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kanister_py.core.errors import TemplateParseError
 from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
 from kanister_py.core.templates.go import parse_go
+from kanister_py.core.templates.shape import ROOTS
 from kanister_py.gotemplate import nodes
 from kanister_py.gotemplate.builtins import BUILTINS
 
 if TYPE_CHECKING:
     from jinja2 import nodes as jinja_nodes
-
-ROOTS: Final = (
-    "StatefulSet",
-    "DeploymentConfig",
-    "Deployment",
-    "PVC",
-    "Namespace",
-    "ArtifactsIn",
-    "ConfigMaps",
-    "Secrets",
-    "Time",
-    "Profile",
-    "Options",
-    "Object",
-    "Phases",
-    "DeferPhase",
-    "CurrentPhase",
-    "PodOverride",
-    "PodAnnotations",
-    "PodLabels",
-)
-"""What a template can read at the top of the tree."""
 
 
 class Read(NamedTuple):
@@ -239,16 +217,14 @@ class _Walker:
 
 
 def _jinja_reads(text: str) -> Iterator[Read]:
-    from jinja2 import Environment, TemplateSyntaxError
     from jinja2 import nodes as jinja
+    from jinja2.meta import find_undeclared_variables
 
-    from kanister_py.core.templates.jinja import compile_jinja
+    from kanister_py.core.templates.jinja import parse_jinja
+    from kanister_py.core.templates.jinja.filters import GLOBALS
 
-    compile_jinja(text)  # says in our words what is wrong with it
-    try:
-        tree = Environment(autoescape=False).parse(text)  # noqa: S701 - parsed, never rendered
-    except TemplateSyntaxError as error:
-        raise TemplateParseError(str(error.message), "", error.lineno) from None
+    tree = parse_jinja(text)
+    strange = find_undeclared_variables(tree) - {*ROOTS, *GLOBALS}
     chains: list[jinja.Getattr | jinja.Getitem] = [
         *tree.find_all(jinja.Getattr),
         *tree.find_all(jinja.Getitem),
@@ -258,6 +234,8 @@ def _jinja_reads(text: str) -> Iterator[Read]:
         names = _jinja_names(node)
         if names is not None and id(node) not in inner and names[0] in ROOTS:
             yield Read(names, node.lineno, is_certain=False)
+        elif isinstance(node, jinja.Name) and node.name in strange:
+            yield Read((node.name,), node.lineno, is_certain=False)
 
 
 def _jinja_names(node: jinja_nodes.Node) -> tuple[str, ...] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kanister_py.core.actionsets.model import read_what_can_be_read
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -91,4 +92,4 @@ def registry() -> Registry[FunctionEntry]:
 
 @pytest.fixture
 def context(registry: Registry[FunctionEntry]) -> Context:
-    return Context(registry)
+    return Context(registry, read_action_set=read_what_can_be_read)

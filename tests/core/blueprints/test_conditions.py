@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from kanister_py import Func, PhaseContext
+from kanister_py.core.blueprints.lint.actions import check_actions
 from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import Finding
 from kanister_py.core.blueprints.lint.reading import Source
-from kanister_py.core.blueprints.lint.templates import check_templates
 from kanister_py.core.blueprints.model import LocatedBlueprint, blueprints_in
 from kanister_py.core.blueprints.reads import check_condition
 from kanister_py.core.blueprints.texts import templates_of, texts_of
@@ -49,13 +50,18 @@ def test_a_condition_says_nothing_about_the_language_of_a_blueprint() -> None:
     assert condition.text == "{{ eq .status.phase 1 }}"
 
 
-def test_a_condition_reads_an_object_and_not_the_parameters() -> None:
+def of_templates(text: str, context: Context) -> list[Finding]:
+    found = check_actions(located(text), context)
+    return [each for each in found if each.rule.startswith("template")]
+
+
+def test_a_condition_reads_an_object_and_not_the_parameters(context: Context) -> None:
     text = '{{ if and (exists . "status") (eq .status.phase "Up") }}true{{ end }}'
-    assert [each.rule for each in check_templates(located(text), {}, {})] == ["template-engine"]
+    assert [each.rule for each in of_templates(text, context)] == ["template-engine"]
 
 
-def test_a_condition_that_cannot_be_parsed_is_found() -> None:
-    found = [each for each in check_templates(located("{{ if }}"), {}, {}) if each.line > 5]
+def test_a_condition_that_cannot_be_parsed_is_found(context: Context) -> None:
+    found = [each for each in of_templates("{{ if }}", context) if each.line > 5]
     assert [each.rule for each in found] == ["template-invalid"]
 
 

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.blueprints.reads import COMMON_NAMES, ROOTS, UNCALLED_NAMES, reads_of
+from kanister_py.core.blueprints.reads import COMMON_NAMES, UNCALLED_NAMES, reads_of
 from kanister_py.core.errors import TemplateError
 from kanister_py.core.templates.engines import Engine, blueprint_functions
-from kanister_py.core.templates.params import ROOT_NAMES
 
 
 @pytest.mark.parametrize(
@@ -76,10 +75,6 @@ def test_a_text_that_is_no_template_is_refused(engine: Engine) -> None:
 def test_the_line_is_that_of_the_text() -> None:
     (read,) = reads_of("one\ntwo {{ .Time }}\n", Engine.GO)
     assert read.line == 2
-
-
-def test_the_roots_are_what_templates_really_see() -> None:
-    assert frozenset(ROOTS) == ROOT_NAMES
 
 
 def test_the_common_names_are_functions() -> None:

@@ -1,4 +1,4 @@
-"""Would the functions that an ActionSet's preferredVersion reaches still answer it?"""
+"""ActionSets beside their Blueprints: their keys, their actions, and the versions they prefer."""
 
 from __future__ import annotations
 
@@ -6,21 +6,67 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
+from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot, finding_of
+from kanister_py.core.blueprints.lint.structure import unknown_keys
 from kanister_py.core.blueprints.lint.versions import FALLBACK, INVALID, REMOVED, check_version
 from kanister_py.core.blueprints.model import Action, Blueprint, Found
 from kanister_py.core.errors import InvalidVersion
+from kanister_py.core.objects.documents import text_of_path
 from kanister_py.core.registry.choose import Asked
 from kanister_py.core.versions.semver import parse_request
 
 NOT_GIVEN = Rule(
     "blueprint-not-given",
     Severity.INFO,
-    "An ActionSet prefers a version for an action that is not among the inputs.",
+    "An ActionSet prefers a version for an action of a Blueprint that is not among the inputs.",
     "What a preferredVersion means depends on the functions that the action calls. Give "
     "lint the file with the Blueprint too; until then nothing was judged.",
 )
-RULES = (NOT_GIVEN,)
+NOT_AN_ACTION_SET = Rule(
+    "actionset-invalid",
+    Severity.ERROR,
+    "An ActionSet has something else where text, a list or a map belongs.",
+    "An API server would refuse the object. The message says what belongs there.",
+)
+NO_ACTION = Rule(
+    "action-unknown",
+    Severity.ERROR,
+    "An ActionSet runs an action that its Blueprint does not have.",
+    "Nothing of the ActionSet runs: it fails at once. The names of actions are exact, "
+    "capitals included. Only Blueprints that lint was given are looked at.",
+)
+RULES = (NOT_GIVEN, NOT_AN_ACTION_SET, NO_ACTION)
+
+
+def check_action_set(
+    found: Found, blueprints: Mapping[str, Blueprint], context: Context
+) -> Iterator[Finding]:
+    """Hold an ActionSet against its own form, and against the Blueprints at hand."""
+    unknown, problems = context.read_action_set(found) if context.read_action_set else ([], [])
+    yield from (finding_of(each, NOT_AN_ACTION_SET) for each in problems)
+    yield from unknown_keys(found, unknown, context.hints)
+    for index, given in _actions_of(found):
+        blueprint, name = blueprints.get(str(given.get("blueprint") or "")), given.get("name")
+        if blueprint is None or not isinstance(name, str) or name in blueprint.actions:
+            continue
+        spot = Spot(found, ("spec", "actions", index, "name"), name)
+        known = [*blueprint.actions]
+        meant = context.hints.did_you_mean(name, known) or f"; there are {', '.join(known)}"
+        said = f"Blueprint {blueprint.name} has no action {name}{meant}"
+        yield spot.finding(NO_ACTION, said)
+    wrong = {each.path for each in problems}
+    for preference in preferences_of(found, blueprints):
+        is_told = text_of_path((*found.path, *preference.spot.path)) in wrong
+        if not is_told and (preference.action or preference.blueprint not in blueprints):
+            yield from check_preference(preference, context)
+
+
+def _actions_of(found: Found) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    spec = found.value.get("spec")
+    actions = spec.get("actions") if isinstance(spec, dict) else None
+    for index, given in enumerate(actions if isinstance(actions, list) else ()):
+        if isinstance(given, dict):
+            yield index, given
 
 
 class Preference(NamedTuple):
@@ -37,11 +83,7 @@ class Preference(NamedTuple):
 
 def preferences_of(found: Found, blueprints: Mapping[str, Blueprint]) -> Iterator[Preference]:
     """Find every preferredVersion of an ActionSet."""
-    spec = found.value.get("spec")
-    actions = spec.get("actions") if isinstance(spec, dict) else None
-    for index, given in enumerate(actions if isinstance(actions, list) else ()):
-        if not isinstance(given, dict):
-            continue
+    for index, given in _actions_of(found):
         name, version = str(given.get("name") or ""), given.get("preferredVersion")
         if version is None or version == "":
             continue

@@ -1,4 +1,4 @@
-"""What is there to say about files with Blueprints and ActionSets?"""
+"""Lint: everything there is to say about files with Blueprints and ActionSets."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from kanister_py.core.blueprints.lint import (
     suppressions,
     versions,
 )
+from kanister_py.core.blueprints.lint.actions import check_actions
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot, in_order
+from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, in_order
 from kanister_py.core.blueprints.lint.reading import (
     NOT_A_BLUEPRINT,
     UNREADABLE,
@@ -23,10 +24,7 @@ from kanister_py.core.blueprints.lint.reading import (
     Source,
     read_source,
 )
-from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint
-from kanister_py.core.blueprints.texts import has_templates
-from kanister_py.core.objects.documents import Path
-from kanister_py.core.registry.choose import asked_version
+from kanister_py.core.blueprints.model import Blueprint
 
 
 def rules() -> Mapping[str, Rule]:
@@ -62,6 +60,7 @@ def lint_sources(
     sources: Sequence[Source], context: Context, ignore: Collection[str] = ()
 ) -> Report:
     """Look at files together: an ActionSet is held against the Blueprint in another file."""
+    context = context._replace(hints=Hints())
     reads = {source.file: read_source(source) for source in sources}
     blueprints = {
         located.blueprint.name: located.blueprint
@@ -72,7 +71,7 @@ def lint_sources(
     for file, read in reads.items():
         said = [*read.findings, *_said_of(read, blueprints, context)]
         if read.ignored:
-            said += suppressions.check_suppressions(read.text, file, rules())
+            said += suppressions.check_suppressions(read.text, file, rules(), context.hints)
         findings += [each for each in said if not _is_ignored(each, read.ignored, ignore)]
     return Report(
         tuple(in_order(findings, [*reads])),
@@ -90,43 +89,10 @@ def _said_of(
     read: Contents, blueprints: Mapping[str, Blueprint], context: Context
 ) -> Iterator[Finding]:
     for located in read.blueprints:
-        yield from structure.check_structure(located)
-        yield from _phases(located, context)
+        yield from structure.check_structure(located, context.hints)
+        yield from check_actions(located, context)
     for found in read.action_sets:
-        for preference in action_sets.preferences_of(found, blueprints):
-            yield from action_sets.check_preference(preference, context)
-
-
-def _phases(located: LocatedBlueprint, context: Context) -> Iterator[Finding]:
-    outputs: dict[tuple[str, str], frozenset[str]] = {}
-    callable_in: dict[Path, tuple[str, ...]] = {}
-    for name, action in located.blueprint.actions.items():
-        for path, phase in action.every_phase():
-            if not phase.func:
-                continue
-            spot = Spot(located.found, ("actions", name, *path), name, phase.name, phase.func)
-            if not located.is_read(*spot.path, "funcVersion"):
-                # Whatever it asks for, it is not the default.
-                continue
-            where = spot.at("funcVersion" if phase.func_version else "func")
-            asked = asked_version(phase.func_version, None)
-            choice, findings = versions.check_version(where, asked, context)
-            yield from findings
-            if choice is not None:
-                if located.is_read(*spot.path, "args"):
-                    yield from arguments.check_arguments(spot, phase, choice.chosen, context)
-                made = arguments.declared_outputs(choice.chosen, context)
-                if made is not None:
-                    outputs[name, phase.name] = made
-                called = arguments.condition_functions(choice.chosen, context)
-                if called is not None:
-                    callable_in[spot.path] = called
-            yield from durations.check_durations(spot, phase)
-    if has_templates(located.blueprint):
-        # Reading templates takes an engine, which texts without any do not wait for.
-        from kanister_py.core.blueprints.lint.templates import check_templates
-
-        yield from check_templates(located, outputs, callable_in)
+        yield from action_sets.check_action_set(found, blueprints, context)
 
 
 def _is_ignored(
@@ -144,10 +110,16 @@ def _is_ignored(
 EXIT_FINE, EXIT_ERROR, EXIT_DEPRECATED, EXIT_REMOVED, EXIT_NO_REPLACEMENT = 0, 1, 2, 3, 4
 
 
-def exit_code_of(findings: Sequence[Finding]) -> int:
-    """Say with which code lint ends: 1 before 4 before 3 before 2."""
+def exit_code_of(findings: Sequence[Finding], fail_on: Severity = Severity.ERROR) -> int:
+    """Say with which code lint ends: 1 before 4 before 3 before 2.
+
+    `fail_on` is the least severity for which it is 1.
+    """
     ended = (versions.REMOVED.id, versions.DEPRECATED.id)
-    if any(each.severity is Severity.ERROR and each.rule not in ended for each in findings):
+    # Which language templates are read in is no matter of good or bad.
+    told = (*ended, "template-engine")
+    grave = [*Severity][: [*Severity].index(fail_on) + 1]
+    if any(each.severity in grave and each.rule not in told for each in findings):
         return EXIT_ERROR
     if any(each.rule in ended and not each.replacement for each in findings):
         return EXIT_NO_REPLACEMENT

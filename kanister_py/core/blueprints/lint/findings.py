@@ -1,4 +1,4 @@
-"""What does lint say about one place, and how bad is it?"""
+"""Findings of lint: a rule, a place, and how bad it is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import Problem
-from kanister_py.core.objects.documents import text_of_path
+from kanister_py.core.objects.documents import nearest, text_of_path
 
 
 class Severity(StrEnum):
@@ -105,6 +105,31 @@ class Spot(NamedTuple):
             message=message,
             **{**own, **facts},
         )
+
+
+class Hints:
+    """Names that may have been meant.
+
+    To look for them takes longer than all else. A file with so many mistakes that
+    nobody reads the hints is not kept waiting for them.
+    """
+
+    def __init__(self, most: float = 500) -> None:
+        self._left = most
+
+    def did_you_mean(self, word: str, known: Sequence[str], mark: str = "") -> str:
+        """Ask whether one of the names like this one is meant; nothing if none is like it."""
+        near = self.nearest(word, known)
+        return f"; did you mean {' or '.join(f'{mark}{each}' for each in near)}?" if near else ""
+
+    def nearest(self, word: str, known: Sequence[str]) -> tuple[str, ...]:
+        if self._left <= 0:
+            return ()
+        self._left -= 1
+        return nearest(word, known[:_MOST_COMPARED])
+
+
+_MOST_COMPARED = 1000
 
 
 def finding_of(problem: Problem, rule: Rule) -> Finding:

@@ -1,20 +1,20 @@
-"""Is a Blueprint put together as Blueprints are?"""
+"""Structure of Blueprints: keys, names and phases, before anything is said of what they do."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
-from kanister_py.core.blueprints.model import GROUP, Action, LocatedBlueprint
-from kanister_py.core.objects.documents import nearest
+from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
+from kanister_py.core.blueprints.model import GROUP, Action, Found, LocatedBlueprint
+from kanister_py.core.objects.reading import UnknownKey
 
 UNKNOWN_KEY = Rule(
     "unknown-key",
-    Severity.INFO,
+    Severity.WARNING,
     "A key that nothing reads.",
-    "Unknown keys do no harm, and are dropped by the API server. More often than not "
-    "they are misspelt, and what they should have said is missing.",
+    "An API server drops unknown keys without a word. More often than not they are "
+    "misspelt, and what they should have said (`retries` for `retry`) does not happen.",
 )
 API_VERSION = Rule(
     "api-version",
@@ -73,14 +73,14 @@ RULES = (
 )
 
 
-def check_structure(located: LocatedBlueprint) -> Iterator[Finding]:
+def check_structure(located: LocatedBlueprint, hints: Hints) -> Iterator[Finding]:
     """Find what is odd about a Blueprint before anybody asks what it does."""
     blueprint, spot = located.blueprint, Spot(located.found)
     if located.is_read("apiVersion"):
         yield from _api_version(spot, blueprint.api_version)
     if not blueprint.name and located.is_read("metadata", "name"):
         yield spot.at("metadata").finding(NO_NAME, "The Blueprint has no metadata.name")
-    yield from _unknown_keys(located)
+    yield from unknown_keys(located.found, located.unknown_keys, hints)
     for name, action in blueprint.actions.items():
         yield from _action(located, Spot(located.found, ("actions", name), name), action)
     yield from _duplicates_across(located)
@@ -94,13 +94,13 @@ def _api_version(spot: Spot, api_version: str) -> Iterator[Finding]:
     yield spot.at("apiVersion").finding(API_VERSION, message)
 
 
-def _unknown_keys(located: LocatedBlueprint) -> Iterator[Finding]:
-    for path, known in located.unknown_keys:
+def unknown_keys(found: Found, unknown: Iterable[UnknownKey], hints: Hints) -> Iterator[Finding]:
+    """Tell of the keys that nothing reads."""
+    for path, known in unknown:
         key = str(path[-1])
-        near = nearest(key, known)
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        meant = hints.did_you_mean(key, known) or f"; there are {', '.join(known)}"
         said = f"Nothing reads the key {key!r}{meant}"
-        yield Spot(located.found, path).finding(UNKNOWN_KEY, said)
+        yield Spot(found, path).finding(UNKNOWN_KEY, said)
 
 
 def _action(located: LocatedBlueprint, spot: Spot, action: Action) -> Iterator[Finding]:

@@ -1,12 +1,11 @@
-"""Which findings has the author of a file asked not to hear of?"""
+"""Comments that silence rules (`# kanister-py: ignore=RULE`)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity
-from kanister_py.core.objects.documents import nearest
+from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity
 
 _COMMENT = re.compile(
     r"(?P<before>.*?)(?:^|(?<=\s))#\s*kanister-py:\s*ignore(?:\s*=\s*(?P<rules>[\w-]+(?:\s*,\s*[\w-]+)*))?\s*$"
@@ -35,12 +34,13 @@ def suppressions_in(text: str) -> Mapping[int, frozenset[str]]:
     return by_line
 
 
-def check_suppressions(text: str, file: str, known: Collection[str]) -> Iterator[Finding]:
+def check_suppressions(
+    text: str, file: str, known: Collection[str], hints: Hints
+) -> Iterator[Finding]:
     """Find the comments that silence a rule which nobody knows."""
     for number, match in _comments_in(text):
         for name in sorted(_rules_of(match) - EVERY_RULE - {*known}):
-            near = nearest(name, [*known])
-            meant = f"; did you mean {' or '.join(near)}?" if near else ""
+            meant = hints.did_you_mean(name, [*known])
             yield Finding(
                 file=file,
                 line=number,

@@ -1,17 +1,28 @@
-"""Can every template be read, and is there what it reads?"""
+"""Templates of a Blueprint: whether they can be read, and whether there is what they read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
+from kanister_py.core.blueprints.lint.arguments import condition_functions, declared_outputs
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import Action, Blueprint, LocatedBlueprint, Phase
-from kanister_py.core.blueprints.reads import ROOTS, Read, check_condition, reads_of
+from kanister_py.core.blueprints.reads import Read, check_condition, reads_of
+from kanister_py.core.blueprints.rendering import engine_of
 from kanister_py.core.blueprints.texts import DEFER, Text, templates_of, texts_of
-from kanister_py.core.errors import TemplateError
-from kanister_py.core.objects.documents import Path, nearest
-from kanister_py.core.templates.engines import Engine, UnknownTemplateEngine, choose_engine
+from kanister_py.core.errors import TemplateError, TemplateParseError
+from kanister_py.core.objects.documents import Path
+from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.core.templates.engines import (
+    Engine,
+    EngineChoice,
+    UnknownTemplateEngine,
+    is_template,
+)
+from kanister_py.core.templates.shape import ROOTS, why_impossible
+from kanister_py.core.templates.wording import explain_unreadable
 
 ENGINE = Rule(
     "template-engine",
@@ -39,6 +50,13 @@ PARAMETER = Rule(
     Severity.ERROR,
     "A template reads something at the top that is never there.",
     "Templates see " + ", ".join(ROOTS) + ". Names are exact, capitals included.",
+)
+FIELD = Rule(
+    "field-unknown",
+    Severity.ERROR,
+    "A template reads a field that cannot exist.",
+    "What stands at the top of the tree has fixed fields, whatever the action is about. "
+    "What an object itself says is below .Object: {{ .Object.metadata.labels.app }}.",
 )
 PHASE_UNKNOWN = Rule(
     "phase-unknown",
@@ -93,6 +111,7 @@ RULES = (
     ENGINE_UNKNOWN,
     INVALID,
     PARAMETER,
+    FIELD,
     PHASE_UNKNOWN,
     PHASE_LATER,
     OUTPUT,
@@ -101,6 +120,13 @@ RULES = (
     UNDECLARED,
     SECRET_KEPT,
 )
+
+
+class Language(NamedTuple):
+    """The language of a Blueprint's templates, and which action each name of a phase is of."""
+
+    choice: EngineChoice
+    all_phases: Mapping[str, str]
 
 
 def actions_of_phases(blueprint: Blueprint) -> dict[str, str]:
@@ -113,58 +139,79 @@ def actions_of_phases(blueprint: Blueprint) -> dict[str, str]:
     }
 
 
+def check_engine(located: LocatedBlueprint) -> tuple[Language | None, list[Finding]]:
+    """Choose the language of a Blueprint's templates, and say which it is."""
+    spot = Spot(located.found)
+    try:
+        choice = engine_of(located.blueprint)
+    except UnknownTemplateEngine as error:
+        return None, [spot.at("metadata", "annotations").finding(ENGINE_UNKNOWN, error.message)]
+    language = Language(choice, actions_of_phases(located.blueprint))
+    if next(templates_of(located.blueprint), None) is None:
+        return language, []
+    taken = "Go templates" if choice.engine is Engine.GO else "Jinja2"
+    return language, [spot.at("actions").finding(ENGINE, f"{choice.why}; read as {taken}")]
+
+
 def check_templates(
     located: LocatedBlueprint,
-    outputs: Mapping[tuple[str, str], frozenset[str]],
-    callable_in: Mapping[Path, tuple[str, ...]],
+    name: str,
+    language: Language,
+    entries: Mapping[Path, FunctionEntry],
+    context: Context,
 ) -> Iterator[Finding]:
-    """Read every template of a Blueprint, and look for what it reads.
+    """Read every template of an action, and look for what it reads.
 
-    `outputs` has what a phase's function declares, by action and phase; phases
-    whose outputs only the blueprint knows are not in it. `callable_in` has what the
-    conditions of a phase may call, by the path of the phase.
+    `entries` has the versions that the phases get, by their paths.
     """
-    spot = Spot(located.found)
-    annotations = located.blueprint.metadata.annotations
-    texts = list(templates_of(located.blueprint))
-    try:
-        choice = choose_engine(annotations, texts)
-    except UnknownTemplateEngine as error:
-        yield spot.at("metadata", "annotations").finding(ENGINE_UNKNOWN, error.message)
-        return
-    if texts:
-        taken = "Go templates" if choice.engine is Engine.GO else "Jinja2"
-        yield spot.at("actions").finding(ENGINE, f"{choice.why}; read as {taken}")
-    phases = actions_of_phases(located.blueprint)
-    for name, action in located.blueprint.actions.items():
-        # Where a name could not be read, templates would seem to lead nowhere.
-        if located.is_whole("actions", name):
-            reads = ActionReads(name, action, phases, outputs)
-            yield from _Checker(located, reads, choice.engine, callable_in).findings()
+    # Where a name could not be read, templates would seem to lead nowhere.
+    if located.is_whole("actions", name):
+        yield from _Checker(located, name, language, entries, context).findings()
 
 
-class _Checker(NamedTuple):
+class _Checker:
     """Holds the texts of one action against what they will find."""
 
-    located: LocatedBlueprint
-    reads: ActionReads
-    engine: Engine
-    callable_in: Mapping[Path, tuple[str, ...]]
+    def __init__(
+        self,
+        located: LocatedBlueprint,
+        name: str,
+        language: Language,
+        entries: Mapping[Path, FunctionEntry],
+        context: Context,
+    ) -> None:
+        self._located = located
+        self._name = name
+        self._action = located.blueprint.actions[name]
+        self._choice = language.choice
+        self._entries = entries
+        self._context = context
+        outputs = {}
+        for path, phase in self._action.every_phase():
+            entry = entries.get(("actions", name, *path))
+            made = declared_outputs(entry, context) if entry is not None else None
+            if made is not None:
+                outputs[name, phase.name] = made
+        self._reads = ActionReads(
+            name, self._action, language.all_phases, outputs, self._choice.engine, context.hints
+        )
 
     def findings(self) -> Iterator[Finding]:
-        for text in texts_of(self.reads.action):
+        for text in texts_of(self._action):
+            if not is_template(text.text):
+                continue
             spot = self._spot(text)
             try:
                 if text.role == "condition":
-                    check_condition(text.text, self._callable_at(spot.path))
+                    check_condition(text.text, self._callable_in(spot))
                     continue
-                reads = reads_of(text.text, self.engine)
+                reads = reads_of(text.text, self._choice.engine)
             except TemplateError as error:
-                yield self._placed(spot.finding(INVALID, error.message), spot, error.line)
+                yield self._placed(self._unreadable(spot, text, error), spot, error.line)
                 continue
             said: set[tuple[str, str]] = set()
             for read in reads:
-                for rule, message in self.reads.wrongs(text, read):
+                for rule, message in self._reads.wrongs(text, read):
                     if (rule.id, message) in said:
                         continue
                     said.add((rule.id, message))
@@ -173,73 +220,96 @@ class _Checker(NamedTuple):
                         finding = finding._replace(severity=Severity.WARNING)
                     yield self._placed(finding, spot, read.line)
 
-    def _callable_at(self, path: Path) -> tuple[str, ...] | None:
-        return next(
-            (names for phase, names in self.callable_in.items() if path[: len(phase)] == phase),
-            None,
-        )
+    def _unreadable(self, spot: Spot, text: Text, error: TemplateError) -> Finding:
+        if not isinstance(error, TemplateParseError):
+            return spot.finding(INVALID, error.message)
+        is_sure = self._choice.is_sure or text.role == "condition"
+        engine = Engine.GO if text.role == "condition" else self._choice.engine
+        said = explain_unreadable(error, text.text, engine, is_sure=is_sure)
+        return spot.finding(INVALID, said)
+
+    def _callable_in(self, spot: Spot) -> tuple[str, ...] | None:
+        """Say what the conditions of a phase may call, if that is known."""
+        size = 3 if spot.path[2] == "deferPhase" else 4
+        entry = self._entries.get(spot.path[:size])
+        return None if entry is None else condition_functions(entry, self._context)
 
     def _spot(self, text: Text) -> Spot:
         phase = self._phase(text.phase)
-        path = ("actions", self.reads.name, *text.path)
+        path = ("actions", self._name, *text.path)
         named = (phase.name, phase.func) if phase is not None else ("", "")
-        return Spot(self.located.found, path, self.reads.name, *named)
+        return Spot(self._located.found, path, self._name, *named)
 
     def _phase(self, index: int | None) -> Phase | None:
         if index is None:
             return None
-        action = self.reads.action
-        return action.defer_phase if index == DEFER else action.phases[index]
+        return self._action.defer_phase if index == DEFER else self._action.phases[index]
 
     def _placed(self, finding: Finding, spot: Spot, line: int) -> Finding:
         """Count lines inside a block from the line of its mark on."""
-        node = self.located.found.document.node_at((*self.located.found.path, *spot.path))
-        if node is None or node.style not in ("|", ">"):
-            return finding
-        return finding._replace(line=node.place.line + max(line, 1), column=1)
+        there = self._located.found.line_of(spot.path, line)
+        return finding if there == finding.line else finding._replace(line=there, column=1)
 
 
-class ActionReads(NamedTuple):
+class ActionReads:
     """Holds what the texts of one action read against what will be there.
 
     `all_phases` names the action of each phase of the Blueprint, `outputs` what the
     function of a phase declares, by action and phase.
     """
 
-    name: str
-    action: Action
-    all_phases: Mapping[str, str]
-    outputs: Mapping[tuple[str, str], frozenset[str]]
+    def __init__(
+        self,
+        name: str,
+        action: Action,
+        all_phases: Mapping[str, str],
+        outputs: Mapping[tuple[str, str], frozenset[str]],
+        engine: Engine = Engine.GO,
+        hints: Hints | None = None,
+    ) -> None:
+        self._name = name
+        self._action = action
+        self._all_phases = all_phases
+        self._outputs = outputs
+        self._engine = engine
+        self._hints = hints or Hints()
+        self._indices: dict[str, int] = {}
+        for index, phase in enumerate(action.phases):
+            self._indices.setdefault(phase.name, index)
+        self._names = [each for each in self._indices if each]
 
     def wrongs(self, text: Text, read: Read) -> Iterator[tuple[Rule, str]]:
         """Say what is wrong with one read of a text, wherever it stands there."""
         root, *below = read.names
         if root not in ROOTS:
-            near = nearest(root, ROOTS)
-            meant = f"; did you mean {' or '.join('.' + each for each in near)}?" if near else ""
-            yield PARAMETER, f"There is no .{root}{meant}"
-        elif text.role == "objects" and root in ("Phases", "DeferPhase"):
+            dot = "." if self._engine is Engine.GO else ""
+            meant = self._hints.did_you_mean(root, ROOTS, dot)
+            there = meant or f"; there are {', '.join(dot + each for each in ROOTS)}"
+            yield PARAMETER, f"There is no {dot}{root}{there}"
+            return
+        if text.role == "objects" and root in ("Phases", "DeferPhase"):
             yield OBJECTS_EARLY, f"{read} is read before any phase has run"
         elif root == "Phases" and below:
             yield from self._wrong_phase(text, read, below)
-        elif root == "DeferPhase" and self.action.defer_phase is not None:
-            yield from self._wrong_object(self.action.defer_phase, read, below)
+        elif root == "DeferPhase" and self._action.defer_phase is not None:
+            yield from self._wrong_object(self._action.defer_phase, read, below)
         elif root in _DECLARED and below:
             yield from self._undeclared(root, below[0])
+        why = why_impossible(read.names, self._engine)
+        if why:
+            yield FIELD, f"There is {why}"
         if text.role == "artifacts" and _is_secret(read.names):
             yield SECRET_KEPT, f"{read} goes into the status of the ActionSet"
 
     def _wrong_phase(self, text: Text, read: Read, below: list[str]) -> Iterator[tuple[Rule, str]]:
         name, *inside = below
-        index = next(
-            (at for at, phase in enumerate(self.action.phases) if phase.name == name), None
-        )
+        index = self._indices.get(name)
         if index is None:
             if read.indexed != len(below):
                 yield PHASE_UNKNOWN, self._why_unknown(name)
             return
-        phase = self.action.phases[index]
-        now = len(self.action.phases) if text.phase in (None, DEFER) else text.phase
+        phase = self._action.phases[index]
+        now = len(self._action.phases) if text.phase in (None, DEFER) else text.phase
         assert now is not None  # None is replaced in the line above
         is_itself = index == now
         if index > now or (is_itself and inside[:1] == ["Output"] and len(inside) > read.indexed):
@@ -248,21 +318,21 @@ class ActionReads(NamedTuple):
                 yield PHASE_LATER, f"{read} is not there yet: the phase {name} {what}"
             return
         yield from self._wrong_object(phase, read, inside)
-        made = self.outputs.get((self.name, name))
+        made = self._outputs.get((self._name, name))
         is_output = len(inside) > 1 and inside[0] == "Output" and not read.indexed
         if made is not None and is_output and inside[1] not in made:
             there = f"it makes {', '.join(sorted(made))}" if made else "it makes none"
             yield OUTPUT, f"{phase.func} makes no output {inside[1]}; {there}"
 
     def _why_unknown(self, name: str) -> str:
-        said = f"The action {self.name} has no phase {name}"
-        deferred = self.action.defer_phase
+        said = f"The action {self._name} has no phase {name}"
+        deferred = self._action.defer_phase
         if deferred is not None and deferred.name == name:
             return f"{said}; its deferPhase is read as .DeferPhase"
-        if name in self.all_phases:
-            return f"{said}; it belongs to the action {self.all_phases[name]}"
-        near = nearest(name, [phase.name for phase in self.action.phases if phase.name])
-        return f"{said}; did you mean {' or '.join(near)}?" if near else said
+        if name in self._all_phases:
+            return f"{said}; it belongs to the action {self._all_phases[name]}"
+        there = f"; it has {_few(self._names)}" if self._names else "; it has none with a name"
+        return said + (self._hints.did_you_mean(name, self._names) or there)
 
     def _wrong_object(
         self, phase: Phase, read: Read, inside: list[str]
@@ -270,22 +340,29 @@ class ActionReads(NamedTuple):
         if len(inside) < 2 or inside[0] not in ("Secrets", "ConfigMaps"):
             return
         if inside[1] not in phase.objects and read.indexed < len(inside) - 1:
-            near = nearest(inside[1], [*phase.objects])
-            meant = f"; did you mean {' or '.join(near)}?" if near else ""
+            there = ", ".join(phase.objects)
+            meant = self._hints.did_you_mean(inside[1], [*phase.objects]) or (
+                f"; there are {there}" if there else "; name it there, with its kind"
+            )
             called = phase.name or phase.func
             yield OBJECT, f"The phase {called} names no object {inside[1]}{meant}"
 
     def _undeclared(self, root: str, name: str) -> Iterator[tuple[Rule, str]]:
         field, declared = {
-            "ArtifactsIn": ("inputArtifactNames", self.action.input_artifact_names),
-            "ConfigMaps": ("configMapNames", self.action.config_map_names),
-            "Secrets": ("secretNames", self.action.secret_names),
+            "ArtifactsIn": ("inputArtifactNames", self._action.input_artifact_names),
+            "ConfigMaps": ("configMapNames", self._action.config_map_names),
+            "Secrets": ("secretNames", self._action.secret_names),
         }[root]
         if name not in declared:
             yield UNDECLARED, f".{root}.{name} is read, and {field} does not name it"
 
 
 _DECLARED = ("ArtifactsIn", "ConfigMaps", "Secrets")
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - 12
+    return ", ".join(names[:12]) + (f" and {more} more" if more > 0 else "")
 
 
 def _is_secret(names: tuple[str, ...]) -> bool:

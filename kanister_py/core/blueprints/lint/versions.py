@@ -1,4 +1,4 @@
-"""Would every phase still get the version that it asks for?"""
+"""Versions that phases ask for, and whether they would still get them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from kanister_py.core.errors import (
     InvalidVersion,
 )
 from kanister_py.core.notices import Notice
-from kanister_py.core.objects.documents import nearest
 from kanister_py.core.registry.choose import Asked, Choice, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind
 from kanister_py.core.versions.semver import parse_version
@@ -69,10 +68,11 @@ UNKNOWN = Rule(
 )
 NOT_YET = Rule(
     "function-not-yet-here",
-    Severity.INFO,
+    Severity.ERROR,
     "The function exists in Kanister, and not here yet.",
     "The blueprint is fine for Kanister. Here, `plan` shows the phase as not yet "
-    "available, and `run` refuses before the first phase.",
+    "available, and `run` refuses before the first phase. A repository that keeps "
+    "blueprints for Kanister's own controller silences the rule.",
 )
 RULES = (REMOVED, DEPRECATED, FALLBACK, NOT_FOUND, INVALID, UNKNOWN, NOT_YET)
 
@@ -88,12 +88,11 @@ def check_version(
     if function not in context.registry and function in NOT_YET_HERE:
         told = f"{function} is not here yet: the phase can be planned, not run"
         return None, [where.finding(NOT_YET, told)]
+    if function not in context.registry:
+        near = context.hints.nearest(function, [*context.function_names, *NOT_YET_HERE])
+        return None, [where.finding(UNKNOWN, FunctionNotRegistered(function, near).message)]
     try:
         choice = choose_version(context.registry, function, asked, at=context.at)
-    except FunctionNotRegistered as error:
-        near = nearest(function, [*context.function_names, *NOT_YET_HERE])
-        told = FunctionNotRegistered(error.function, near).message
-        return None, [where.finding(UNKNOWN, told)]
     except FunctionVersionRemoved as error:
         return None, [_removed(where, error, context)]
     except InvalidVersion as error:

@@ -7,7 +7,7 @@
 """
 
 from kanister_py.core.templates.jinja.metering import Callee, Meter
-from kanister_py.core.templates.jinja.template import JinjaTemplate, compile_jinja
+from kanister_py.core.templates.jinja.template import JinjaTemplate, compile_jinja, parse_jinja
 from kanister_py.core.templates.jinja.views import view_of
 
-__all__ = ["Callee", "JinjaTemplate", "Meter", "compile_jinja", "view_of"]
+__all__ = ["Callee", "JinjaTemplate", "Meter", "compile_jinja", "parse_jinja", "view_of"]

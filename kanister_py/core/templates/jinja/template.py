@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from types import TracebackType
 from typing import Any, NoReturn
 
-from jinja2 import Template, TemplateSyntaxError, UndefinedError
+from jinja2 import Template, TemplateSyntaxError, UndefinedError, nodes
 from jinja2.exceptions import TemplateError as JinjaError
 
 from kanister_py.core.errors import (
@@ -161,6 +161,12 @@ def compile_jinja(text: str) -> JinjaTemplate:
         raise _unreadable("it is nested too deep", 0) from None
     except ValueError as error:
         raise _unreadable(str(error), 0) from None
+
+
+def parse_jinja(text: str) -> nodes.Template:
+    """Give the tree of a text that can be compiled, or say why it cannot."""
+    compile_jinja(text)
+    return _environment().parse(text)
 
 
 def _unreadable(why: str, line: int) -> TemplateError:

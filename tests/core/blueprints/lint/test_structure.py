@@ -68,11 +68,11 @@ def lint(context: Context, text: str | bytes) -> list[Finding]:
             + "      name: x\n      arg: {}\n      retry: {limits: 3}\n      objects:\n"
             + "        s: {knd: Secret}\n",
             [
-                ("unknown-key", 4, "info"),
-                ("unknown-key", 7, "info"),
-                ("unknown-key", 11, "info"),
-                ("unknown-key", 12, "info"),
-                ("unknown-key", 14, "info"),
+                ("unknown-key", 4, "warning"),
+                ("unknown-key", 7, "warning"),
+                ("unknown-key", 11, "warning"),
+                ("unknown-key", 12, "warning"),
+                ("unknown-key", 14, "warning"),
             ],
             id="keys that nothing reads",
         ),

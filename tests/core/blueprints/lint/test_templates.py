@@ -210,7 +210,7 @@ class TestTemplates:
         )
         (finding,) = lint(text)
         assert (finding.line, finding.path) == (13, "actions.go.phases[0].args.command[0]")
-        assert finding.message == "There is no .Nope"
+        assert finding.message.startswith("There is no .Nope; there are .StatefulSet, ")
 
     @pytest.mark.parametrize(
         ("text", "taken"),

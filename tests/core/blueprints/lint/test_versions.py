@@ -43,7 +43,7 @@ class TestEveryUseOfAVersion:
             pytest.param("Notify", "v1", "version-invalid", "error", 9, 1, id="too few numbers"),
             pytest.param("Notifi", "", "function-unknown", "error", 8, 1, id="unknown function"),
             pytest.param("Compose", "", "function-unknown", "error", 8, 1, id="of compositions"),
-            pytest.param("BackupData", "", "function-not-yet-here", "info", 8, 0, id="not yet"),
+            pytest.param("BackupData", "", "function-not-yet-here", "error", 8, 1, id="not yet"),
         ],
     )
     def test_is_told_with_its_line(
@@ -148,7 +148,7 @@ class TestAPreferredVersion:
             pytest.param("Notify", "v0.1.0", ["version-removed"], id="removed"),
             pytest.param("Greet", "v0.1.0", ["version-fallback"], id="nobody knows it"),
             pytest.param("Notify", "new", ["version-invalid"], id="none"),
-            pytest.param("Notify", "1.0", ["version-invalid"], id="a number in YAML"),
+            pytest.param("Notify", "1.0", ["actionset-invalid"], id="a number in YAML"),
             pytest.param("Notify", "v0.3.0", [], id="served"),
             pytest.param("Unheard", "v0.3.0", ["function-unknown"], id="told at the phase"),
         ],
@@ -185,7 +185,7 @@ class TestAPreferredVersion:
         "others",
         [
             pytest.param([], id="no Blueprint"),
-            pytest.param([blueprint("Notify").replace("go:", "stay:")], id="no such action"),
+            pytest.param([blueprint("Notify").replace("{name: b}", "{name: c}")], id="another"),
         ],
     )
     def test_is_told_not_to_be_judged_where_its_action_is_not_at_hand(
@@ -197,13 +197,36 @@ class TestAPreferredVersion:
         ]
 
     @pytest.mark.parametrize(
-        "spec", ["", "spec: 5", "spec: {actions: [x, 1]}", "spec: {actions: 5}"]
+        ("spec", "rules"),
+        [
+            ("", []),
+            ("spec: 5", ["actionset-invalid"]),
+            ("spec: {actions: [x, 1]}", ["actionset-invalid", "actionset-invalid"]),
+            ("spec: {actions: 5}", ["actionset-invalid"]),
+        ],
+        ids=["no spec", "a number", "no maps", "no list"],
     )
     def test_is_not_looked_for_where_there_are_no_actions(
-        self, context: Context, spec: str
+        self, context: Context, spec: str, rules: list[str]
     ) -> None:
         text = f"apiVersion: cr.kanister.io/v1alpha1\nkind: ActionSet\n{spec}\n"
-        assert lint(context, text) == []
+        assert [each.rule for each in lint(context, text)] == rules
+
+
+def test_an_action_that_the_blueprint_does_not_have_is_told(context: Context) -> None:
+    other = blueprint("Notify", "v0.3.0").replace("go:", "goes:")
+    (finding,) = lint(context, ACTION_SET.format(version="v0.3.0"), other)
+    assert (finding.rule, finding.severity) == ("action-unknown", Severity.ERROR)
+    assert finding.message.endswith("has no action go; did you mean goes?")
+
+
+def test_keys_of_an_actionset_that_nothing_reads_are_told(context: Context) -> None:
+    text = ACTION_SET.format(version="v0.3.0") + "    option: {a: b}\n    prefferedVersion: x\n"
+    told = [each.message for each in lint(context, text) if each.rule == "unknown-key"]
+    assert told == [
+        "Nothing reads the key 'option'; did you mean options?",
+        "Nothing reads the key 'prefferedVersion'; did you mean preferredVersion?",
+    ]
 
 
 class TestAComment:
