@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from kanister_py.cli.function_targets import DashParser
@@ -63,7 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="Arguments with their defaults, outputs, and the status of one version: "
         "the one a phase gets that names none, unless you name one.",
     )
-    describe.add_argument("name", metavar="NAME[@VERSION]", help="such as KubeTask@v0.1.0")
+    describe.add_argument(
+        "name", metavar="NAME[@VERSION]", nargs="?", default="", help="such as KubeTask@v0.1.0"
+    )
+    describe.add_argument(
+        "--all", action="store_true", help="every version of every function, as one document"
+    )
     diff = verbs.add_parser(
         "diff",
         help="what changes for a blueprint between two versions",
@@ -161,32 +167,43 @@ def _status_with_release(status: str, listing: Listing) -> str:
 
 def _describe(functions: Functions, args: argparse.Namespace) -> int:
     name, at, version = args.name.partition("@")
-    if not name or (at and not version):
+    markdown = args.output == "markdown"
+    if args.all and not name:
+        every = [_described(family, each) for family in functions.registry for each in family]
+        pages = (_page(each, markdown=markdown, level=2) for each in every)
+        people = chain(["# Functions"] if markdown else [], *(chain([""], page) for page in pages))
+        write_data({"functions": every}, args.output, lambda: people)
+        return 0
+    if args.all or not name or (at and not version):
         raise CommandLineError(
             "Name a function and, if you like, a version, "
-            f"such as KubeTask@v0.1.0; found {args.name!r}"
+            f"such as KubeTask@v0.1.0, or ask for --all; found {args.name!r}"
         )
     family = functions.registry.family(name)
     is_exact = version and not is_range(version)
     entry = family.by_identity.get(parse_version(version)) if is_exact else None
     if entry is None:
         entry = choose_version(functions.registry, name, version, strict=True).chosen
+    reference = _described(family, entry)
+    write_data(reference, args.output, lambda: _page(reference, markdown=markdown))
+    return 0
+
+
+def _described(family: Family[FunctionEntry], entry: FunctionEntry) -> dict[str, Any]:
     reference = _reference(entry)
     reference["versions"] = [
         {"version": str(each.version), "status": status_of(each)} for each in family
     ]
-    markdown = args.output == "markdown"
-    write_data(reference, args.output, lambda: _page(reference, markdown=markdown))
-    return 0
+    return reference
 
 
 def _reference(entry: FunctionEntry) -> dict[str, Any]:
     return version_reference(entry, load_function(entry) if entry.target is not None else None)
 
 
-def _page(reference: Mapping[str, Any], *, markdown: bool) -> Iterable[Line]:
+def _page(reference: Mapping[str, Any], *, markdown: bool, level: int = 1) -> Iterable[Line]:
     title = f"{reference['name']} {reference['version']}"
-    yield f"# {title}" if markdown else Tint(title, "bold")
+    yield f"{'#' * level} {title}" if markdown else Tint(title, "bold")
     yield ""
     yield _status_sentence(reference)
     if reference.get("message"):
@@ -195,10 +212,10 @@ def _page(reference: Mapping[str, Any], *, markdown: bool) -> Iterable[Line]:
         yield ""
         yield from reference["description"].splitlines()
     if reference["kind"] == FunctionKind.COMPOSITION and "arguments" in reference:
-        yield from _section("Input", _argument_rows(reference), markdown=markdown)
+        yield from _section("Input", _argument_rows(reference), markdown=markdown, level=level)
     elif "arguments" in reference:
-        yield from _section("Arguments", _argument_rows(reference), markdown=markdown)
-        yield from _section("Outputs", _output_rows(reference), markdown=markdown)
+        yield from _section("Arguments", _argument_rows(reference), markdown=markdown, level=level)
+        yield from _section("Outputs", _output_rows(reference), markdown=markdown, level=level)
         yield ""
         yield f"After a restart: {_RESTARTS.get(reference.get('onRestart', ''), 'not declared')}"
     yield ""
@@ -237,9 +254,11 @@ def _status_sentence(reference: Mapping[str, Any]) -> str:
     return f"{sentence}."
 
 
-def _section(title: str, rows: list[tuple[str, ...]], *, markdown: bool) -> Iterable[Line]:
+def _section(
+    title: str, rows: list[tuple[str, ...]], *, markdown: bool, level: int
+) -> Iterable[Line]:
     yield ""
-    yield f"## {title}" if markdown else Tint(title, "bold")
+    yield f"{'#' * (level + 1)} {title}" if markdown else Tint(title, "bold")
     if markdown:
         yield ""
     if not rows:

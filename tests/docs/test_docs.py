@@ -1,0 +1,106 @@
+"""What the pages tell people to type works as it stands, wherever a laptop is all it takes.
+
+A block of code whose language is followed by a name is a file that later blocks of its page use.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.conftest import REPOSITORY
+
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+_BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+
+# What a laptop lacks, or what has no end of its own.
+_ELSEWHERE = re.compile(
+    r"^(kubectl|helm|docker|python3 -m venv)\b"
+    r"|^kanister-py (controller|actionset|revisions|serve|function (serve|push))\b"
+    r"|^kanister-py crds (install|upgrade)"
+    r"|--(context|kubeconfig|cluster|in-cluster|watch|check|check-access)\b|^\.ci/|^e2e/|^\.venv/"
+)
+
+
+class Block(NamedTuple):
+    """One block of code of a page: in which language, as which file, and what it says."""
+
+    language: str
+    name: str
+    text: str
+
+    def commands(self) -> Iterator[str]:
+        for line in self.text.replace("\\\n", " ").splitlines():
+            if shlex.split(line, comments=True):
+                yield line.strip()
+
+
+def blocks_of(page: Path) -> list[Block]:
+    return [Block(*found) for found in _BLOCK.findall(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[each.stem for each in PAGES])
+def test_what_a_page_says_can_be_typed(page: Path, tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "blueprints", tmp_path / "blueprints")
+    shutil.copytree(REPOSITORY / "tests" / "docs" / "files", tmp_path, dirs_exist_ok=True)
+    found = Path(sys.executable).parent
+    given = {
+        **os.environ,
+        "PATH": f"{found}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "100",
+        "PYTHONPATH": str(tmp_path),
+    }
+    for block in blocks_of(page):
+        if block.name:
+            (tmp_path / block.name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / block.name).write_text(block.text, encoding="utf-8")
+        if block.language != "sh":
+            continue
+        for command in block.commands():
+            if _ELSEWHERE.search(command):
+                continue
+            want = re.search(r"# ends with (\d+)", command)
+            done = subprocess.run(
+                command,
+                shell=True,
+                cwd=tmp_path,
+                env=given,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == int(want.group(1) if want else 0), (
+                f"{command}\n{done.stdout}{done.stderr}"
+            )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[each.stem for each in PAGES])
+def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
+    targets = [each for each in _LINK.findall(page.read_text(encoding="utf-8")) if ":" not in each]
+    assert [each for each in targets if not (page.parent / each).exists()] == []
+
+
+def test_the_page_of_all_functions_is_what_the_code_says() -> None:
+    page = REPOSITORY / "docs" / "functions.md"
+    made = subprocess.run(
+        [sys.executable, "-m", "kanister_py", "functions", "describe", "--all", "-o", "markdown"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    if os.environ.get("KANISTER_PY_GOLDEN") == "write":
+        page.write_text(made, encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == made, (
+        "KANISTER_PY_GOLDEN=write pytest tests/docs writes it anew"
+    )
