@@ -33,9 +33,7 @@ Logs go to stderr. Health and metrics are served apart from everything else:
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import os
-import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,9 +47,11 @@ from kanister_py.cli.controller_compositions import (
     composition_parts,
 )
 from kanister_py.cli.controller_webhook import add_webhook_arguments, webhook_served
+from kanister_py.cli.listening import is_loopback, listening
 from kanister_py.cli.output import say_warning
 from kanister_py.cli.parser import namespace, port, seconds_from, whole
-from kanister_py.core.errors import AddressUnavailable, LeadershipLost
+from kanister_py.cli.stop_signals import StopSignals
+from kanister_py.core.errors import LeadershipLost
 
 if TYPE_CHECKING:
     import uvicorn
@@ -184,10 +184,10 @@ def run(args: argparse.Namespace) -> int:
 
     set_up_logging(args.log_format, sys.stderr, args.log_level)
     with ExitStack() as stack:
-        listening = [] if args.no_http else _listen(args, stack)
+        taken = [] if args.no_http else _listen(args, stack)
         webhook_at = None
         if args.webhook_port:
-            webhook_at = stack.enter_context(_listening(args.webhook_host, args.webhook_port))
+            webhook_at = stack.enter_context(listening(args.webhook_host, args.webhook_port))
         functions = _functions()
         clock = system_clock()
         cluster = _cluster(args, stack)
@@ -199,7 +199,7 @@ def run(args: argparse.Namespace) -> int:
                     args, functions, cluster, clock, controller.settings.home, webhook_at
                 )
             )
-        if listening:
+        if taken:
             apps = apps_of(
                 controller,
                 functions,
@@ -212,16 +212,17 @@ def run(args: argparse.Namespace) -> int:
                     stack,
                     has_revisions=args.enable_compositions,
                 ),
-                is_guarded=not _is_loopback(listening[0]),
+                is_guarded=not is_loopback(taken[0]),
             )
-            for socket_, app in zip(listening, apps, strict=True):
+            for socket_, app in zip(taken, apps, strict=True):
                 stack.enter_context(_served(app, socket_))
         return ending_of(controller)
 
 
 def ending_of(controller: Controller) -> int:
     """Run a controller until it is stopped, and say with which code the process ends."""
-    with _stopping(controller):
+    with StopSignals() as signals:
+        signals.call(controller.ask_to_stop)
         try:
             controller.run()
         except LeadershipLost:
@@ -399,10 +400,6 @@ def lines_of(lines: PhaseLines) -> LinesOf:
     return give
 
 
-def _is_loopback(listening: socket.socket) -> bool:
-    return ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
-
-
 def _health_app(checks: Mapping[str, Check], metrics: Metrics) -> ASGIApp:
     from starlette.applications import Starlette
     from starlette.routing import Route
@@ -427,21 +424,7 @@ def _health_app(checks: Mapping[str, Check], metrics: Metrics) -> ASGIApp:
 
 def _listen(args: argparse.Namespace, stack: ExitStack) -> Sequence[socket.socket]:
     addresses = ((args.host, args.port), (args.health_host, args.health_port))
-    return [stack.enter_context(_listening(host, port)) for host, port in addresses]
-
-
-@contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    try:
-        family, _, _, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        taken = socket.create_server(address[:2], family=family, backlog=2048)
-    except OSError as error:
-        raise AddressUnavailable(host, port, error.strerror or str(error)) from None
-    taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    with taken:
-        yield taken
+    return [stack.enter_context(listening(host, port)) for host, port in addresses]
 
 
 @contextmanager
@@ -460,20 +443,3 @@ def _served(app: ASGIApp, listening: socket.socket) -> Iterator[None]:
     finally:
         server.should_exit = True
         thread.join(5)
-
-
-@contextmanager
-def _stopping(controller: Controller) -> Iterator[None]:
-    """Have the controller stop when a signal says so."""
-
-    def stop(number: int, _frame: Any) -> None:
-        # The thread that is interrupted may hold what the controller needs for that.
-        why = signal.Signals(number).name
-        Thread(target=controller.ask_to_stop, args=(why,), name="stop", daemon=True).start()
-
-    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

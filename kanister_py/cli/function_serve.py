@@ -6,8 +6,9 @@ kanister-py function serve --insecure -- ./bucket.sh --fast
 
 A class is one with `run`, a request in and a response out. A program gets the request as
 JSON on stdin and writes the response as JSON on stdout. Both versions of the protocol,
-health and reflection are served; callers must show a certificate of the same CA, unless
---insecure is given. SIGTERM lets the calls under way end.
+health and reflection are served, by as many processes as there are cores for them; callers
+must show a certificate of the same CA, unless --insecure is given. SIGTERM lets the calls
+under way end.
 """
 
 from __future__ import annotations
@@ -15,13 +16,18 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import threading
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.function_targets import megabytes, target_of
+from kanister_py.cli import exit_codes
+from kanister_py.cli.function_targets import Target, megabytes, target_of
 from kanister_py.cli.output import say, say_warning
 from kanister_py.cli.parser import CommandLineError, port, whole
+from kanister_py.cli.processes import Link, usable_cores
+from kanister_py.cli.stop_signals import StopSignals
 
 if TYPE_CHECKING:
     from kanister_py.grpc_api.server import ServerSettings
@@ -85,7 +91,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long calls under way may take once SIGTERM has come; default: %(default)g",
     )
+    parser.add_argument(
+        "--processes",
+        type=whole(1, 256),
+        default=usable_cores(),
+        metavar="N",
+        help="how many processes serve on the port; default: one for each core this one may use",
+    )
     parser.add_argument("--debug", action="store_true", help="log every call")
+    # What one of several processes is given by the one that starts them.
+    parser.add_argument("--link", type=Link.parse, help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,29 +111,79 @@ def run(args: argparse.Namespace) -> int:
     target = target_of(args.target, args.command)
     if target.is_remote:
         raise CommandLineError(f"{target.title} is an address; it is served already")
-    settings = _settings(args)
     _set_up_log(args.debug)
-    answer = _answering(target.revision)
+    if args.link is not None:
+        return _serve(args, target)
+    host = _host(args)
+    if args.insecure and host not in ("127.0.0.1", "localhost", "::1"):
+        say_warning(f"{host} can be reached from other machines, and nobody is asked who they are")
+    return _serve(args, target) if args.processes == 1 else _serve_by_many(args, target)
+
+
+def _serve(args: argparse.Namespace, target: Target) -> int:
+    """Serve on this process; one that does so for another process says it to that alone."""
     from kanister_py.grpc_api.server import FunctionServer
 
-    server = FunctionServer(answer, settings)
-    stopped = threading.Event()
-    before = {
-        each: signal.signal(each, lambda *_: stopped.set())
-        for each in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
+    # A signal that comes before anything is served must end this, too.
+    with StopSignals() as signals:
+        settings = _settings(args)
+        server = FunctionServer(_answering(target.revision), settings)
         server.start()
-        how = "in the clear" if settings.certificates is None else "with TLS"
-        host = settings.address.rpartition(":")[0]
-        say(f"Serving {target.title} on {host}:{server.port} {how}")
-        stopped.wait()
-        say("Stopping; calls under way are answered first")
-        server.stop()
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-    return 0
+        if args.link is None:
+            _say_serving(args, target, server.port)
+            signals.wait()
+            say("Stopping; calls under way are answered first")
+        else:
+            args.link.tell_ready()
+            signals.wait(None, args.link.fileno())
+        if not server.stop():
+            say_warning("A call was still under way after its grace; it is cut off")
+            _end_now()
+    return exit_codes.FINE
+
+
+def _end_now() -> None:
+    """End this process whatever its threads are at: Python would wait for them."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_codes.FINE)
+
+
+def _serve_by_many(args: argparse.Namespace, target: Target) -> int:
+    from kanister_py.grpc_api.processes import JoinedMetrics, PortHeld, ServingProcesses
+
+    host = _host(args)
+    program = ["--", *args.command] if args.command else []
+    with StopSignals(signal.SIGCHLD) as signals, PortHeld(host, args.port) as held:
+        processes = ServingProcesses(
+            lambda link: [
+                "functions",
+                args.verb,
+                *args.words,
+                f"--link={link}:{held.port}",
+                *program,
+            ],
+            args.processes,
+            args.grace,
+        )
+        with ExitStack() as stack:
+            if args.metrics_port is not None:
+                metrics = stack.enter_context(JoinedMetrics(processes))
+                _serve_metrics(metrics.serve, args)
+            return processes.run(
+                signals.wait, lambda: _say_serving(args, target, held.port), _say_stopping
+            )
+
+
+def _say_serving(args: argparse.Namespace, target: Target, bound: int) -> None:
+    host = f"[{_host(args)}]" if ":" in _host(args) else _host(args)
+    how = "in the clear" if args.insecure else "with TLS"
+    many = f", by {args.processes} processes" if args.processes > 1 else ""
+    say(f"Serving {target.title} on {host}:{bound} {how}{many}")
+
+
+def _say_stopping() -> None:
+    say("Stopping; calls under way are answered first")
 
 
 def _answering(revision: Any) -> Any:
@@ -135,6 +200,10 @@ def _answering(revision: Any) -> Any:
     return lambda request: runner.run(FunctionCall("", revision, request))
 
 
+def _host(args: argparse.Namespace) -> str:
+    return args.host or ("127.0.0.1" if args.insecure else "0.0.0.0")  # noqa: S104 - functions are called from other pods, and callers must show a certificate
+
+
 def _settings(args: argparse.Namespace) -> ServerSettings:
     from kanister_py.grpc_api.certificates import ServerCertificates
     from kanister_py.grpc_api.server import ServerSettings
@@ -144,35 +213,39 @@ def _settings(args: argparse.Namespace) -> ServerSettings:
         folder = Path(os.environ[_CERTIFICATES])
     if folder is None and not args.insecure:
         raise CommandLineError(
-            "Name the certificates with --tls-certs-dir or "
-            f"{_CERTIFICATES}, or serve in the clear with --insecure"
+            f"Name the certificates with --tls-certs-dir or {_CERTIFICATES}, or serve in the "
+            "clear with --insecure"
         )
-    certificates = None if args.insecure else ServerCertificates(folder)
-    host = args.host or ("127.0.0.1" if args.insecure else "0.0.0.0")  # noqa: S104 - functions are called from other pods, and callers must show a certificate
-    if args.insecure and host not in ("127.0.0.1", "localhost", "::1"):
-        say_warning(f"{host} can be reached from other machines, and nobody is asked who they are")
-    shown = f"[{host}]" if ":" in host else host
+    host = f"[{_host(args)}]" if ":" in _host(args) else _host(args)
     return ServerSettings(
-        f"{shown}:{args.port}",
-        certificates,
+        f"{host}:{args.link.port if args.link is not None else args.port}",
+        None if args.insecure else ServerCertificates(folder),
         limit_bytes=args.max_message_size,
         grace_seconds=args.grace,
         workers=args.workers,
-        observe=_metrics(args.metrics_port, host) if args.metrics_port is not None else None,
+        shares_port=args.link is not None,
+        observe=_observer(args) if args.metrics_port is not None else None,
     )
 
 
-def _metrics(metrics_port: int, host: str) -> Any:
-    from kanister_py.core.errors import AddressUnavailable
+def _observer(args: argparse.Namespace) -> Any:
     from kanister_py.grpc_api.metrics import ServerMetrics
 
     metrics = ServerMetrics()
-    try:
-        bound = metrics.serve(metrics_port, host)
-    except OSError as error:
-        raise AddressUnavailable(host, metrics_port, error.strerror or str(error)) from None
-    say(f"Metrics on {host}:{bound}")
+    if args.link is None:
+        _serve_metrics(metrics.serve, args)
     return metrics.observe
+
+
+def _serve_metrics(serve: Callable[[int, str], int], args: argparse.Namespace) -> None:
+    from kanister_py.core.errors import AddressUnavailable
+
+    host = _host(args)
+    try:
+        bound = serve(args.metrics_port, host)
+    except OSError as error:
+        raise AddressUnavailable(host, args.metrics_port, error.strerror or str(error)) from None
+    say(f"Metrics on {host}:{bound}")
 
 
 def _set_up_log(debug: bool) -> None:

@@ -32,7 +32,7 @@ class InvalidTarget(UsageError):
 
 
 class DashParser(Parser):
-    """Keeps what comes after `--` apart: a program and its words, in `command`."""
+    """Keeps what comes after `--` apart: a program in `command`, what is `before` it."""
 
     def parse_known_args(  # type: ignore[override]  # argparse overloads on its namespace
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -45,7 +45,7 @@ class DashParser(Parser):
             if not command:
                 self.error("-- must be followed by a program and its words")
         found, rest = super().parse_known_args(words, namespace)
-        found.command = command
+        found.command, found.before = command, words
         return found, rest
 
 

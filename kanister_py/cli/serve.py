@@ -10,8 +10,6 @@ Ctrl-C as by SIGTERM: that is how a server ends.
 from __future__ import annotations
 
 import argparse
-import ipaddress
-import os
 import signal
 import socket
 import sys
@@ -19,9 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from kanister_py.cli.listening import is_loopback, listening
 from kanister_py.cli.output import say, say_warning
 from kanister_py.cli.parser import port
-from kanister_py.core.errors import AddressUnavailable
 
 if TYPE_CHECKING:
     import uvicorn
@@ -54,15 +52,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     publication = _publication()
     # The port is taken before the work is done: two servers on one port is the commoner mistake.
-    with _listening(args.host, args.port) as listening:
+    with listening(args.host, args.port) as taken:
         import uvicorn
 
         from kanister_py.http_api.app import build_app
         from kanister_py.http_api.server import server_config
 
         app = build_app(publication)
-        url = _url_of(listening)
-        if not _is_loopback(listening):
+        url = _url_of(taken)
+        if not is_loopback(taken):
             say_warning(
                 f"{url} can be reached from other machines; it is read only, and asks nobody "
                 "who they are"
@@ -72,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         with _stopping(uvicorn.Server(config)) as server:
             # Whoever reads this may stop it right away.
             say(f"Serving {len(publication.registry)} functions on {url}")
-            server.run(sockets=[listening])
+            server.run(sockets=[taken])
     return 0
 
 
@@ -93,31 +91,9 @@ def _publication() -> Publication:
     return Publication(functions.registry, functions.release, text, schema, left_out)
 
 
-@contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = found[0]
-        taken = socket.create_server(address[:2], family=family, backlog=2048)
-    except OSError as error:
-        # asyncio and socket add their own words to what the system says.
-        is_name = isinstance(error, socket.gaierror) or not error.errno
-        why = (error.strerror or str(error)) if is_name else os.strerror(error.errno or 0)
-        raise AddressUnavailable(host, port, why) from None
-    # Connections inherit it. Without it, the body of an answer waits 40 ms for its head to be
-    # confirmed: asyncio sets it only on sockets that say which protocol they are made for.
-    taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    with taken:
-        yield taken
-
-
 def _url_of(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-
-
-def _is_loopback(listening: socket.socket) -> bool:
-    return ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
 
 
 @contextmanager

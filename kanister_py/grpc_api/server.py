@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import grpc
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from kanister_py.grpc_api.certificates import ServerCertificates
 
 DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024
+_CUT_OFF_SECONDS = 2.0
+"""How long it may take to cut off calls that were still under way after their grace."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -43,6 +46,8 @@ class ServerSettings(NamedTuple):
     grace_seconds: float = 30.0
     workers: int = 16
     """How many calls are answered at the same time; others wait."""
+    shares_port: bool = False
+    """Whether other processes may listen on the same port, and get their part of the calls."""
     observe: Callable[[str, str, float], None] | None = None
     """Told of each call: the version of the protocol, how it ended, how long it took."""
 
@@ -54,14 +59,16 @@ class FunctionServer:
         self._function = function
         self._settings = settings
         self._introspection = Introspection([f"{V1}.{SERVICE}", f"{V1BETA1}.{SERVICE}"])
+        self._at_work: set[int] = set()
+        """Threads on which the function answers at this moment."""
         self._workers = ThreadPoolExecutor(settings.workers, "composition function")
         self._server: Any = grpc.server(
             self._workers,
             options=[
                 ("grpc.max_receive_message_length", settings.limit_bytes),
                 ("grpc.max_send_message_length", settings.limit_bytes),
-                # Two servers on one address would share the calls, and nobody would notice.
-                ("grpc.so_reuseport", 0),
+                # Two servers on one address share the calls, and nobody would notice.
+                ("grpc.so_reuseport", int(settings.shares_port)),
             ],
         )
         for package in (V1, V1BETA1):
@@ -93,18 +100,25 @@ class FunctionServer:
     def start(self) -> None:
         self._server.start()
 
-    def stop(self) -> None:
-        """Take no more calls, and wait for those under way, for as long as was set."""
+    def stop(self) -> bool:
+        """Take no more calls, and wait for those under way, for as long as was set.
+
+        False says that a function is still at work: its caller has been told that it was cut
+        off, but its thread would keep the process from ending.
+        """
         self._introspection.is_serving = False
-        self._server.stop(self._settings.grace_seconds).wait()
+        grace = self._settings.grace_seconds
+        has_stopped = self._server.stop(grace).wait(grace + _CUT_OFF_SECONDS)
         self._workers.shutdown(wait=False, cancel_futures=True)
+        return bool(has_stopped) and not self._at_work
 
     def _handler(self, version: str) -> Callable[[bytes, Any], bytes]:
-        function, observe = self._function, self._settings.observe
+        function, observe, at_work = self._function, self._settings.observe, self._at_work
 
         def run_function(data: bytes, context: Any) -> bytes:
             started = time.perf_counter() if observe is not None else 0.0
             ended = "OK"
+            at_work.add(get_ident())
             try:
                 return write_response(function(read_request(data)))
             except Exception as error:  # whatever a function may raise
@@ -115,6 +129,7 @@ class FunctionServer:
                 context.abort(code, message)
                 raise
             finally:
+                at_work.discard(get_ident())
                 if observe is not None:
                     observe(version, ended, time.perf_counter() - started)
 
