@@ -11,6 +11,7 @@ from urllib.parse import quote_plus
 
 from kanister_py.gotemplate.functions import FunctionTable, GoError, go_function
 from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.printer import type_known
 from kanister_py.gotemplate.printing import printable, sprint, sprintf, sprintln
 from kanister_py.gotemplate.quoting import is_print
 from kanister_py.gotemplate.types import (
@@ -59,7 +60,7 @@ def item_at(item: Value, key: Value) -> Value:
         return item.get(key)
     if item is None or _is_nil_pointer(item):
         raise GoError("index of nil pointer")
-    go_type = _type(item)
+    go_type = type_known(item)
     if go_type.kind is Kind.MAP:
         assert go_type.key is not None
         assert go_type.elem is not None
@@ -93,7 +94,7 @@ def _struct_name(go_type: GoType) -> str:
 def _position(key: Value, most: int) -> int:
     if key is None:
         raise GoError("cannot index slice/array with nil")
-    go_type = _type(key)
+    go_type = type_known(key)
     if go_type.kind not in INTEGERS:
         raise GoError(f"cannot index slice/array with type {go_type.name}")
     position = int(key)
@@ -110,7 +111,7 @@ def prepare_argument(value: Value, wanted: GoType) -> Value:
         if wanted.kind not in NILABLE:
             raise GoError(f"value is nil; should be of type {wanted.name}")
         return zero(wanted)
-    go_type = _type(value)
+    go_type = type_known(value)
     if is_assignable(go_type, wanted):
         return value
     if go_type.kind in INTEGERS and wanted.kind in INTEGERS:
@@ -132,7 +133,7 @@ def cut(item: Value, *indexes: Value) -> Value:
         raise GoError("slice of nil pointer")
     if len(indexes) > 3:
         raise GoError(f"too many slice indexes: {len(indexes)}")
-    go_type = _type(item)
+    go_type = type_known(item)
     if go_type.kind is Kind.STRING:
         if len(indexes) == 3:
             raise GoError("cannot 3-index slice a string")
@@ -172,7 +173,7 @@ def length_of(item: Value) -> int:
         return byte_length(item)
     if _is_nil_pointer(item):
         raise GoError("len of nil pointer")
-    go_type = _type(item)
+    go_type = type_known(item)
     if go_type.kind is Kind.STRING:
         return byte_length(item)
     if go_type.kind in (Kind.MAP, Kind.SLICE):
@@ -213,13 +214,6 @@ def call(_function: Value, *_args: Value) -> Value:
 # Comparison
 
 
-def _type(value: Value) -> GoType:
-    go_type = type_of(value)
-    if go_type is None:
-        raise TypeError("an untyped nil has no type")
-    return go_type
-
-
 # What can be compared with what: kinds of one sort.
 _SORTS: dict[Kind, str] = {
     Kind.BOOL: "bool",
@@ -237,7 +231,9 @@ def _sort_of(value: Value) -> str:
 
 
 def _incompatible(one: Value, other: Value) -> GoError:
-    return GoError(f"incompatible types for comparison: {_type(one).name} and {_type(other).name}")
+    return GoError(
+        f"incompatible types for comparison: {type_known(one).name} and {type_known(other).name}"
+    )
 
 
 def _are_equal(one: Value, other: Value) -> bool:
@@ -256,17 +252,17 @@ def _are_equal(one: Value, other: Value) -> bool:
 
 def _are_same(one: Value, other: Value) -> bool:
     """Equality of what is neither number, text nor truth."""
-    if one is not None and other is not None and _type(one).kind is not _type(other).kind:
+    if one is not None and other is not None and type_known(one).kind is not type_known(other).kind:
         raise GoError(
-            f"non-comparable types {sprintf('%s', one)}: {_type(one).name}, "
-            f"{_type(other).name}: {sprint(other)}"
+            f"non-comparable types {sprintf('%s', one)}: {type_known(one).name}, "
+            f"{type_known(other).name}: {sprint(other)}"
         )
     if is_nil(one) or is_nil(other):
         return is_nil(one) and is_nil(other)
-    go_type = _type(other)
+    go_type = type_known(other)
     if not _is_comparable(go_type):
         raise GoError(f"non-comparable type {sprintf('%s', other)}: {go_type.name}")
-    if go_type is not _type(one):
+    if go_type is not type_known(one):
         return False
     if go_type.kind is Kind.POINTER:
         return one is other
@@ -360,14 +356,7 @@ def printf(context: Context, form: str, *values: Value) -> str:
 # Escaping
 
 _HTML = str.maketrans(
-    {
-        "\0": "\ufffd",
-        '"': "&#34;",
-        "'": "&#39;",
-        "&": "&amp;",
-        "<": "&lt;",
-        ">": "&gt;",
-    }
+    {"\0": "\ufffd", '"': "&#34;", "'": "&#39;", "&": "&amp;", "<": "&lt;", ">": "&gt;"}
 )
 _JS = {
     "\\": "\\\\",

@@ -29,7 +29,7 @@ _PIECE = re.compile(
     r"January|Jan(?![a-z])|Monday|Mon(?![a-z])|MST"
     r"|0[1-6]|002|15|1|2006|2|__2|_2(?!006)|3|4|5|PM|pm"
     r"|-07(?:0000|:00:00|00|:00)?|Z07(?:0000|:00:00|00|:00)"
-    r"|Z07|[.,](?:0+|9+)(?![0-9])",
+    r"|Z07|[.,](?:0+|9+)(?![0-9])"
 )
 _SHORT_MONTHS = tuple(name[:3] for name in MONTHS)
 _SHORT_WEEKDAYS = tuple(name[:3] for name in WEEKDAYS)

@@ -62,25 +62,9 @@ from kanister_py.gotemplate.nodes import (
 from kanister_py.gotemplate.quoting import InvalidSyntax, quote, unquote
 
 _OPERANDS = frozenset(
-    (
-        FIELD,
-        WORD,
-        STRING,
-        VARIABLE,
-        NUMBER,
-        LEFT,
-        DOT,
-        BOOL,
-        NIL,
-        CHARACTER,
-        COMPLEX,
-    )
+    (FIELD, WORD, STRING, VARIABLE, NUMBER, LEFT, DOT, BOOL, NIL, CHARACTER, COMPLEX)
 )
-_BRANCHES: dict[str, type[If | With | Range]] = {
-    "if": If,
-    "with": With,
-    "range": Range,
-}
+_BRANCHES: dict[str, type[If | With | Range]] = {"if": If, "with": With, "range": Range}
 _CONSTANTS = (Bool, String, Number, Nil, Dot)
 
 
@@ -131,8 +115,7 @@ class _Parser:
         self.name = name
         self.functions = functions
         self.tokens = tokens_of(
-            text,
-            are_loops_words="break" in functions or "continue" in functions,
+            text, are_loops_words="break" in functions or "continue" in functions
         )
         self.at = 0
         self.furthest = 0

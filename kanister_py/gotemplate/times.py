@@ -475,14 +475,8 @@ def _declare_time_methods() -> None:
             lambda t, d: Time(t.unix_nanoseconds + d, t.location),
         ),
         "AddDate": ("func(int, int, int) time.Time", add_date),
-        "After": (
-            "func(time.Time) bool",
-            lambda t, u: t.unix_nanoseconds > u.unix_nanoseconds,
-        ),
-        "Before": (
-            "func(time.Time) bool",
-            lambda t, u: t.unix_nanoseconds < u.unix_nanoseconds,
-        ),
+        "After": ("func(time.Time) bool", lambda t, u: t.unix_nanoseconds > u.unix_nanoseconds),
+        "Before": ("func(time.Time) bool", lambda t, u: t.unix_nanoseconds < u.unix_nanoseconds),
         "Compare": (
             "func(time.Time) int",
             lambda t, u: (
@@ -491,17 +485,11 @@ def _declare_time_methods() -> None:
             ),
         ),
         "Day": ("func() int", lambda t: t.civil().day),
-        "Equal": (
-            "func(time.Time) bool",
-            lambda t, u: t.unix_nanoseconds == u.unix_nanoseconds,
-        ),
+        "Equal": ("func(time.Time) bool", lambda t, u: t.unix_nanoseconds == u.unix_nanoseconds),
         "GoString": ("func() string", Time.go_syntax),
         "Hour": ("func() int", lambda t: t.civil().hour),
         "In": ("func(*time.Location) time.Time", Time.in_zone),
-        "IsZero": (
-            "func() bool",
-            lambda t: t.unix_nanoseconds == ZERO_TIME.unix_nanoseconds,
-        ),
+        "IsZero": ("func() bool", lambda t: t.unix_nanoseconds == ZERO_TIME.unix_nanoseconds),
         "Location": ("func() *time.Location", lambda t: t.location),
         "Minute": ("func() int", lambda t: t.civil().minute),
         "Month": ("func() time.Month", lambda t: Month(t.civil().month)),
@@ -562,10 +550,7 @@ def _declare_duration_methods() -> None:
         "Round": ("func(time.Duration) time.Duration", lambda d, m: Duration(round_to(d, m))),
         "Seconds": ("func() float64", lambda d: _parts(d, SECOND)),
         "String": ("func() string", format_duration),
-        "Truncate": (
-            "func(time.Duration) time.Duration",
-            lambda d, m: Duration(_truncate(d, m)),
-        ),
+        "Truncate": ("func(time.Duration) time.Duration", lambda d, m: Duration(_truncate(d, m))),
     }
     for name, (signature, call) in table.items():
         method(DURATION, name, signature)(call)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
-from kanister_py.gotemplate.evaluator.frames import Eval, Frame, constantly
+from kanister_py.gotemplate.evaluator.frames import Eval, Frame, Part, constantly
 from kanister_py.gotemplate.nodes import Bool, Nil, Node, Number, String
 from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.types import (
@@ -35,10 +34,6 @@ from kanister_py.gotemplate.values import (
     zero,
 )
 
-if TYPE_CHECKING:
-    from kanister_py.gotemplate.evaluator.definition import Definition
-
-
 _CONSTANTS = (String, Number, Bool)
 # The one Python class that always has this type: no need to look closer.
 PLAIN_CLASSES: Mapping[GoType, type] = {
@@ -52,11 +47,8 @@ PLAIN_CLASSES: Mapping[GoType, type] = {
 }
 
 
-class Arguments:
+class Arguments(Part):
     """Makes closures that give what a parameter of a known type takes."""
-
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
 
     def argument(self, node: Node, wanted: GoType) -> Eval:
         """An argument for a parameter of a known type."""
@@ -97,12 +89,7 @@ class Arguments:
         return constantly(wrap(wanted, value))
 
     def fit(
-        self,
-        value: Value,
-        wanted: GoType,
-        source: Node,
-        frame: Frame,
-        at: Callable[[], Node],
+        self, value: Value, wanted: GoType, source: Node, frame: Frame, at: Callable[[], Node]
     ) -> Value:
         """A value as one of another type, if Go would assign it; else Go's complaint."""
         if value is None:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from kanister_py.gotemplate.builtins import Boxed, cut, item_at, length_of, prepare_argument
-from kanister_py.gotemplate.evaluator.frames import Eval, Feed, Frame
+from kanister_py.gotemplate.evaluator.frames import Eval, Feed, Frame, Part
 from kanister_py.gotemplate.functions import Function, GoError, param_at
 from kanister_py.gotemplate.nodes import Command, Identifier, Node, Pipe
 from kanister_py.gotemplate.types import ANY, Kind
 from kanister_py.gotemplate.values import GoFunc, Value, type_of
 
-if TYPE_CHECKING:
-    from kanister_py.gotemplate.evaluator.definition import Definition
 
-
-class BuiltinCalls:
+class BuiltinCalls(Part):
     """Makes closures of the builtins that see more than the values of their arguments."""
-
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
 
     def special_call(self, node: Identifier, at: Node, args: list[Node]) -> Eval | None:
         name = node.name

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from kanister_py.gotemplate.builtins import BUILTINS
 from kanister_py.gotemplate.evaluator.arguments import PLAIN_CLASSES
-from kanister_py.gotemplate.evaluator.frames import DOT, NO_VALUE, Eval, Feed, Frame, dot_of
+from kanister_py.gotemplate.evaluator.frames import DOT, NO_VALUE, Eval, Feed, Frame, Part, dot_of
 from kanister_py.gotemplate.functions import Function, GoError, param_at, wrong_number
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.nodes import Chain, Command, Field, Identifier, Node, Variable
 from kanister_py.gotemplate.types import ANY
 from kanister_py.gotemplate.values import Value
 
-if TYPE_CHECKING:
-    from kanister_py.gotemplate.evaluator.definition import Definition
-
-
 _BUILTINS = BUILTINS.by_name
 
 
-class Calls:
+class Calls(Part):
     """Makes closures that call."""
-
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
 
     def chain_call(self, node: Node, args: list[Node]) -> Eval:
         feed = self.fed_chain_call(node, args, None)
@@ -54,10 +47,7 @@ class Calls:
             def call(name: str, method: Function, receiver: Value) -> Value:
                 known = compiled.get(id(method))
                 if known is None:
-                    known = (
-                        method,
-                        self._method_call(node, name, method, args, before),
-                    )
+                    known = (method, self._method_call(node, name, method, args, before))
                     compiled[id(method)] = known
                 return known[1](frame, (receiver, final))
 

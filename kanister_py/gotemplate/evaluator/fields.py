@@ -8,25 +8,19 @@ again, with Go's rules and texts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kanister_py.gotemplate.errors import ExecError, KeyMissing
-from kanister_py.gotemplate.evaluator.frames import DOT, NOT_THERE, Eval, Frame
+from kanister_py.gotemplate.evaluator.frames import DOT, NOT_THERE, Eval, Frame, Part
 from kanister_py.gotemplate.functions import Function, wrong_number
 from kanister_py.gotemplate.nodes import Chain, Field, Node, Variable
 from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.types import ANY, STRING, GoType, Kind
 from kanister_py.gotemplate.values import NilPointer, Struct, Value, type_of, zero
 
-if TYPE_CHECKING:
-    from kanister_py.gotemplate.evaluator.definition import Definition
 
-
-class Fields:
+class Fields(Part):
     """Makes closures out of chains of names."""
-
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
 
     def field(self, node: Field) -> Eval:  # noqa: C901 - a closure for each length: fields are hot
         names = node.names

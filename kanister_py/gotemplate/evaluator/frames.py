@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.nodes import Node
 from kanister_py.gotemplate.values import Value
+
+if TYPE_CHECKING:
+    from kanister_py.gotemplate.evaluator.definition import Definition
+
+
+class Part:
+    """Makes closures of one kind of nodes, for a definition whose parts know each other."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
 
 
 class Frame:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from kanister_py.gotemplate.evaluator.frames import DOT, Frame
+from kanister_py.gotemplate.evaluator.frames import DOT, Frame, Part
 from kanister_py.gotemplate.nodes import (
     Chain,
     Command,
@@ -18,15 +16,9 @@ from kanister_py.gotemplate.nodes import (
 )
 from kanister_py.gotemplate.types import Kind
 
-if TYPE_CHECKING:
-    from kanister_py.gotemplate.evaluator.definition import Definition
 
-
-class Origins:
+class Origins(Part):
     """Where a value came from, asked once something is wrong."""
-
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
 
     def is_boxed(self, node: Node, frame: Frame) -> bool:
         """Did a nil come out of an interface, or is it no value at all?"""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
-from kanister_py.gotemplate.evaluator.frames import Eval, Feed, Frame, dot_of
+from kanister_py.gotemplate.evaluator.frames import Eval, Feed, Frame, Part, dot_of
 from kanister_py.gotemplate.nodes import (
     Chain,
     Command,
@@ -18,15 +18,9 @@ from kanister_py.gotemplate.nodes import (
 )
 from kanister_py.gotemplate.values import Value
 
-if TYPE_CHECKING:
-    from kanister_py.gotemplate.evaluator.definition import Definition
 
-
-class Pipelines:
+class Pipelines(Part):
     """Makes closures that give a value, out of pipelines and what stands in them."""
-
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
 
     def pipe(self, pipe: Pipe) -> Eval:
         commands = pipe.commands
@@ -67,8 +61,7 @@ class Pipelines:
             return self.definition.calls.function_call(first, command, args[1:])
         if len(args) > 1:
             return self.definition.failing(
-                first if kind is not Pipe else pipe,
-                f"can't give argument to non-function {first}",
+                first if kind is not Pipe else pipe, f"can't give argument to non-function {first}"
             )
         if kind is Nil:
             return self.definition.failing(first, "nil is not a command")

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kanister_py.gotemplate.errors import LimitExceeded
-from kanister_py.gotemplate.evaluator.frames import BREAK, CONTINUE, DOT, ON, Frame, Setter, Step
+from kanister_py.gotemplate.evaluator.frames import (
+    BREAK,
+    CONTINUE,
+    DOT,
+    ON,
+    Frame,
+    Part,
+    Setter,
+    Step,
+)
 from kanister_py.gotemplate.nodes import (
     Action,
     Block,
@@ -26,18 +35,11 @@ from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.types import INTEGERS, Kind
 from kanister_py.gotemplate.values import Struct, Uint8, Value, type_of
 
-if TYPE_CHECKING:
-    from kanister_py.gotemplate.evaluator.definition import Definition
-
-
 _JUMPS = (Break, Continue)
 
 
-class Statements:
+class Statements(Part):
     """Makes closures that write, out of the nodes of a block."""
-
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
 
     def steps(self, block: Block) -> list[Step]:
         return [self.step(node) for node in block.nodes]

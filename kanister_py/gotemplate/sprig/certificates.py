@@ -62,12 +62,7 @@ def _key_pem(key: Any, *, is_modern: bool = False) -> str:
 
 
 def _generate_key(kind: str, *, knows_ed25519: bool) -> str:
-    from cryptography.hazmat.primitives.asymmetric import (
-        dsa,
-        ec,
-        ed25519,
-        rsa,
-    )
+    from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 
     if kind in ("", "rsa"):
         return _key_pem(rsa.generate_private_key(65537, _RSA_BITS_OF_A_KEY))
@@ -236,9 +231,7 @@ def _load_certificate(der: bytes, where: str) -> x509.Certificate:
 def _load_rsa_key(where: str, text: str) -> Any:
     """A key in the form of old (PKCS #1); other kinds are refused."""
     from cryptography.hazmat.primitives.asymmetric import rsa
-    from cryptography.hazmat.primitives.serialization import (
-        load_der_private_key,
-    )
+    from cryptography.hazmat.primitives.serialization import load_der_private_key
 
     _, der = _pem_block(text, "unable to decode key")
     complaint = f"error parsing prive key: {where}.Bytes: "
@@ -259,9 +252,7 @@ _ASN1 = "asn1: structure error: tags don't match"
 
 def _load_any_key(text: str) -> Any:
     """A key in any form that says in its first line what it is."""
-    from cryptography.hazmat.primitives.serialization import (
-        load_pem_private_key,
-    )
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     kind, _ = _pem_block(text, "no PEM data in input")
     if kind != "PRIVATE KEY" and not kind.endswith(" PRIVATE KEY"):
