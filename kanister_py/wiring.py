@@ -425,7 +425,8 @@ class RunSettings(NamedTuple):
     """Where and how a run runs.
 
     Without a `cluster` it gets one of its own, in memory, with `objects` in it, and
-    kept in the folder `state` if one is named. `pods` may be `processes`, which runs
+    kept in the folder `state` if one is named. `checks_access` asks a cluster for the rights
+    that the phases need before the first of them acts. `pods` may be `processes`, which runs
     commands on this machine.
     """
 
@@ -438,6 +439,7 @@ class RunSettings(NamedTuple):
     registry: Registry[FunctionEntry] | None = None
     is_strict: bool = False
     onlooker: Onlooker | None = None
+    checks_access: bool = False
     clock: Clock | None = None
     workers: int = 32
 
@@ -478,6 +480,7 @@ def _start(header: Header | None, settings: RunSettings, name: str = "") -> Run:
             system_effects(clock),
             # A kept cluster knows nothing of what a killed process made last.
             may_lag=own is not None and recorded is not None,
+            checks_access=settings.checks_access,
         )
         return start_run(
             header,

@@ -261,8 +261,8 @@ print(kanister_py.run(blueprint(funcVersion="v0.1.0"), "go").wait().error)
 
 
 REMOVED = (
-    "Action go could not start: Greet v0.1.0 was removed in release 1.2.0; set funcVersion to "
-    "v0.2.0, as `kanister-py upgrade` does (FunctionVersionRemoved)"
+    "Action go could not start: go/greet funcVersion: Greet v0.1.0 was removed in release 1.2.0; "
+    "set funcVersion to v0.2.0, as `kanister-py upgrade` does (FunctionVersionRemoved)"
 )
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kanister_py.wiring import RunSettings
 
 _LOOK_SECONDS = 0.1
+_BRINGS = "-f FILE gives its manifest; --secret, --config-map and --profile name another one"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="",
         metavar="RUN",
         help="take up a run where its process left it; the last one, if none is named",
+    )
+    how.add_argument(
+        "--check-access",
+        action="store_true",
+        help="ask the cluster for the rights of all phases before the first one acts",
     )
     how.add_argument("--retry-from", metavar="PHASE", help="run again from a phase on")
     how.add_argument(
@@ -134,6 +140,7 @@ def _start(args: argparse.Namespace, view: View, cluster: Cluster | None) -> Run
         namespace=args.namespace,
         is_strict=args.strict_versions,
         onlooker=view,
+        checks_access=args.check_access,
     )
     if args.retry_from is not None:
         return wiring.retry_run(args.resume or "", args.retry_from, settings)
@@ -228,6 +235,7 @@ def _end(
         is_kept=started.is_kept,
         state=str(args.state or ""),
         more=[f"--pods={args.pods}"] if args.pods else [],
+        brings="" if is_connected(args) else _BRINGS,
     )
     for line in summary_of(ending, width):
         say(line)

@@ -22,6 +22,7 @@ from kanister_py.core.templates.render import ORIGINAL
 _MOST_PHASES: Final = 100
 _MOST_NAMES: Final = 8
 _ANY_WIDTH: Final = 2000
+_MISSING: Final = ("ObjectMissing", "ObjectNotFetched", "NotFound")
 
 
 class Ending(NamedTuple):
@@ -29,7 +30,8 @@ class Ending(NamedTuple):
 
     `state` is the folder it is kept in, empty for none; `is_kept` says whether this end
     is written down there; `more` are the words of the command line that it needs again
-    to be taken up. `retry_with` is the command that does a run of a controller again.
+    to be taken up. `retry_with` is the command that does a run of a controller again, and
+    `brings` says how an object that is missing comes into the cluster.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Ending(NamedTuple):
     state: str = ""
     more: Sequence[str] = ()
     retry_with: Sequence[str] = ()
+    brings: str = ""
 
     @property
     def is_cancelled(self) -> bool:
@@ -77,7 +80,7 @@ def summary_of(ending: Ending, width: int | None = None) -> Iterator[Line]:
         if waiting:
             yield _entry("not run", _few(waiting))
     if ending.status.error is not None:
-        yield from _failure(ending.status.error)
+        yield from _failure(ending.status.error, ending.brings)
     yield from _next(ending)
 
 
@@ -136,11 +139,20 @@ def _entry(what: str, text: str) -> Line:
     return ["  ", Tint(f"{what:<11}", "bold"), text]
 
 
-def _failure(error: RunError) -> Iterator[Line]:
-    message, _, original = error.message.partition(ORIGINAL)
-    yield [Tint("error:", "red"), f" {message}"]
-    if original:
-        yield _entry("Kanister", original)
+def _failure(error: RunError, brings: str) -> Iterator[Line]:
+    if error.problems:
+        told = f"Action {error.action} cannot go well, and nothing was touched"
+        yield [Tint("error:", "red"), f" {told}"]
+        for problem in error.problems:
+            message, _, original = problem.partition(ORIGINAL)
+            yield ["  ", Tint("✗", "red"), f" {message}"]
+            if original:
+                yield _entry("", f"Kanister: {original}")
+    else:
+        message, _, original = error.message.partition(ORIGINAL)
+        yield [Tint("error:", "red"), f" {message}"]
+        if original:
+            yield _entry("Kanister", original)
     where = "/".join(each for each in (error.action, error.phase) if each)
     if where:
         attempt = f", attempt {error.attempt}" if error.attempt else ""
@@ -148,6 +160,8 @@ def _failure(error: RunError) -> Iterator[Line]:
     code = f", exit code {error.exit_code}" if error.exit_code is not None else ""
     if error.reason or code:
         yield _entry("reason", f"{error.reason}{code}")
+    if error.reason in _MISSING and brings:
+        yield _entry("bring it", brings)
     yield from (
         _entry("last log" if index == 0 else "", f"│ {line}")
         for index, line in enumerate(error.log_tail)

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kanister_py.core.actionsets.model import ActionSpec, artifacts_as_dict, reference_as_dict
 from kanister_py.core.actionsets.status import text_of_moment
-from kanister_py.core.errors import ApiError, NotFound, ObjectNotFetched, TransientError
+from kanister_py.core.blueprints.model import ObjectReference
+from kanister_py.core.errors import (
+    ApiError,
+    KanisterError,
+    NotFound,
+    ObjectNotFetched,
+    TransientError,
+    UsageError,
+)
 from kanister_py.core.objects.parts import spec_of
-from kanister_py.core.objects.resources import CONFIG_MAPS, PODS, PROFILES, SECRETS
+from kanister_py.core.objects.resources import (
+    CONFIG_MAPS,
+    PODS,
+    PROFILES,
+    SECRETS,
+    GroupVersionResource,
+)
 from kanister_py.core.objects.selectors import label_selector_of
 from kanister_py.core.templates.facts import (
     ActionFacts,
@@ -27,6 +42,23 @@ from kanister_py.core.templates.facts import (
 )
 from kanister_py.ports.cluster import Cluster, KubeObject
 
+T = TypeVar("T")
+
+
+class OwnerMissing(NotFound):
+    """What stands between a workload and its pods is not there."""
+
+
+class Fetched(NamedTuple):
+    """What templates see of the world, and why anything is missing there.
+
+    What is missing is left out, and of the object that an action is about nothing is
+    known then but where it should be.
+    """
+
+    facts: ActionFacts
+    missing: tuple[KanisterError, ...] = ()
+
 
 def fetch_facts(
     cluster: Cluster,
@@ -34,42 +66,106 @@ def fetch_facts(
     time: datetime,
     workload: Workload | None = None,
     found: KubeObject | None = None,
-) -> ActionFacts:
+) -> Fetched:
     """Read everything the templates of an action see before its first phase.
 
     A `workload` and an object that were `found` when the action was launched are
     taken as they are: a later phase must see the pods that were there before the
     first one scaled them away.
     """
+    missing: list[KanisterError] = []
     reference = reference_as_dict(spec.object)
-    needs = needs_of(reference)
-    if found is None:
-        found = _fetch_object(cluster, needs.object)
-    if workload is None and needs.workload is not None:
-        workload = _fetch_workload(cluster, needs, found)
-    return ActionFacts(
+    seen = _attempt(lambda: _facts_of_target(cluster, reference, workload, found, missing), missing)
+    facts = ActionFacts(
         time=text_of_moment(time),
         artifacts=artifacts_as_dict(spec.artifacts),
-        config_maps={
-            name: fetch(cluster, ObjectNeed(CONFIG_MAPS, each.name, each.namespace))
-            for name, each in spec.config_maps.items()
-        },
-        secrets={
-            name: fetch(cluster, ObjectNeed(SECRETS, each.name, each.namespace))
-            for name, each in spec.secrets.items()
-        },
-        profile=_fetch_profile(cluster, spec),
+        config_maps=_fetch_each(cluster, CONFIG_MAPS, "configMaps", spec.config_maps, missing),
+        secrets=_fetch_each(cluster, SECRETS, "secrets", spec.secrets, missing),
+        profile=_attempt(lambda: _fetch_profile(cluster, spec), missing),
         options=spec.options,
         pod_override=spec.pod_override,
         pod_labels=spec.pod_labels,
         pod_annotations=spec.pod_annotations,
-        **facts_of_object(reference, found, workload),
+        **(seen or {}),
     )
+    return Fetched(facts, tuple(missing))
+
+
+def _attempt(read: Callable[[], T], missing: list[KanisterError]) -> T | None:
+    """Go on without what is not there. What may pass by itself is raised."""
+    try:
+        return read()
+    except TransientError:
+        raise
+    except KanisterError as error:
+        missing.append(error)
+        return None
+
+
+def _fetch_each(
+    cluster: Cluster,
+    resource: GroupVersionResource,
+    field: str,
+    references: Mapping[str, ObjectReference],
+    missing: list[KanisterError],
+) -> dict[str, KubeObject]:
+    found = {}
+    for name, each in references.items():
+        need = ObjectNeed(resource, each.name, each.namespace)
+        role = f"{field}.{name} of the action"
+        there = _attempt(partial(fetch_named, cluster, need, role), missing)
+        if there is not None:
+            found[name] = there
+    return found
+
+
+def _facts_of_target(
+    cluster: Cluster,
+    reference: Mapping[str, Any],
+    workload: Workload | None,
+    known: KubeObject | None,
+    missing: list[KanisterError],
+) -> dict[str, Any]:
+    needs = needs_of(reference)
+    name, namespace = needs.object.name, needs.object.namespace
+    found = known or _attempt(lambda: _fetch_object(cluster, needs.object), missing)
+    if needs.workload is None:
+        seen = workload
+    elif workload is not None or found is None:
+        seen = workload or Workload(name, namespace)
+    else:
+        there = found
+        seen = _attempt(lambda: _fetch_workload(cluster, needs, there), missing)
+        seen = seen or Workload(name, namespace)
+    stand_in = {"metadata": {"name": name, "namespace": namespace}}
+    return facts_of_object(reference, found or stand_in, seen)
 
 
 def fetch(cluster: Cluster, need: ObjectNeed) -> KubeObject:
     """Read one object that a template wants to see."""
     return cluster.get(need.resource, need.name, namespace=need.namespace)
+
+
+def fetch_named(cluster: Cluster, need: ObjectNeed, role: str = "") -> KubeObject:
+    """Read one object, and say in full which one it is that is not there."""
+    try:
+        return fetch(cluster, need)
+    except TransientError:
+        raise
+    except ApiError as error:
+        place = f"{need.namespace}/{need.name}" if need.namespace else need.name
+        kind = _KINDS.get(need.resource.resource, need.resource.resource)
+        what = f"{kind} {place}, {role}," if role else f"{kind} {place}"
+        if isinstance(error, NotFound):
+            raise NotFound(f"{what} is not there: {error.message}") from error
+        raise UsageError(f"{what} cannot be read: {error.message}", reason=error.reason) from error
+
+
+_KINDS: Final[Mapping[str, str]] = {
+    "secrets": "Secret",
+    "configmaps": "ConfigMap",
+    "profiles": "Profile",
+}
 
 
 def _fetch_object(cluster: Cluster, need: ObjectNeed) -> KubeObject:
@@ -96,7 +192,7 @@ def _fetch_workload(cluster: Cluster, needs: ActionNeeds, found: KubeObject) -> 
     if owner is None:
         assert needs.owners is not None
         kind = found.get("kind", needs.workload)
-        raise NotFound(f"Could not find a {_owner_kind(needs)} for {kind}: not found")
+        raise OwnerMissing(f"Could not find a {_owner_kind(needs)} for {kind}: not found")
     selector = spec_of(found).get("selector")
     pods = cluster.list(
         PODS, namespace=namespace, label_selector=str(label_selector_of(_full_selector(selector)))
@@ -122,8 +218,12 @@ def _fetch_profile(cluster: Cluster, spec: ActionSpec) -> ResolvedProfile | None
     reference = spec.profile
     if reference is None or not reference.name:
         return None
-    profile = fetch(cluster, ObjectNeed(PROFILES, reference.name, reference.namespace))
-    secrets = {need: fetch(cluster, need) for need in needs_of_profile(profile)}
+    need = ObjectNeed(PROFILES, reference.name, reference.namespace)
+    profile = fetch_named(cluster, need, "profile of the action")
+    secrets = {
+        each: fetch_named(cluster, each, f"credential of the Profile {reference.name}")
+        for each in needs_of_profile(profile)
+    }
     return resolve_profile(profile, secrets)
 
 

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kanister_py.core.actionsets.course import ActionCourse
 from kanister_py.core.actionsets.masking import Masker
-from kanister_py.core.actionsets.status import DEFER, ActionStatus, Place, State, size_of
+from kanister_py.core.actionsets.status import (
+    DEFER,
+    ActionStatus,
+    Place,
+    State,
+    Warned,
+    size_of,
+)
+from kanister_py.core.actionsets.steps import current_phase
+from kanister_py.core.blueprints.plan import Known, Obstacle
 from kanister_py.core.blueprints.rendering import renderer_of
+from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import metadata_of
+from kanister_py.core.registry.choose import Choice
+from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
 from kanister_py.executor.fetching import fetch_facts, parse_workload, workload_as_dict
+from kanister_py.executor.foresee import ActionRefused, forbidden, foresee, words_before
+from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run_phase import PhaseWork, enter, leave
-from kanister_py.gotemplate import Effects
 from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.function import Func
 
@@ -67,6 +80,7 @@ class ActionWork:
     phases: Mapping[int, PhaseWork]
     secrets: SecretBook
     facts: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[Warned, ...] = ()
 
     def render_artifacts(self) -> dict[str, dict[str, Any]]:
         """Render the artifacts that the action leaves behind."""
@@ -77,46 +91,96 @@ class ActionWork:
         return self.renderer.artifacts(artifacts, self.params, ("outputArtifacts",))
 
 
+Choices: TypeAlias = Sequence[Choice[FunctionEntry] | KanisterError]
+"""Which version each phase of an action gets, or why it gets none; the deferred one is last."""
+
+
 def launch_action(
     course: ActionCourse,
     index: int,
-    functions: Sequence[type[Func]],
-    cluster: Cluster,
-    effects: Effects,
+    choices: Choices,
+    load: Callable[[FunctionEntry], type[Func]],
+    surroundings: Surroundings,
     time: datetime,
-    status: ActionStatus | None = None,
+    status: ActionStatus,
     *,
     secrets: SecretBook,
 ) -> ActionWork:
     """Read what an action's templates see, and render what its phases refer to.
 
-    With the `status` of an action that was launched before, everything is as it was
-    then, and its later phases see what the earlier ones gave. What is secret stands in
-    `secrets` as soon as it is known: what goes wrong after that may speak of it.
+    An action that was launched before is as it was then, and its later phases see what
+    the earlier ones gave. One that is sure to fail is refused with everything it would
+    fail for, and with nothing touched. What is secret stands in `secrets` as soon as it
+    is known: what goes wrong after that may speak of it.
     """
-    renderer = renderer_of(course.blueprint, course.spec.name, effects)
-    remembered = status.facts if status is not None else {}
-    facts = fetch_facts(
+    cluster = surroundings.cluster
+    renderer = renderer_of(course.blueprint, course.spec.name, surroundings.effects)
+    remembered = status.facts
+    fetched = fetch_facts(
         cluster, course.spec, time, parse_workload(remembered), remembered.get("object")
     )
-    params = Params(facts)
+    params = Params(fetched.facts)
     secrets.take_in(params.secret_texts())
+    warnings: tuple[Warned, ...] = ()
+    if status.start_time is None:
+        known = Known(renderer, Params(fetched.facts), load, is_whole=not fetched.missing)
+        try:
+            warnings = _look_first(course, choices, known, surroundings, fetched.missing, status)
+        finally:
+            secrets.take_in(known.params.secret_texts())
+    elif fetched.missing:
+        raise fetched.missing[0]
     phases = {}
-    for (path, phase), function in zip(course.action.every_phase(), functions, strict=True):
+    for (path, phase), choice in zip(course.action.every_phase(), choices, strict=True):
+        if isinstance(choice, KanisterError):
+            raise choice
         at = path[-1] if isinstance(path[-1], int) else DEFER
         references = renderer.references(
             {name: each.as_dict() for name, each in phase.objects.items()},
             params,
             (*path, "objects"),
         )
-        phases[at] = PhaseWork(Place(index, at), phase, function, renderer, references)
-    work = ActionWork(course, params, renderer, phases, secrets, _lasting(facts))
-    if status is not None:
-        try:
-            _catch_up(work, status, cluster)
-        finally:
-            secrets.take_in(params.secret_texts())
+        code = load(choice.chosen)
+        phases[at] = PhaseWork(Place(index, at), phase, code, renderer, references)
+    work = ActionWork(course, params, renderer, phases, secrets, _lasting(fetched.facts), warnings)
+    try:
+        _catch_up(work, status, cluster)
+    finally:
+        secrets.take_in(params.secret_texts())
     return work
+
+
+def _look_first(
+    course: ActionCourse,
+    choices: Choices,
+    known: Known,
+    surroundings: Surroundings,
+    missing: Sequence[KanisterError],
+    status: ActionStatus,
+) -> tuple[Warned, ...]:
+    """Refuse what is sure to fail, and give what is worth a word before it runs."""
+    done = current_phase(status)
+    done = len(status.phases) if done is None else done
+    over: dict[tuple[str, ...], str] = {
+        ("Phases", phase.name, kind): "it is of a phase that is over"
+        for phase in status.phases[:done]
+        for kind in ("Secrets", "ConfigMaps")
+    }
+    known = known._replace(open={**known.open, **over})
+    name = course.spec.name
+    seen = foresee(course.blueprint, name, choices, known, surroundings.cluster, done=done)
+    obstacles = [Obstacle(None, (), each.message, each.reason) for each in missing]
+    obstacles += seen.obstacles
+    if surroundings.checks_access:
+        namespace = course.spec.object.namespace
+        obstacles += forbidden(seen, known.renderer.origin, surroundings.cluster, namespace)
+    if obstacles:
+        raise ActionRefused(obstacles)
+    warnings = [Warned("NotChecked", each, name) for each in seen.unchecked]
+    if not done:
+        words = words_before(course.blueprint, course.spec, seen.reads)
+        warnings += [Warned(reason, text, name) for reason, text in words]
+    return tuple(warnings)
 
 
 def _catch_up(work: ActionWork, status: ActionStatus, cluster: Cluster) -> None:

@@ -109,6 +109,8 @@ class Surroundings(NamedTuple):
     effects: Effects = NO_EFFECTS
     may_lag: bool = False
     """Whether the cluster is a copy that may be older than what the last process did."""
+    checks_access: bool = False
+    """Whether a cluster is asked for the rights of all phases before the first one acts."""
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -3,55 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.course import ActionNotFound
 from kanister_py.core.actionsets.masking import Masker
-from kanister_py.core.actionsets.model import ActionSpec, artifacts_as_dict, reference_as_dict
-from kanister_py.core.actionsets.status import text_of_moment
+from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.model import Blueprint, Phase
-from kanister_py.core.blueprints.plan import Known, PlannedPhase, plan_phase
+from kanister_py.core.blueprints.plan import Known, PlannedPhase, choose_phase_version
 from kanister_py.core.blueprints.rendering import renderer_of
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry, Registry
-from kanister_py.core.templates.facts import (
-    ActionFacts,
-    Workload,
-    facts_of_object,
-    needs_of,
-    needs_of_phase,
-)
+from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
-from kanister_py.core.templates.render import Renderer
 from kanister_py.core.versions.semver import Version
-from kanister_py.executor.fetching import fetch, fetch_facts
+from kanister_py.executor.fetching import OwnerMissing, fetch_facts
+from kanister_py.executor.foresee import MISSING, foresee
 from kanister_py.executor.loading import load_function
 from kanister_py.gotemplate import Effects
 from kanister_py.ports.cluster import Cluster
 
 
 class Plan(NamedTuple):
-    """The phases of an action in the order they would run, and what could not be read."""
+    """The phases of an action in the order they would run, and what could not be read.
+
+    `errors` say what is wrong with the action besides its phases.
+    """
 
     blueprint: str
     action: str
     phases: tuple[PlannedPhase, ...]
     unread: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        return {
+        data = {
             "blueprint": self.blueprint,
             "action": self.action,
             "unread": list(self.unread),
             "phases": [each.as_dict() for each in self.phases],
         }
+        if self.errors:
+            data["errors"] = list(self.errors)
+        return data
 
     @property
     def has_errors(self) -> bool:
-        return any(each.error for each in self.phases)
+        return bool(self.errors) or any(each.error or each.is_not_yet_here for each in self.phases)
 
 
 class Circumstances(NamedTuple):
@@ -62,6 +62,9 @@ class Circumstances(NamedTuple):
     effects: Effects
     at: Mapping[str, Version] = {}
     is_strict: bool = False
+
+
+_OF_PODS: Final = ("Pods", "Containers", "PersistentVolumeClaims")
 
 
 def plan_action(
@@ -75,58 +78,48 @@ def plan_action(
     if action is None:
         known_names = sorted(blueprint.actions)
         raise ActionNotFound(spec.name, spec.object.kind, blueprint.name, known_names)
-    unread: list[str] = []
-    facts = _facts(cluster, spec, given.time, unread)
-    params = Params(facts)
-    renderer = renderer_of(blueprint, spec.name, given.effects)
+    fetched = fetch_facts(cluster, spec, given.time)
+    # Whoever plans may give less than whoever runs: what is not there is no error. Where
+    # nothing runs pods, a workload may be there, and what stands between it and its
+    # pods may not.
+    unread = [each.message for each in fetched.missing if not isinstance(each, OwnerMissing)]
+    params = Params(fetched.facts)
     known = Known(
-        given.registry,
-        renderer,
+        renderer_of(blueprint, spec.name, given.effects),
         params,
         load_function,
-        spec.preferred_version,
-        given.at,
-        given.is_strict,
-        _pods_to_come(facts),
+        _pods_to_come(fetched.facts),
     )
-    phases = []
-    for path, phase in action.every_phase():
-        is_deferred = path == ("deferPhase",)
-        _enter(phase, renderer, params, cluster, unread, is_deferred=is_deferred)
-        phases.append(plan_phase(phase, known, is_deferred=is_deferred))
+    choices = [_choice(each, spec, given) for _, each in action.every_phase()]
+    seen = foresee(blueprint, spec.name, choices, known, cluster)
     masker = Masker(params.secret_texts())
-    masked = tuple(_masked(each, masker) for each in phases)
-    return Plan(blueprint.name, spec.name, masked, tuple(dict.fromkeys(unread)))
-
-
-def _facts(cluster: Cluster, spec: ActionSpec, time: datetime, unread: list[str]) -> ActionFacts:
-    reference = reference_as_dict(spec.object)
-    name, namespace = reference["name"], reference["namespace"]
-    try:
-        return fetch_facts(cluster, spec, time)
-    except KanisterError as error:
-        why = error.message
-    with suppress(KanisterError):
-        # Where nothing runs pods, a workload may be there, and what stands between it
-        # and its pods may not.
-        return fetch_facts(cluster, spec, time, Workload(name, namespace))
-    unread.append(why)
-    stand_in = {"metadata": {"name": name, "namespace": namespace}}
-    try:
-        needs = needs_of(reference)
-        workload = Workload(name, namespace) if needs.workload is not None else None
-        seen = facts_of_object(reference, stand_in, workload)
-    except KanisterError:
-        seen = {}
-    return ActionFacts(
-        time=text_of_moment(time),
-        artifacts=artifacts_as_dict(spec.artifacts),
-        options=spec.options,
-        pod_override=spec.pod_override,
-        pod_labels=spec.pod_labels,
-        pod_annotations=spec.pod_annotations,
-        **seen,
+    phases = [_masked(_without_missing(each, unread), masker) for each in seen.phases]
+    errors = [masker.mask(each.message) for each in seen.obstacles if each.phase is None]
+    return Plan(
+        blueprint.name,
+        spec.name,
+        tuple(phases),
+        tuple(dict.fromkeys((*unread, *seen.unchecked))),
+        tuple(errors),
     )
+
+
+def _choice(
+    phase: Phase, spec: ActionSpec, given: Circumstances
+) -> Choice[FunctionEntry] | KanisterError:
+    try:
+        return choose_phase_version(
+            given.registry, phase, spec.preferred_version, at=given.at, strict=given.is_strict
+        )
+    except KanisterError as error:
+        return error
+
+
+def _without_missing(phase: PlannedPhase, unread: list[str]) -> PlannedPhase:
+    """Take what is not in the cluster for what whoever plans did not give."""
+    unread += [each.message for each in phase.obstacles if each.reason == MISSING]
+    told = [each.message for each in phase.obstacles if each.reason != MISSING]
+    return phase if phase.is_not_yet_here else phase._replace(error="; ".join(told))
 
 
 def _pods_to_come(facts: ActionFacts) -> Mapping[tuple[str, ...], str]:
@@ -145,33 +138,7 @@ def _pods_to_come(facts: ActionFacts) -> Mapping[tuple[str, ...], str]:
         if each is not None
     )
     why = f"the pods of {root} {workload.name} do not run yet"
-    return {(root, field): why for field in ("Pods", "Containers", "PersistentVolumeClaims")}
-
-
-def _enter(
-    phase: Phase,
-    renderer: Renderer,
-    params: Params,
-    cluster: Cluster,
-    unread: list[str],
-    *,
-    is_deferred: bool,
-) -> None:
-    """Let templates see the objects of a phase that are there."""
-    secrets: dict[str, Mapping[str, Any]] = {}
-    config_maps: dict[str, Mapping[str, Any]] = {}
-    for name, reference in phase.objects.items():
-        try:
-            rendered = renderer.references({name: reference.as_dict()}, params, ("objects",))
-            for need in needs_of_phase(rendered).values():
-                into = secrets if need.resource.resource == "secrets" else config_maps
-                into[name] = fetch(cluster, need)
-        except KanisterError as error:
-            unread.append(error.message)
-    if is_deferred:
-        params.enter_defer_phase(secrets, config_maps)
-    else:
-        params.enter_phase(phase.name, secrets, config_maps)
+    return {(root, field): why for field in _OF_PODS}
 
 
 def _masked(phase: PlannedPhase, masker: Masker) -> PlannedPhase:

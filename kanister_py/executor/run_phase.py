@@ -23,13 +23,15 @@ from kanister_py.core.objects.weak import decode_args
 from kanister_py.core.templates.facts import needs_of_phase
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
-from kanister_py.executor.fetching import fetch
+from kanister_py.executor.fetching import fetch_named
+from kanister_py.executor.foresee import ActionRefused
 from kanister_py.executor.phase_context import RunningPhase
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Func, OnRestart
 
 _LOG: Final = logging.getLogger(__name__)
 _LONGEST_MESSAGE: Final = 4000
+_MOST_PROBLEMS: Final = 100
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -122,7 +124,7 @@ def enter(
     config_maps: dict[str, KubeObject] = {}
     for name, need in needs_of_phase(work.references).items():
         into = secrets if need.resource.resource == "secrets" else config_maps
-        into[name] = fetch(cluster, need)
+        into[name] = fetch_named(cluster, need)
     if secrets and context is not None:
         context.learn_secrets(secrets.values())
     if work.place.is_deferred:
@@ -143,20 +145,24 @@ def phase_error_of(
     error: KanisterError, context: RunningPhase | None = None, masker: Masker | None = None
 ) -> PhaseError:
     """Say in a status why an attempt failed: on one line, without secrets, cut to fit."""
-    message = " ".join(line.strip() for line in error.message.splitlines() if line.strip())
-    if context is not None:
-        message = context.mask(message)
-    if masker is not None:
-        message = masker.mask(message)
-    if len(message) > _LONGEST_MESSAGE:
-        message = message[: _LONGEST_MESSAGE - 1] + "…"
+
+    def told(text: str) -> str:
+        line = " ".join(each.strip() for each in text.splitlines() if each.strip())
+        if context is not None:
+            line = context.mask(line)
+        if masker is not None:
+            line = masker.mask(line)
+        return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
+
+    obstacles = error.obstacles[:_MOST_PROBLEMS] if isinstance(error, ActionRefused) else ()
     return PhaseError(
-        message=message,
+        message=told(error.message),
         reason=error.reason,
         exit_code=getattr(error, "exit_code", None),
         log_tail=context.log_tail if context is not None else (),
         is_transient=isinstance(error, TransientError),
         delay_seconds=error.delay_seconds if isinstance(error, TransientError) else 0.0,
+        problems=tuple(told(each.message) for each in obstacles),
     )
 
 

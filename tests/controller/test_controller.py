@@ -728,7 +728,7 @@ def test_an_action_set_of_one_phase_is_two_events(world: World) -> None:
 def test_the_end_of_the_last_phase_is_told_though_its_artifacts_cannot_be_had(
     world: World,
 ) -> None:
-    broken = {"a": {"keyValue": {"x": "{{ .Phases.nobody.Output.x }}"}}}
+    broken = {"a": {"keyValue": {"x": "{{ .Phases.say.Output.x }}"}}}
     world.create(blueprint(phase("Echo", "say"), outputArtifacts=broken), actionset())
     controller = world.controller()
     world.until_state("failed")

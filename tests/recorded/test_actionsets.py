@@ -36,6 +36,9 @@ SENSE = {
     "unknown-function": "Function Nope is not registered",
 }
 
+# Kanister runs the phases before one whose template nobody can read. Here nothing runs then.
+REFUSED_FIRST = {"template-bad-syntax": ["pending", "failed"]}
+
 # A version without its `v` is the same version here.
 OURS_COMPLETES = ("preferred-no-v",)
 
@@ -128,9 +131,13 @@ def test_an_actionset_ends_as_it_does_in_kanister(name: str, cluster: MemoryClus
     if name in OURS_COMPLETES:
         assert (found["state"], want["state"]) == ("complete", "failed")
         return
-    assert without_deferred_percent(outcome_of(found)) == without_deferred_percent(
-        outcome_of(want)
-    ), found["error"]
+    if name in REFUSED_FIRST:
+        phases = found["actions"][0]["phases"]
+        assert [each["state"] for each in phases] == REFUSED_FIRST[name]
+    else:
+        assert without_deferred_percent(outcome_of(found)) == without_deferred_percent(
+            outcome_of(want)
+        ), found["error"]
     assert has_sense_of(name, want["error"]["message"], found["error"])
     assert "runningPhase" not in found["progress"]
 

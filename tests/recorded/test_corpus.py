@@ -70,7 +70,9 @@ def test_an_upgrade_leaves_it_as_it_is(file: Path) -> None:
 def test_every_action_of_it_can_be_planned_and_drawn(located: LocatedBlueprint) -> None:
     for action in located.blueprint.actions:
         plan = plan_blueprint(located, action)
-        assert not plan.has_errors, plan
+        assert not plan.errors
+        assert not any(each.error for each in plan.phases), plan
+        assert plan.has_errors is any(each.is_not_yet_here for each in plan.phases)
     graph = graph_of_blueprint(located.blueprint)
     assert len(list(mermaid_of(graph))) > 4
     assert len(list(dot_of(graph))) > 3

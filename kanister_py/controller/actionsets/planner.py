@@ -196,7 +196,8 @@ class Planner:
                 return True
             for phase, version in zip(action.action.phases, versions, strict=True):
                 try:
-                    code = self._functions.load_chosen(phase.func, version)
+                    choice = self._functions.choose_again(phase.func, version)
+                    code = self._functions.load(choice.chosen)
                 except KanisterError:
                     # What cannot be loaded is refused by the run itself, with its place.
                     continue

@@ -27,11 +27,11 @@ from kanister_py.core.actionsets.status import (
     warned_of,
 )
 from kanister_py.core.blueprints.model import Action, Blueprint, Phase
-from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
-from kanister_py.core.errors import UsageError
+from kanister_py.core.blueprints.plan import choose_phase_version
+from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.registry.choose import Choice, asked_version, choose_version
-from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
+from kanister_py.core.registry.choose import Choice
+from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.retries import RetryRule
 
 _PHASE_RETRY: Final = RetryRule(limit=0)
@@ -131,39 +131,37 @@ def _first_action_status(course: ActionCourse) -> ActionStatus:
 
 
 class ChosenVersions(NamedTuple):
-    """Which version of its function each phase of an action gets; the deferred one is last."""
+    """Which version of its function each phase of an action gets, or why none; deferred last."""
 
-    entries: tuple[FunctionEntry, ...]
+    choices: tuple[Choice[FunctionEntry] | KanisterError, ...]
     warnings: tuple[Warned, ...]
+
+    @property
+    def entries(self) -> tuple[FunctionEntry, ...]:
+        return tuple(each.chosen for each in self.choices if isinstance(each, Choice))
 
     @property
     def versions(self) -> tuple[str, ...]:
         return tuple(str(entry.version) for entry in self.entries)
 
-    def entry(self, index: int) -> FunctionEntry:
-        return self.entries[index]
+    @property
+    def are_complete(self) -> bool:
+        return len(self.entries) == len(self.choices)
 
 
 def choose_versions(
     registry: Registry[FunctionEntry], course: ActionCourse, *, strict: bool = False
 ) -> ChosenVersions:
     """Choose the version of every function of an action, or say why one cannot be had."""
-    entries: list[FunctionEntry] = []
+    choices: list[Choice[FunctionEntry] | KanisterError] = []
     warnings: list[Warned] = []
+    preferred = course.spec.preferred_version
     for _, phase in course.action.every_phase():
-        choice = choose_phase_version(registry, course.spec, phase, strict=strict)
-        entries.append(choice.chosen)
+        try:
+            choice = choose_phase_version(registry, phase, preferred, strict=strict)
+        except KanisterError as error:
+            choices.append(error)
+            continue
+        choices.append(choice)
         warnings += [warned_of(each, course.spec.name, phase.name) for each in choice.notices]
-    return ChosenVersions(tuple(entries), tuple(warnings))
-
-
-def choose_phase_version(
-    registry: Registry[FunctionEntry], spec: ActionSpec, phase: Phase, *, strict: bool = False
-) -> Choice[FunctionEntry]:
-    """Choose the version of one phase's function."""
-    if phase.func not in registry and phase.func in NOT_YET_HERE:
-        raise UsageError(
-            f"Function {phase.func} is not in this release yet", reason="FunctionNotYetHere"
-        )
-    asked = asked_version(phase.func_version, spec.preferred_version)
-    return choose_version(registry, phase.func, asked, strict=strict, kind=FunctionKind.BLUEPRINT)
+    return ChosenVersions(tuple(choices), tuple(warnings))

@@ -139,8 +139,10 @@ def _record_launch_failed(rules: Rules, status: Status, outcome: LaunchFailed) -
     if action.phases or outcome.phase is not None:
         # As clients of the original see it: what is nobody's fault stands at the first phase.
         place = Place(outcome.action, outcome.phase or 0)
+        # The first problem is its own; the others may be of other phases.
+        own = error._replace(message=error.problems[0]) if error.problems else error
         failed = action.phase(place.phase)._replace(
-            state=State.FAILED, error=error, completion_time=outcome.time
+            state=State.FAILED, error=own, completion_time=outcome.time
         )
         if action.phase(place.phase).state is State.PENDING:
             status = record_phase(status, place, failed)

@@ -1,4 +1,4 @@
-"""What would a phase do: which version, with which args, to which objects?"""
+"""Plan of a phase: its version, its args and the objects it touches, and what it fails for."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
-from kanister_py.core.blueprints.reads import Read, reads_of
-from kanister_py.core.blueprints.texts import is_condition
-from kanister_py.core.errors import KanisterError, TemplateError
+from kanister_py.core.blueprints.reads import Read, check_condition, reads_of
+from kanister_py.core.blueprints.texts import DEFER, is_condition
+from kanister_py.core.errors import KanisterError, TemplateError, TemplateParseError, UsageError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.access import Access, merged
 from kanister_py.core.objects.documents import Path, text_of_path
-from kanister_py.core.registry.choose import asked_version, choose_version
+from kanister_py.core.registry.choose import Choice, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
-from kanister_py.core.templates.engines import is_template
+from kanister_py.core.templates.engines import Engine, is_template
 from kanister_py.core.templates.params import Params
-from kanister_py.core.templates.render import Renderer, RenderFailed
+from kanister_py.core.templates.render import Renderer, RenderFailed, is_no
 from kanister_py.core.versions.semver import Version
+
+_NO_RELEASES: Mapping[str, Version] = {}
+_NOT_YET_HERE = "FunctionNotYetHere"
 
 
 class Unknown(NamedTuple):
@@ -39,8 +42,25 @@ class Unknown(NamedTuple):
         return f"{self.path}: {reason}"
 
 
+class Obstacle(NamedTuple):
+    """Something that an action fails for, whatever else happens; `message` begins with its place.
+
+    `phase` is the index of the phase at fault, DEFER for the deferPhase, None for none.
+    """
+
+    phase: int | None
+    path: Path
+    message: str
+    reason: str
+
+
 class PlannedPhase(NamedTuple):
-    """A phase as it would run. `error` says why it could not."""
+    """A phase as it would run. `error` says why it could not.
+
+    `is_wanted` is what its `if` says, None where that is not known yet. `may_make` says
+    whether it may make or change Secrets and ConfigMaps, as what runs commands may.
+    `at` is its index, DEFER for the deferPhase.
+    """
 
     name: str
     function: str
@@ -54,6 +74,12 @@ class PlannedPhase(NamedTuple):
     error: str = ""
     is_deferred: bool = False
     is_not_yet_here: bool = False
+    is_wanted: bool | None = True
+    may_make: bool = True
+    obstacles: tuple[Obstacle, ...] = ()
+    reads: tuple[Read, ...] = ()
+    code: type[Any] | None = None
+    at: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         data: dict[str, Any] = {"name": self.name, "function": self.function}
@@ -85,64 +111,188 @@ class PlannedPhase(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Everything that a plan goes by. `open` says why what stands under some names is not known."""
+    """Everything that a plan goes by.
 
-    registry: Registry[FunctionEntry]
+    `open` says why what stands under some names is not known. What stands under `soft`
+    names is there, and may be something else when its turn comes. `is_whole`: templates
+    will see no more of what is given from outside than `params` has now.
+    """
+
     renderer: Renderer
     params: Params
     load: Callable[[FunctionEntry], type[Any]]
-    preferred_version: str = ""
-    at: Mapping[str, Version] = {}
-    is_strict: bool = False
     open: Mapping[tuple[str, ...], str] = {}
+    soft: tuple[tuple[str, ...], ...] = ()
+    is_whole: bool = False
 
 
-def plan_phase(phase: Phase, known: Known, *, is_deferred: bool = False) -> PlannedPhase:
-    """Say what a phase would do, as far as that can be known before earlier ones have run."""
-    bare = PlannedPhase(phase.name, phase.func, is_deferred=is_deferred)
-    rendering = _Rendering(known)
-    try:
-        condition = rendering.value(phase.if_ or "", ("if",))
-        args = rendering.value(dict(phase.args), ("args",))
-    except TemplateError as error:
-        return bare._replace(error=error.message)
-    bare = bare._replace(condition=condition, args=args, unknown=tuple(rendering.unknown))
-    if phase.func not in known.registry and phase.func in NOT_YET_HERE:
-        return bare._replace(why="It is not here yet, and cannot be run", is_not_yet_here=True)
-    asked = asked_version(phase.func_version, known.preferred_version)
-    try:
-        choice = choose_version(
-            known.registry,
-            phase.func,
-            asked,
-            at=known.at,
-            strict=known.is_strict,
-            kind=FunctionKind.BLUEPRINT,
-        )
-        told = getattr(known.load(choice.chosen), "access", lambda _: None)(args)
-    except KanisterError as error:
-        return bare._replace(error=error.message)
-    return bare._replace(
-        version=str(choice.chosen.version),
-        why=choice.why,
-        accesses=tuple(merged(told or ())),
-        notices=choice.notices,
+def choose_phase_version(
+    registry: Registry[FunctionEntry],
+    phase: Phase,
+    preferred: str = "",
+    *,
+    at: Mapping[str, Version] = _NO_RELEASES,
+    strict: bool = False,
+) -> Choice[FunctionEntry]:
+    """Choose the version of one phase's function."""
+    if phase.func not in registry and phase.func in NOT_YET_HERE:
+        raise UsageError(f"Function {phase.func} is not in this release yet", reason=_NOT_YET_HERE)
+    asked = asked_version(phase.func_version, preferred)
+    return choose_version(
+        registry, phase.func, asked, at=at, strict=strict, kind=FunctionKind.BLUEPRINT
     )
 
 
-class _Rendering:
-    """Renders what can be rendered, and notes what cannot."""
+def plan_phase(
+    phase: Phase, path: Path, choice: Choice[FunctionEntry] | KanisterError, known: Known
+) -> PlannedPhase:
+    """Say what a phase would do, as far as that can be known before earlier ones have run.
 
-    def __init__(self, known: Known) -> None:
-        self._known = known
+    `path` leads to it from its action; `choice` is the version it gets, or why it gets none.
+    """
+    texts = TextPlanner(path, known)
+    condition = texts.value(phase.if_ or "", ("if",))
+    is_wanted: bool | None = True
+    if phase.if_:
+        is_wanted = None if texts.unknown or texts.obstacles else not is_no(condition)
+    obstacles = [*texts.obstacles]
+    texts.obstacles.clear()
+    args = texts.value(dict(phase.args), ("args",))
+    certain, found = _Chosen(), list(texts.obstacles)
+    try:
+        certain = _chosen(args, choice, known)
+        found += _problems_of_args(phase, args, certain, texts)
+    except KanisterError as error:
+        key = "funcVersion" if phase.func_version else "func"
+        obstacles.append(texts.obstacle((key,), error))
+    unknown = [*texts.unknown]
+    for each in found:
+        if is_wanted or each.reason == TemplateParseError.reason:
+            obstacles.append(each)
+        elif is_wanted is None:
+            unknown.append(Unknown(text_of_path(each.path[len(path) :]), (), each.message))
+    is_not_yet_here = isinstance(choice, KanisterError) and choice.reason == _NOT_YET_HERE
+    told = [each.message for each in obstacles]
+    return PlannedPhase(
+        phase.name,
+        phase.func,
+        certain.version,
+        "It is not here yet, and cannot be run" if is_not_yet_here else certain.why,
+        condition,
+        args,
+        tuple(unknown),
+        tuple(merged(certain.accesses or ())),
+        certain.notices,
+        "" if is_not_yet_here else "; ".join(told),
+        path[-1] == "deferPhase",
+        is_not_yet_here,
+        is_wanted,
+        is_wanted is not False and _may_make(certain.accesses),
+        tuple(obstacles),
+        tuple(texts.reads),
+        certain.code,
+        DEFER if path[-1] == "deferPhase" else int(path[-1]),
+    )
+
+
+class _Chosen(NamedTuple):
+    """The code that a phase calls, and what it says it will touch; None where it says nothing."""
+
+    code: type[Any] | None = None
+    version: str = ""
+    why: str = ""
+    notices: tuple[Notice, ...] = ()
+    accesses: tuple[Access, ...] | None = None
+
+
+def _chosen(
+    args: Mapping[str, Any],
+    choice: Choice[FunctionEntry] | KanisterError,
+    known: Known,
+) -> _Chosen:
+    if isinstance(choice, KanisterError):
+        raise choice
+    code = known.load(choice.chosen)
+    told = getattr(code, "access", lambda _: None)(args)
+    accesses = None if told is None else tuple(told)
+    return _Chosen(code, str(choice.chosen.version), choice.why, choice.notices, accesses)
+
+
+def _problems_of_args(
+    phase: Phase, args: Mapping[str, Any], chosen: _Chosen, texts: TextPlanner
+) -> list[Obstacle]:
+    """Hold the args against the model of the code; what is not known yet may become anything."""
+    model = getattr(chosen.code, "Args", None)
+    if model is None or any(texts.is_open(name) for name in args):
+        return []
+    from kanister_py.core.objects.weak import InvalidArgs, problems_of_args
+
+    failed = {each.path for each in texts.obstacles}
+    obstacles = []
+    given = phase.args if getattr(chosen.code, "renders_own_args", False) else args
+    for problem in problems_of_args(model, given, texts.is_open):
+        name = problem.path.partition(".")[0].partition("[")[0]
+        inside: Path = ("args", name) if name in args else ("args",)
+        if (*texts.base, *inside) not in failed:
+            obstacles.append(
+                texts.obstacle(inside, InvalidArgs(phase.func, [problem]), problem.message)
+            )
+    return obstacles
+
+
+# What runs commands may do anything to a cluster.
+_COMMANDS = frozenset({"pods", "pods/exec", "jobs"})
+_REFERABLE = frozenset({"secrets", "configmaps", "*"})
+_ONLY_LOOKS = frozenset({"get", "list", "watch"})
+
+
+def _may_make(accesses: Iterable[Access] | None) -> bool:
+    if accesses is None:
+        return True
+    return any(
+        each.resource in _COMMANDS | _REFERABLE and not _ONLY_LOOKS.issuperset(each.verbs)
+        for each in accesses
+    )
+
+
+class TextPlanner:
+    """Renders what can be rendered, notes what cannot, and what will fail."""
+
+    def __init__(self, base: Path, known: Known) -> None:
+        self.base = base
         self.unknown: list[Unknown] = []
+        self.obstacles: list[Obstacle] = []
+        self.reads: list[Read] = []
+        self._known = known
+        self._renderer = known.renderer.at(base)
+        self._unrendered: set[str] = set()
+
+    def is_open(self, value: object) -> bool:
+        """Say whether a value is still a template."""
+        return isinstance(value, str) and value in self._unrendered
+
+    @property
+    def phase(self) -> int | None:
+        """The index of the phase that the texts belong to, DEFER for the deferPhase."""
+        if self.base[:1] == ("phases",):
+            return int(self.base[1])
+        return DEFER if self.base[:1] == ("deferPhase",) else None
+
+    def obstacle(self, inside: Path, error: KanisterError, message: str = "") -> Obstacle:
+        """Say that there is an obstacle at a place below the base."""
+        path = (*self.base, *inside)
+        if isinstance(error, RenderFailed):
+            return Obstacle(self.phase, path, error.message, error.reason)
+        where = self._renderer.origin.where(path)
+        return Obstacle(self.phase, path, f"{where}: {message or error.message}", error.reason)
 
     def value(self, value: Any, path: Path) -> Any:
+        """Render a value as far as that goes."""
         if isinstance(value, str):
             return self._text(value, path)
         if isinstance(value, Mapping):
             return {
-                self._text(key, (*path, key)): each
+                self._text(key, (*path, key)): self._condition(each, (*path, key))
                 if is_condition(value, key)
                 else self.value(each, (*path, key))
                 for key, each in value.items()
@@ -151,29 +301,85 @@ class _Rendering:
             return [self.value(each, (*path, at)) for at, each in enumerate(value)]
         return value
 
+    def _condition(self, value: Any, path: Path) -> Any:
+        """Leave a template over an object of the cluster as it is; it must be one."""
+        if isinstance(value, str) and is_template(value, Engine.GO):
+            self._unrendered.add(value)
+            try:
+                check_condition(value, None)
+            except TemplateError as error:
+                self.obstacles.append(self.obstacle(path, error))
+        return value
+
     def _text(self, text: str, path: Path) -> str:
-        engine = self._known.renderer.engine
+        engine = self._renderer.engine
         if not is_template(text, engine):
             return text
-        reads = reads_of(text, engine)
+        try:
+            reads = reads_of(text, engine)
+        except TemplateError as error:
+            reads = []
+            # The renderer knows how to say it; where it reads the text, so be it.
+            self._render(text, path, error.reason)
+            return text
+        self.reads += reads
         after, why = _outputs_in(reads), _why_open(reads, self._known.open)
         if after or why:
+            self._unrendered.add(text)
             self.unknown.append(Unknown(text_of_path(path), after, why))
+            for read in reads:
+                self._check(read, path)
             return text
+        rendered = self._render(text, path, "", reads)
+        if rendered is None:
+            self._unrendered.add(text)
+            return text
+        return rendered
+
+    def _render(
+        self, text: str, path: Path, reason: str = "", reads: Iterable[Read] = ()
+    ) -> str | None:
         try:
-            return self._known.renderer.text(text, self._known.params, path)
+            return self._renderer.text(text, self._known.params, path)
         except RenderFailed as error:
-            # It may be there when the action is run: whoever plans may have given less.
-            self.unknown.append(Unknown(text_of_path(path), (), error.why))
-            return text
+            is_soft = any(_is_below(read, self._known.soft) for read in reads)
+            is_static = isinstance(error.cause, TemplateParseError)
+            if is_static or (self._known.is_whole and not is_soft):
+                found = self.obstacle(path, error)
+                self.obstacles.append(found._replace(reason=reason or found.reason))
+            else:
+                # It may be there when the action is run.
+                self.unknown.append(Unknown(text_of_path(path), (), error.why))
+        return None
+
+    def _check(self, read: Read, path: Path) -> None:
+        """Look whether what a text reads besides what is not known yet is there."""
+        is_plain = read.is_certain and not read.indexed and self._renderer.engine is Engine.GO
+        if not is_plain or not self._known.is_whole or _is_later([read], self._known):
+            return
+        if not any(each.path == (*self.base, *path) for each in self.obstacles):
+            self._render(f"{{{{ {read} }}}}", path, "", [read])
+
+
+def _is_later(reads: Iterable[Read], known: Known) -> bool:
+    return any(read.names[0] in _OF_PHASES for read in reads) or bool(_why_open(reads, known.open))
+
+
+_OF_PHASES = frozenset({"Phases", "DeferPhase", "CurrentPhase"})
+
+
+def _is_below(read: Read, names: Iterable[tuple[str, ...]]) -> bool:
+    return any(
+        read.names[: min(len(each), len(read.names))] == each[: min(len(each), len(read.names))]
+        for each in names
+    )
 
 
 def _why_open(reads: Iterable[Read], not_known: Mapping[tuple[str, ...], str]) -> str:
     """Say why something that is read is not known; nothing if all of it is."""
     for read in reads:
         for names, why in not_known.items():
-            shared = min(len(names), len(read.names))
-            if read.names[:shared] == names[:shared]:
+            if _is_below(read, [names]):
                 return why
     return ""
 

@@ -29,6 +29,7 @@ def _origin_of(blueprint: Blueprint, name: str) -> Origin:
         return Origin(name, phases)
 
     def place_of(path: Path, line: int) -> str:
-        return f"{found.document.file}:{found.line_of(('actions', name, *path), line)}"
+        at = found.line_of(("actions", name, *path), line)
+        return f"{found.document.file}:{at}" if at else found.document.file
 
     return Origin(name, phases, place_of)

@@ -181,11 +181,16 @@ class Renderer(NamedTuple):
 
     def is_wanted(self, condition: str, params: Params, path: Path = ()) -> bool:
         """Say whether a phase's `if` lets it run."""
-        return self.text(condition, params, path).strip() not in _UNWANTED
+        return not is_no(self.text(condition, params, path))
 
 
 _REFERENCE_KEYS = ("apiVersion", "group", "resource", "kind", "name", "namespace")
-_UNWANTED = frozenset({"", "false", "0", "<no value>"})
+_NO = frozenset({"", "false", "0", "<no value>"})
+
+
+def is_no(condition: str) -> bool:
+    """Say whether a rendered `if` keeps its phase from running."""
+    return condition.strip() in _NO
 
 
 def _text_of(value: object) -> str:

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 from kanister_py.core.actionsets.course import ChosenVersions, Course, choose_versions
 from kanister_py.core.actionsets.status import ActionStatus, PhaseError, Place
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.registry.choose import Asked, choose_version
+from kanister_py.core.registry.choose import Asked, Choice, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.retries import RetryRule
 from kanister_py.executor.insist import insist
-from kanister_py.executor.launch_action import ActionWork, SecretBook, launch_action
+from kanister_py.executor.launch_action import ActionWork, Choices, SecretBook, launch_action
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run_phase import leave, phase_error_of
 from kanister_py.ports.function import Func, OnRestart
@@ -29,10 +29,9 @@ class FunctionSource(NamedTuple):
     load: Callable[[FunctionEntry], type[Func]]
     is_strict: bool = False
 
-    def load_chosen(self, function: str, version: str) -> type[Func]:
-        """Load a version that a run has chosen, or say that it is not there any more."""
-        asked = Asked(version, "this run")
-        return self.load(choose_version(self.registry, function, asked, strict=True).chosen)
+    def choose_again(self, function: str, version: str) -> Choice[FunctionEntry]:
+        """Give a version that a run has chosen, or say that it is not there any more."""
+        return choose_version(self.registry, function, Asked(version, "this run"), strict=True)
 
 
 class Actions:
@@ -73,27 +72,26 @@ class Actions:
     def _find(self, index: int, status: ActionStatus, now: datetime) -> ActionWork:
         work = self._work.get(index)
         if work is None:
-            was_launched = status.start_time is not None
             work = self._work[index] = launch_action(
                 self._course.actions[index],
                 index,
-                self._code_of(index, status),
-                self._surroundings.cluster,
-                self._surroundings.effects,
+                self._choices_of(index, status),
+                self._functions.load,
+                self._surroundings,
                 status.start_time or now,
-                status if was_launched or any(each.output for each in status.phases) else None,
+                status,
                 secrets=self._secrets.setdefault(index, SecretBook()),
             )
         return work
 
-    def _code_of(self, index: int, status: ActionStatus) -> list[type[Func]]:
+    def _choices_of(self, index: int, status: ActionStatus) -> Choices:
         chosen = self._chosen.get(index)
         if chosen is not None:
-            return [self._functions.load(each) for each in chosen.entries]
+            return chosen.choices
         known = [each.func_version for each in status.every_phase()]
         every = self._course.actions[index].action.every_phase()
         return [
-            self._functions.load_chosen(phase.func, version)
+            self._functions.choose_again(phase.func, version)
             for (_, phase), version in zip(every, known, strict=True)
         ]
 

@@ -11,7 +11,6 @@ from kanister_py.core.actionsets.course import Course
 from kanister_py.core.actionsets.outcomes import (
     Begun,
     CancelAsked,
-    LaunchFailed,
     Outcome,
     PhaseCompleted,
     PhaseFailed,
@@ -184,10 +183,11 @@ class Stepper:
         versions: list[tuple[str, ...]] = []
         warnings: list[Warned] = []
         for index in range(len(self.course.actions)):
-            try:
-                chosen = self.actions.choose_versions(index)
-            except KanisterError as error:
-                return self.record(LaunchFailed(self.now(), index, phase_error_of(error)))
+            chosen = self.actions.choose_versions(index)
+            if not chosen.are_complete:
+                # Its thread finds out what else is wrong with it.
+                self._set_to_work(index)
+                return False
             versions.append(chosen.versions)
             warnings += chosen.warnings
         return self.record(Begun(self.now(), tuple(versions), tuple(warnings)))

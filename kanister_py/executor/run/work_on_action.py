@@ -19,6 +19,7 @@ from kanister_py.core.actionsets.outcomes import (
 )
 from kanister_py.core.actionsets.rules import ExecutionMode
 from kanister_py.core.actionsets.steps import (
+    Begin,
     ContinuePhase,
     Launch,
     RefusePhase,
@@ -28,6 +29,7 @@ from kanister_py.core.actionsets.steps import (
     WaitForRetry,
 )
 from kanister_py.core.errors import Fault, KanisterError
+from kanister_py.executor.foresee import ActionRefused
 from kanister_py.executor.launch_action import ActionWork
 from kanister_py.executor.phase_context import RunIdentity, RunningPhase
 from kanister_py.executor.run.attempts import Attempt
@@ -72,7 +74,7 @@ class ActionThread:
                 goes_on = self._finish(attempt, result)
             self._tidy(attempt)
             return goes_on
-        if isinstance(step, Launch):
+        if isinstance(step, Begin | Launch):
             self._launch()
         elif isinstance(step, RenderArtifacts):
             self._render_artifacts()
@@ -83,13 +85,13 @@ class ActionThread:
         run, action = self._run, self._action
         while not run.is_over and not run.is_draining:
             steps = run.next_steps(run.status, action)
-            step = next((each for each in steps if _action_of(each) == action), None)
+            step = next((each for each in steps if _action_of(each) in (action, None)), None)
             if isinstance(step, RefusePhase):
                 run.refuse(step.place, step.reason, step.message)
                 continue
             if isinstance(step, WaitForRetry):
                 run.take(step)
-            if isinstance(step, Launch | StartPhase | ContinuePhase | RenderArtifacts):
+            if isinstance(step, Begin | Launch | StartPhase | ContinuePhase | RenderArtifacts):
                 return step
             break
         run.let_go(action)
@@ -112,9 +114,10 @@ class ActionThread:
                 return
             if isinstance(work, KanisterError):
                 failure = run.actions.error_of(self._action, work)
-                run.record(LaunchFailed(run.now(), self._action, failure))
+                at_fault = work.phase if isinstance(work, ActionRefused) else None
+                run.record(LaunchFailed(run.now(), self._action, failure, at_fault))
                 return
-            run.record(Launched(run.now(), self._action, work.facts))
+            run.record(Launched(run.now(), self._action, work.facts, work.warnings))
             if run.status.totals.unlaunched == 0:
                 run.advance()
 
@@ -236,8 +239,9 @@ class ActionThread:
 
 def _action_of(step: Step) -> int | None:
     match step:
+        case Begin():
+            return None
         case Launch(action) | RenderArtifacts(action):
             return action
-        case StartPhase(place) | ContinuePhase(place) | RefusePhase(place) | WaitForRetry(place):
-            return place.action
-    return None
+        case _:
+            return step.place.action

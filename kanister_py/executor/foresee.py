@@ -1,0 +1,280 @@
+"""Look, then act: what an action will do, and everything that it is sure to fail for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kanister_py.core.actionsets.model import ActionSpec
+from kanister_py.core.blueprints.lint.findings import Rule, Severity
+from kanister_py.core.blueprints.lint.signatures import outputs_of
+from kanister_py.core.blueprints.lint.templates import (
+    PHASE_LATER,
+    PHASE_UNKNOWN,
+    ActionReads,
+    actions_of_phases,
+)
+from kanister_py.core.blueprints.model import Action, Blueprint, Phase
+from kanister_py.core.blueprints.plan import (
+    Known,
+    Obstacle,
+    PlannedPhase,
+    TextPlanner,
+    Unknown,
+    plan_phase,
+)
+from kanister_py.core.blueprints.reads import Read, reads_of
+from kanister_py.core.blueprints.texts import DEFER, Text, texts_of
+from kanister_py.core.errors import (
+    KanisterError,
+    NotFound,
+    TemplateError,
+    TransientError,
+    UsageError,
+)
+from kanister_py.core.objects.documents import Path, nearest
+from kanister_py.core.registry.choose import Choice
+from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.core.templates.facts import ObjectNeed, needs_of_phase
+from kanister_py.core.templates.render import ORIGINAL, Origin, RenderFailed
+from kanister_py.executor.check_access import missing_accesses
+from kanister_py.executor.fetching import fetch_named
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+MISSING = "ObjectMissing"
+
+
+class ActionRefused(UsageError):
+    """An action is sure to fail; holds everything that it would fail for."""
+
+    def __init__(self, obstacles: Sequence[Obstacle]) -> None:
+        self.obstacles = tuple(obstacles)
+        told = "; ".join(each.message for each in self.obstacles)
+        count = f"{len(self.obstacles)} problems: " if len(self.obstacles) > 1 else ""
+        super().__init__(f"{count}{told}", reason=self.obstacles[0].reason)
+
+    @property
+    def phase(self) -> int | None:
+        """The first phase that is at fault; None if none is."""
+        return self.obstacles[0].phase
+
+
+class Foreseen(NamedTuple):
+    """An action's phases as they would run, what they are sure to fail for, and what is open.
+
+    `unchecked` says of objects that are not there why that is not held against the action.
+    """
+
+    phases: tuple[PlannedPhase, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    reads: tuple[Read, ...] = ()
+
+
+def foresee(
+    blueprint: Blueprint,
+    name: str,
+    choices: Sequence[Choice[FunctionEntry] | KanisterError],
+    known: Known,
+    cluster: Cluster,
+    *,
+    done: int = 0,
+) -> Foreseen:
+    """Plan the phases of an action that are not done yet. Reads the cluster, and no more.
+
+    `known.params` grows by the objects of the phases: it must be nobody else's.
+    """
+    looking = _Looking(blueprint, name, known, cluster)
+    every = blueprint.actions[name].every_phase()
+    for (path, phase), choice in zip(every, choices, strict=True):
+        if not isinstance(path[-1], int) or path[-1] >= done:
+            looking.look_at(phase, path, choice)
+    looking.look_at_artifacts()
+    looking.look_at_reads(done)
+    obstacles = sorted(looking.obstacles, key=_rank)
+    phases = [
+        each._replace(obstacles=tuple(one for one in obstacles if one.phase == each.at))
+        for each in looking.phases
+    ]
+    return Foreseen(tuple(phases), tuple(obstacles), tuple(looking.unchecked), tuple(looking.reads))
+
+
+def _rank(obstacle: Obstacle) -> tuple[bool, bool, int]:
+    phase = obstacle.phase
+    return (phase is None, phase == DEFER, phase if phase is not None else 0)
+
+
+class _Looking:
+    """One look at an action, phase by phase in their order."""
+
+    def __init__(self, blueprint: Blueprint, name: str, known: Known, cluster: Cluster) -> None:
+        self.phases: list[PlannedPhase] = []
+        self.obstacles: list[Obstacle] = []
+        self.unchecked: list[str] = []
+        self.reads: list[Read] = []
+        self._blueprint = blueprint
+        self._name = name
+        self._known = known
+        self._cluster = cluster
+        self._may_make = False
+        self._is_sure: dict[int | None, bool] = {None: True}
+
+    @property
+    def _action(self) -> Action:
+        return self._blueprint.actions[self._name]
+
+    def look_at(
+        self, phase: Phase, path: Path, choice: Choice[FunctionEntry] | KanisterError
+    ) -> None:
+        texts = TextPlanner(path, self._known)
+        missing = self._enter(phase, path, texts)
+        planned = plan_phase(phase, path, choice, self._known)
+        found = [*texts.obstacles, *planned.obstacles]
+        for inside, need, error in missing:
+            obstacle = texts.obstacle(inside, error)
+            is_sure = not (isinstance(error, NotFound) and self._may_make)
+            if is_sure and planned.is_wanted:
+                found.append(obstacle._replace(reason=MISSING))
+            elif planned.is_wanted is not False:
+                why = "an earlier phase may make it" if not is_sure else "its phase may be skipped"
+                self.unchecked.append(f"{obstacle.message}; not held against the run, since {why}")
+            planned = planned._replace(unknown=(*planned.unknown, _not_there(inside, need)))
+        self._is_sure[texts.phase] = planned.is_wanted is True
+        self._may_make = self._may_make or planned.may_make
+        self.reads += [*texts.reads, *planned.reads]
+        self.obstacles += found
+        self.phases.append(planned)
+
+    def _enter(
+        self, phase: Phase, path: Path, texts: TextPlanner
+    ) -> list[tuple[Path, ObjectNeed, KanisterError]]:
+        """Let templates see the objects of a phase, and give those that are not there."""
+        objects = {name: each.as_dict() for name, each in phase.objects.items()}
+        rendered = texts.value(objects, ("objects",))
+        whole = {
+            name: each
+            for name, each in rendered.items()
+            if not any(map(texts.is_open, each.values()))
+        }
+        found: dict[str, dict[str, KubeObject]] = {"secrets": {}, "configmaps": {}}
+        missing: list[tuple[Path, ObjectNeed, KanisterError]] = []
+        root = ("Phases", phase.name) if path[0] == "phases" else ("DeferPhase",)
+        for name, need in needs_of_phase(whole).items():
+            try:
+                found[need.resource.resource][name] = fetch_named(self._cluster, need)
+            except TransientError:
+                raise
+            except KanisterError as error:
+                missing.append((("objects", name), need, error))
+        unread = {name for name in phase.objects if name not in found["secrets"]} - set(
+            found["configmaps"]
+        )
+        kinds = ("Secrets", "ConfigMaps")
+        unknown = {
+            (*root, kind, name): "its object is not there" for kind in kinds for name in unread
+        }
+        self._known = self._known._replace(open={**self._known.open, **unknown})
+        if self._may_make:
+            soft = (*self._known.soft, *((*root, kind) for kind in kinds))
+            self._known = self._known._replace(soft=soft)
+        params = self._known.params
+        if path[0] == "phases":
+            params.enter_phase(phase.name, found["secrets"], found["configmaps"])
+        else:
+            params.enter_defer_phase(found["secrets"], found["configmaps"])
+        return missing
+
+    def look_at_artifacts(self) -> None:
+        """Render what the action leaves behind, as far as that goes."""
+        texts = TextPlanner(("outputArtifacts",), self._known)
+        for text in texts_of(self._action):
+            if text.phase is None:
+                texts.value(text.text, text.path[1:])
+        self.obstacles += texts.obstacles
+        self.reads += texts.reads
+
+    def look_at_reads(self, done: int) -> None:
+        """Look for phases, outputs and objects that templates read, and that cannot be there."""
+        outputs = {
+            (self._name, each.name): made
+            for each in self.phases
+            if each.code is not None and (made := outputs_of(each.code)) is not None
+        }
+        known_phases = actions_of_phases(self._blueprint)
+        reads = ActionReads(self._name, self._action, known_phases, outputs)
+        at_fault = {each.path for each in self.obstacles}
+        for text in texts_of(self._action):
+            is_over = text.phase is not None and 0 <= text.phase < done
+            if is_over or text.role == "condition" or text.path in at_fault:
+                continue
+            if text.role == "if" or self._is_sure.get(text.phase, True):
+                self.obstacles += self._wrong_reads(text, reads)
+
+    def _wrong_reads(self, text: Text, reads: ActionReads) -> Iterator[Obstacle]:
+        if "{" not in text.text:
+            return
+        renderer = self._known.renderer
+        try:
+            found = reads_of(text.text, renderer.engine)
+        except TemplateError:
+            return
+        for read in found:
+            for rule, message in reads.wrongs(text, read):
+                if rule.severity is Severity.ERROR and read.is_certain:
+                    where = renderer.origin.where(text.path, read.line)
+                    told = f"{where}: {message}{_original(rule, read)}"
+                    yield Obstacle(text.phase, text.path, told, RenderFailed.reason)
+                    return
+
+
+def _original(rule: Rule, read: Read) -> str:
+    """Say what Kanister would say, for searching."""
+    if rule not in (PHASE_UNKNOWN, PHASE_LATER) or read.names[:1] != ("Phases",):
+        return ""
+    return f'{ORIGINAL}Failed to render template: "{read.names[1]}" not found'
+
+
+def _not_there(inside: Path, need: ObjectNeed) -> Unknown:
+    place = f"{need.namespace}/{need.name}" if need.namespace else need.name
+    return Unknown(".".join(map(str, inside)), (), f"{place} is not there")
+
+
+def forbidden(
+    seen: Foreseen, origin: Origin, cluster: Cluster, namespace: str
+) -> Iterator[Obstacle]:
+    """Ask a cluster for the rights that phases need, and say which it does not give."""
+    for phase in seen.phases:
+        path: Path = ("deferPhase",) if phase.is_deferred else ("phases", phase.at)
+        for access in missing_accesses(cluster, phase.accesses, namespace):
+            if phase.is_wanted:
+                told = f"{origin.where(path)}: the cluster does not allow us to {access}"
+                yield Obstacle(phase.at, path, told, "Forbidden")
+
+
+def words_before(
+    blueprint: Blueprint, spec: ActionSpec, reads: Sequence[Read]
+) -> Iterator[tuple[str, str]]:
+    """Tell what is worth a word before an action runs, each with its reason.
+
+    An option that nothing reads is misspelt as a rule, and a Secret that an action
+    declares is there to be given.
+    """
+    options = {read.names[1] for read in reads if read.names[0] == "Options" and read.names[1:]}
+    reads_all = any(read.names == ("Options",) for read in reads)
+    for name in spec.options or {}:
+        if name not in options and not reads_all:
+            near = nearest(name, sorted(options))
+            meant = f"; did you mean {' or '.join(near)}?" if near else ""
+            told = f"The option {name} is given, and {spec.name} reads it nowhere{meant}"
+            yield "OptionUnused", told
+    action = blueprint.actions[spec.name]
+    declared = (
+        ("Secret", "secretNames", action.secret_names, spec.secrets),
+        ("ConfigMap", "configMapNames", action.config_map_names, spec.config_maps),
+        ("artifact", "inputArtifactNames", action.input_artifact_names, spec.artifacts),
+    )
+    for what, field, names, given in declared:
+        for name in names:
+            if name not in given:
+                told = f"{spec.name} declares the {what} {name} in {field}, and none is given"
+                yield "InputMissing", told

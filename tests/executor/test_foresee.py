@@ -1,0 +1,288 @@
+"""Look, then act: what is sure to fail is told before the first phase acts, all of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py import Args, Func, Outputs, PhaseContext
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.core.objects.access import Access
+from kanister_py.core.registry.entries import RegistryBuilder
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.run.handle import Run
+from kanister_py.wiring import RunSettings, registry_of, run_blueprint
+
+_ACTED: list[str] = []
+
+
+class Act(Func):
+    """Acts, and touches nothing that templates read."""
+
+    name = "Act"
+
+    class Args(Args):
+        say: str = ""
+        times: int = 1
+
+    class Outputs(Outputs):
+        said: str = ""
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [Access("apps", "deployments", ("get", "update"))]
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
+        _ACTED.append(ctx.run.phase)
+        return {"said": args.say}
+
+
+class Command(Act):
+    """Runs a command, which may do anything."""
+
+    name = "Command"
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [Access("", "pods", ("create",))]
+
+
+def act(name: str, say: str = "x", func: str = "Act", **more: Any) -> dict[str, Any]:
+    return {"func": func, "name": name, "args": {"say": say}, **more}
+
+
+def blueprint(*phases: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "Blueprint",
+        "metadata": {"name": "made-up"},
+        "actions": {"go": {"phases": list(phases), **more}},
+    }
+
+
+def ran(made: Mapping[str, Any] | Path, objects: Iterable[Any] = (), **more: Any) -> Run:
+    _ACTED.clear()
+    settings = RunSettings(objects=tuple(objects), registry=registry_of(Act, Command))
+    return run_blueprint(made, "go", settings=settings, **more).wait(60)
+
+
+def problems_of(run: Run) -> list[str]:
+    error = run.progress.error
+    return [] if error is None else list(error.problems)
+
+
+ABSENT = {"s": {"kind": "Secret", "name": "absent", "namespace": "shop"}}
+THERE = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "absent", "namespace": "shop"},
+    "stringData": {"password": "correct-horse"},
+}
+READS_IT = '{{ index .Phases.second.Secrets.s.Data "password" | toString }}'
+
+
+@pytest.mark.parametrize(
+    ("second", "want"),
+    [
+        pytest.param(act("second", func="Akt"), "did you mean Act", id="a function"),
+        pytest.param(act("second", funcVersion=">=9"), ">=9", id="a version"),
+        pytest.param(act("second", "{{ .Options.word"), "unclosed action", id="no template"),
+        pytest.param(act("second", "{{ .Options.wrod }}"), '"wrod"', id="an option"),
+        pytest.param(act("second", "{{ .Deployment.Name }}"), ".Deployment", id="another object"),
+        pytest.param(
+            act("second", "{{ .Phases.first.Output.said }} {{ .Options.wrod }}"),
+            '"wrod"',
+            id="an option beside what is not known yet",
+        ),
+        pytest.param(act("second", "{{ .Phases.frist.Output.said }}"), "first", id="a phase"),
+        pytest.param(act("second", "{{ .Phases.first.Output.sad }}"), "sad", id="an output"),
+        pytest.param(
+            {"func": "Act", "name": "second", "args": {"sya": "x"}}, "sya", id="an argument"
+        ),
+        pytest.param(
+            {"func": "Act", "name": "second", "args": {"times": "many"}}, "times", id="a type"
+        ),
+        pytest.param(act("second", objects=ABSENT), "Secret shop/absent", id="a Secret"),
+    ],
+)
+def test_a_mistake_in_a_later_phase_is_told_before_the_first_one_acts(
+    second: dict[str, Any], want: str
+) -> None:
+    run = ran(blueprint(act("first"), second), options={"word": "x"})
+    (problem,) = problems_of(run)
+    assert want in problem
+    assert "go/second" in problem
+    assert _ACTED == []
+    error = run.progress.error
+    assert error is not None
+    assert error.phase == "second"
+    states = [each["state"] for each in run.status["actions"][0]["phases"]]
+    assert states == ["pending", "failed"]
+
+
+def test_all_mistakes_are_told_at_once_with_their_places(tmp_path: Path) -> None:
+    file = tmp_path / "blueprint.yaml"
+    file.write_text(
+        "apiVersion: cr.kanister.io/v1alpha1\n"
+        "kind: Blueprint\n"
+        "metadata: {name: made-up}\n"
+        "actions:\n"
+        "  go:\n"
+        "    phases:\n"
+        "    - func: Act\n"
+        "      name: first\n"
+        "      args:\n"
+        "        say: '{{ .Options.absent }}'\n"
+        "        bogus: 1\n"
+        "    - {func: Nope, name: second}\n"
+        "    deferPhase: {func: Act, name: last, args: {say: '{{ if }}'}}\n"
+        "    outputArtifacts: {a: {keyValue: {k: '{{ .Options.gone }}'}}}\n"
+    )
+    found = problems_of(ran(file, options={"word": "x"}))
+    places = [each.partition(":")[0].rpartition(" ")[0] for each in found]
+    lines = [each.split("blueprint.yaml:")[1].partition(")")[0] for each in found]
+    assert sorted(places) == sorted(
+        [
+            "go outputArtifacts.a.keyValue.k",
+            "go/deferPhase args.say",
+            "go/first args.bogus",
+            "go/first args.say",
+            "go/second func",
+        ]
+    )
+    assert sorted(map(int, lines)) == [10, 11, 12, 13, 14]
+    assert _ACTED == []
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        pytest.param(
+            blueprint(act("first", func="Command"), act("second", READS_IT, objects=ABSENT)),
+            "an earlier phase may make it",
+            id="an earlier phase may make the object",
+        ),
+        pytest.param(
+            blueprint(
+                act("first"),
+                act(
+                    "second", READS_IT, objects=ABSENT, **{"if": "{{ .Phases.first.Output.said }}"}
+                ),
+            ),
+            "its phase may be skipped",
+            id="the phase may be skipped",
+        ),
+    ],
+)
+def test_what_may_come_right_is_not_held_against_the_run(made: dict[str, Any], told: str) -> None:
+    run = ran(made)
+    assert "first" in _ACTED
+    (warning,) = run.notices
+    assert warning.reason == "NotChecked"
+    assert "Secret shop/absent" in warning.message
+    assert told in warning.message
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [
+        pytest.param(
+            act("second", "{{ .Options.absent }}", **{"if": "{{ eq 1 2 }}"}), id="never taken"
+        ),
+        pytest.param(
+            act("second", "{{ .Options.absent }}", **{"if": "{{ .Phases.first.Output.said }}"}),
+            id="known only later",
+        ),
+        pytest.param(
+            act("second", "{{ if .Phases.first.Output.said }}{{else}}{{ .Options.absent }}{{end}}"),
+            id="inside a text",
+        ),
+        pytest.param(act("second", '{{ index .Options "absent" }}'), id="an index finds nothing"),
+    ],
+)
+def test_a_branch_that_may_not_be_taken_refuses_nothing(phase: dict[str, Any]) -> None:
+    run = ran(blueprint(act("first", "false"), phase), options={"word": "x"})
+    assert _ACTED[0] == "first"
+    assert run.is_complete or "if" in phase
+
+
+def test_a_secret_that_is_there_is_read_and_masked() -> None:
+    wrong = "{{ .Phases.second.Secrets.s.Data.password | toString | fail }}"
+    run = ran(blueprint(act("first"), act("second", wrong, objects=ABSENT)), [THERE])
+    assert len(problems_of(run)) == 1
+    assert "correct-horse" not in str(run.status)
+
+
+def test_code_that_cannot_be_loaded_is_told_before_anything_acts() -> None:
+    (entry,) = registry_of(Command).family("Command").candidates
+    broken = entry._replace(target="kanister_py.functions.absent:Command")
+    builder = RegistryBuilder(registry_of(Act))
+    builder.add([broken], broken)
+    settings = RunSettings(registry=builder.build())
+    _ACTED.clear()
+    made = blueprint(act("first"), act("second", func="Command"))
+    run = run_blueprint(made, "go", settings=settings).wait(60)
+    (problem,) = problems_of(run)
+    assert "cannot be loaded: ModuleNotFoundError" in problem
+    assert _ACTED == []
+
+
+@pytest.mark.parametrize(
+    ("options", "want"),
+    [
+        pytest.param({"wrod": "x", "word": "y"}, ["OptionUnused"], id="nothing reads it"),
+        pytest.param({"word": "x"}, [], id="it is read"),
+    ],
+)
+def test_an_option_that_nothing_reads_is_worth_a_word(
+    options: dict[str, str], want: list[str]
+) -> None:
+    run = ran(blueprint(act("first", "{{ .Options.word }}")), options=options)
+    assert [each.reason for each in run.notices] == want
+    assert all("did you mean word" in each.message for each in run.notices)
+
+
+def test_a_declared_secret_that_is_not_given_is_worth_a_word() -> None:
+    run = ran(blueprint(act("first"), secretNames=["db"]))
+    (warning,) = run.notices
+    assert (warning.reason, "Secret db" in warning.message) == ("InputMissing", True)
+
+
+def test_a_secret_that_an_action_names_is_named_in_full_when_it_is_missing() -> None:
+    named = {"db": {"name": "login", "namespace": "shop"}}
+    run = ran(blueprint(act("first")), secrets=named)
+    (problem,) = problems_of(run)
+    assert "Secret shop/login, secrets.db of the action, is not there" in problem
+    error = run.progress.error
+    assert error is not None
+    assert error.phase == ""
+
+
+class Grudging(MemoryCluster):
+    """A cluster that lets nobody make pods."""
+
+    def create(self, obj: Mapping[str, Any], **more: Any) -> Any:
+        if obj["kind"] != "SelfSubjectAccessReview":
+            return super().create(obj, **more)
+        asked = obj["spec"]["resourceAttributes"]
+        return {"status": {"allowed": asked["resource"] != "pods"}}
+
+
+@pytest.mark.parametrize(
+    ("checks_access", "want"), [pytest.param(True, 1, id="asked"), pytest.param(False, 0, id="not")]
+)
+def test_rights_are_looked_for_when_somebody_asks_for_that(checks_access: bool, want: int) -> None:
+    _ACTED.clear()
+    settings = RunSettings(
+        cluster=Grudging(clock=SystemClock()),
+        registry=registry_of(Act, Command),
+        checks_access=checks_access,
+    )
+    made = blueprint(act("first"), act("second", func="Command"))
+    found = problems_of(run_blueprint(made, "go", settings=settings).wait(60))
+    assert len(found) == want
+    assert all("go/second" in each and "create pods" in each for each in found)
+    assert bool(_ACTED) is not checks_access
