@@ -159,7 +159,7 @@ def _serve_by_many(args: argparse.Namespace, target: Target) -> int:
             lambda link: [
                 "functions",
                 args.verb,
-                *args.words,
+                *args.before,
                 f"--link={link}:{held.port}",
                 *program,
             ],
