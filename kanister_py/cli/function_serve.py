@@ -178,8 +178,8 @@ def _serve_by_many(args: argparse.Namespace, target: Target) -> int:
 def _say_serving(args: argparse.Namespace, target: Target, bound: int) -> None:
     host = f"[{_host(args)}]" if ":" in _host(args) else _host(args)
     how = "in the clear" if args.insecure else "with TLS"
-    many = f", by {args.processes} processes" if args.processes > 1 else ""
-    say(f"Serving {target.title} on {host}:{bound} {how}{many}")
+    many = f" by {args.processes} processes" if args.processes > 1 else ""
+    say(f"Serving {target.title}{many} on {host}:{bound} {how}")
 
 
 def _say_stopping() -> None:

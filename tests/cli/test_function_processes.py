@@ -176,7 +176,7 @@ def test_one_scrape_counts_the_calls_of_all_processes() -> None:
     assert process.stderr is not None
     try:
         scraped = re.search(r"Metrics on (\S+)", process.stderr.readline())
-        served = re.search(r":(\d+) .* by 2 processes", process.stderr.readline())
+        served = re.search(r"by 2 processes on .*:(\d+) ", process.stderr.readline())
         assert scraped
         assert served
         for _ in range(12):
