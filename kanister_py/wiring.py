@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster, KubeObject
     from kanister_py.ports.function_runner import FunctionRunner
-    from kanister_py.ports.object_store import ObjectStore
+    from kanister_py.ports.object_store import ObjectStore, ObjectStores
     from kanister_py.ports.packages import RegistryLogin
     from kanister_py.ports.pods import PodRunner
 
@@ -84,12 +84,26 @@ def installed_release() -> Version:
     return parse_version(read_record()["release"])
 
 
-def open_store(location: Location) -> ObjectStore:
-    """Open the object store that a Profile names; nothing is asked of it yet."""
-    from kanister_py.adapters.clock_system import SystemClock
-    from kanister_py.adapters.object_store_obstore import open_store as opened
+def object_stores() -> ObjectStores:
+    """Give what opens the object stores that Profiles name; loaded when the first is opened."""
+    return _LazyStores()
 
-    return opened(location, SystemClock().now)
+
+class _LazyStores:
+    """Most runs open no store: none of them waits for the library."""
+
+    @cached_property
+    def _stores(self) -> ObjectStores:
+        from kanister_py.adapters.clock_system import SystemClock
+        from kanister_py.adapters.object_store_obstore import LibraryStores
+
+        return LibraryStores(SystemClock().now)
+
+    def open(self, location: Location) -> ObjectStore:
+        return self._stores.open(location)
+
+    def with_keys(self, location: Location) -> Location:
+        return self._stores.with_keys(location)
 
 
 @lru_cache(maxsize=1)
@@ -481,6 +495,7 @@ def _start(header: Header | None, settings: RunSettings, name: str = "") -> Run:
             # A kept cluster knows nothing of what a killed process made last.
             may_lag=own is not None and recorded is not None,
             checks_access=settings.checks_access,
+            stores=object_stores(),
         )
         return start_run(
             header,

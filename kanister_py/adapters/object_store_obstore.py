@@ -14,7 +14,7 @@ from kanister_py.adapters.object_store_errors import refusal_of, unreachable
 from kanister_py.adapters.object_store_gcs_upload import GOOGLE, GcsUploads, service_account_of
 from kanister_py.adapters.object_store_http import Now
 from kanister_py.adapters.object_store_pieces import Checksum, cut
-from kanister_py.adapters.object_store_s3_parts import S3Parts, Signer
+from kanister_py.adapters.object_store_s3_parts import DEFAULT_REGION, S3Parts, Signer
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.objects.locations import InvalidProfile, Location, StoreKind
 from kanister_py.ports.object_store import (
@@ -26,7 +26,6 @@ from kanister_py.ports.object_store import (
 if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
 
-_DEFAULT_REGION: Final = "us-east-1"
 _LIST_CHUNK: Final = 1000
 _GET_CHUNK: Final = 1024 * 1024
 _AZURE_BLOCK: Final = 20 * 1024 * 1024
@@ -50,6 +49,27 @@ class _Writer(Protocol):
     def put(self, key: str, chunks: Iterable[bytes]) -> int: ...
 
     def checksum_of(self, key: str) -> str: ...
+
+
+class LibraryStores:
+    """Where the stores that Profiles name are opened."""
+
+    def __init__(self, now: Now) -> None:
+        self._now = now
+
+    def open(self, location: Location) -> ObjectStore:
+        return open_store(location, self._now)
+
+    def with_keys(self, location: Location) -> Location:
+        return _with_keys(location, self._now)
+
+
+def _with_keys(location: Location, now: Now) -> Location:
+    if not location.credential.role:
+        return location
+    from kanister_py.adapters.object_store_role import taken_role
+
+    return taken_role(location, now)
 
 
 def open_store(location: Location, now: Now) -> ObjectStore:
@@ -101,13 +121,11 @@ def _open_s3(location: Location, now: Now) -> ObjectStore:
     from obstore.store import S3Store
 
     _check_credential(location)
-    region = location.region or _DEFAULT_REGION
+    region = location.region or DEFAULT_REGION
     endpoint = _with_scheme(location.endpoint) or f"https://s3.{region}.amazonaws.com"
-    signer = Signer(location.credential.id, location.credential.secret, region)
-    if location.credential.role:
-        from kanister_py.adapters.object_store_role import taken_role
-
-        signer = taken_role(location, signer, now)
+    location = _with_keys(location, now)
+    credential = location.credential
+    signer = Signer(credential.id, credential.secret, region, credential.token)
     config: Any = {
         "endpoint": endpoint,
         "region": region,

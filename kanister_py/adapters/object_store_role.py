@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from kanister_py.adapters.object_store_errors import refusal_of
 from kanister_py.adapters.object_store_http import Now, StoreHttp
-from kanister_py.adapters.object_store_s3_parts import Signer
-from kanister_py.core.objects.locations import Location
+from kanister_py.adapters.object_store_s3_parts import DEFAULT_REGION, Signer
+from kanister_py.core.objects.locations import Credential, Location
 
 _SECONDS = 12 * 3600
 
 
-def taken_role(location: Location, signer: Signer, now: Now, endpoint: str = "") -> Signer:
-    """Take on the role that a Profile's Secret names, and give the keys for it."""
-    url = endpoint or f"https://sts.{signer.region}.amazonaws.com"
+def taken_role(location: Location, now: Now, endpoint: str = "") -> Location:
+    """Take on the role that a Profile's Secret names, and give the location with its keys."""
+    credential, region = location.credential, location.region or DEFAULT_REGION
+    url = endpoint or f"https://sts.{region}.amazonaws.com"
     body = urlencode(
         {
             "Action": "AssumeRole",
             "Version": "2011-06-15",
-            "RoleArn": location.credential.role,
+            "RoleArn": credential.role,
             "RoleSessionName": "kanister-py",
             "DurationSeconds": str(_SECONDS),
         }
     ).encode()
-    headers = signer._replace(service="sts").headers(
+    signer = Signer(credential.id, credential.secret, region, service="sts")
+    headers = signer.headers(
         "POST",
         f"{url}/",
         {"content-type": "application/x-www-form-urlencoded"},
@@ -34,13 +37,12 @@ def taken_role(location: Location, signer: Signer, now: Now, endpoint: str = "")
         now(),
     )
     answer = StoreHttp(location, 1).send("POST", f"{url}/", "", headers, body).body.decode()
-    found = {
-        name: match[1]
+    found = [
+        match[1]
         for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")
         if (match := re.search(f"<{name}>(.*?)</{name}>", answer))
-    }
+    ]
     if len(found) != 3:
         raise refusal_of("CredentialRefused", location, "the role gives no keys")
-    return signer._replace(
-        key_id=found["AccessKeyId"], secret=found["SecretAccessKey"], token=found["SessionToken"]
-    )
+    identity, secret, token = found
+    return replace(location, credential=Credential(identity, secret, token=token))

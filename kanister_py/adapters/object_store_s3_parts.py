@@ -32,6 +32,7 @@ from kanister_py.adapters.object_store_pieces import (
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.objects.locations import Location
 
+DEFAULT_REGION: Final = "us-east-1"
 _IN_FLIGHT_BYTES: Final = 24 * 1024 * 1024
 _MOST_PARTS: Final = 10_000
 _WORKERS: Final = 3

@@ -260,13 +260,19 @@ def _controller(
     from kanister_py.controller.controller import Controller
     from kanister_py.executor.loading import load_function
     from kanister_py.executor.run.actions import FunctionSource
-    from kanister_py.wiring import system_effects
+    from kanister_py.wiring import object_stores, system_effects
 
     source = FunctionSource(functions.registry, load_function, args.strict_versions)
     settings = settings_of(args, os.environ, cluster.default_namespace)
     parts = composition_parts(args, functions, settings.home, stack)
     return Controller(
-        cluster, source, clock=clock, settings=settings, effects=system_effects(clock), parts=parts
+        cluster,
+        source,
+        clock=clock,
+        settings=settings,
+        effects=system_effects(clock),
+        stores=object_stores(),
+        parts=parts,
     )
 
 

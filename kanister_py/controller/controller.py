@@ -50,6 +50,7 @@ from kanister_py.executor.working import Workers
 from kanister_py.gotemplate import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.object_store import ObjectStores
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -129,6 +130,7 @@ class Controller:
         clock: Clock,
         settings: ControllerSettings | None = None,
         effects: Effects = NO_EFFECTS,
+        stores: ObjectStores | None = None,
         metrics: ControllerMetrics | None = None,
         parts: Sequence[PartMaker] = (),
     ) -> None:
@@ -139,6 +141,7 @@ class Controller:
         self._functions = functions
         self._clock = clock
         self._effects = effects
+        self._stores = stores
         self._part_makers = tuple(parts)
         self._leadership = Leadership(
             cluster,
@@ -467,6 +470,7 @@ class _Parts:
         self._namespaces = WatchedNamespaces(cluster, clock)
         self._run_cluster = self._namespaces.as_cluster()
         self._effects = controller._effects  # noqa: SLF001 # as above
+        self._stores = controller._stores  # noqa: SLF001 # as above
         namespaces = settings.namespaces or ("",)
 
         def count_error(error: KanisterError) -> None:
@@ -537,7 +541,9 @@ class _Parts:
                     self._shares[namespace] = share
             workers = share
         cluster = self._run_cluster
-        return Surroundings(cluster, self._clock, workers, self._watches, self._effects)
+        return Surroundings(
+            cluster, self._clock, workers, self._watches, self._effects, stores=self._stores
+        )
 
     def _show_gauges(self) -> None:
         show = self._metrics.watch_gauge

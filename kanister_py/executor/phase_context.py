@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -23,6 +24,7 @@ from kanister_py.executor.working import Workers
 from kanister_py.gotemplate import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.object_store import ObjectStores
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -111,6 +113,7 @@ class Surroundings(NamedTuple):
     """Whether the cluster is a copy that may be older than what the last process did."""
     checks_access: bool = False
     """Whether a cluster is asked for the rights of all phases before the first one acts."""
+    stores: ObjectStores | None = None
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -171,6 +174,11 @@ class RunningPhase:
         return self._cluster.as_cluster()
 
     @property
+    def stores(self) -> ObjectStores:
+        assert self._surroundings.stores is not None, "nobody handed this run any object stores"
+        return self._surroundings.stores
+
+    @property
     def renderer(self) -> Renderer:
         return self._renderer
 
@@ -219,6 +227,10 @@ class RunningPhase:
 
     def mask(self, text: str) -> str:
         return self._masker.mask(text)
+
+    def conceal(self, secret: str) -> None:
+        raw = secret.encode("utf-8", "surrogateescape")
+        self.learn_secrets([{"data": {"secret": b64encode(raw).decode()}}])
 
     def learn_secrets(self, secrets: Iterable[Mapping[str, Any]]) -> None:
         """Mask from now on what these Secrets hold too."""

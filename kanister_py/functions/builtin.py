@@ -103,6 +103,36 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
             "kanister_py.functions.blueprint.delete_csi_snapshot_content.v0_0_0:DeleteCSISnapshotContent"
         ),
     },
+    "BackupData": {
+        "v0.0.0": "kanister_py.functions.blueprint.backup_data.v0_0_0:BackupData",
+    },
+    "BackupDataAll": {
+        "v0.0.0": "kanister_py.functions.blueprint.backup_data_all.v0_0_0:BackupDataAll",
+    },
+    "RestoreData": {
+        "v0.0.0": "kanister_py.functions.blueprint.restore_data.v0_0_0:RestoreData",
+    },
+    "RestoreDataAll": {
+        "v0.0.0": "kanister_py.functions.blueprint.restore_data_all.v0_0_0:RestoreDataAll",
+    },
+    "CopyVolumeData": {
+        "v0.0.0": "kanister_py.functions.blueprint.copy_volume_data.v0_0_0:CopyVolumeData",
+    },
+    "DeleteData": {
+        "v0.0.0": "kanister_py.functions.blueprint.delete_data.v0_0_0:DeleteData",
+    },
+    "DeleteDataAll": {
+        "v0.0.0": "kanister_py.functions.blueprint.delete_data_all.v0_0_0:DeleteDataAll",
+    },
+    "BackupDataStats": {
+        "v0.0.0": "kanister_py.functions.blueprint.backup_data_stats.v0_0_0:BackupDataStats",
+    },
+    "CheckRepository": {
+        "v0.0.0": "kanister_py.functions.blueprint.check_repository.v0_0_0:CheckRepository",
+    },
+    "LocationDelete": {
+        "v0.0.0": "kanister_py.functions.blueprint.location_delete.v0_0_0:LocationDelete",
+    },
     "HTTPRequest": {
         "v0.1.0": "kanister_py.functions.blueprint.http_request.v0_1_0:HTTPRequest",
         "v0.2.0": "kanister_py.functions.blueprint.http_request.v0_2_0:HTTPRequestV020",

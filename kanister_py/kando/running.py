@@ -26,7 +26,7 @@ from kanister_py.core.objects.locations import (
 )
 from kanister_py.kando.command import EXIT_ENDED, KandoError, write_output
 from kanister_py.ports.object_store import ObjectMissing, ObjectStore
-from kanister_py.wiring import open_store
+from kanister_py.wiring import object_stores
 
 FOLDER_VARIABLE: Final = "KANDO_LOCATIONS"
 _READ_BYTES: Final = 1024 * 1024
@@ -100,7 +100,7 @@ def _place_in(location: Location, path: str, snapshot: str = "") -> Place:
                 endpoint=f"{folder}/{location.kind}",
                 credential=Credential(),
             )
-    return Place(open_store(location), location.key_of(path), is_kopia, snapshot)
+    return Place(object_stores().open(location), location.key_of(path), is_kopia, snapshot)
 
 
 def _snapshot_id(printed: str) -> str:

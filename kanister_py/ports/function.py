@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kanister_py.core.objects.access import Access
     from kanister_py.core.templates.render import Renderer
     from kanister_py.ports.cluster import Cluster
+    from kanister_py.ports.object_store import ObjectStores
 
 
 class Args(BaseModel):
@@ -88,6 +89,10 @@ class PhaseContext(Protocol):
         """The cluster that the blueprint acts on."""
 
     @property
+    def stores(self) -> ObjectStores:
+        """Where the object stores that Profiles name are opened."""
+
+    @property
     def renderer(self) -> Renderer:
         """What renders the templates of the blueprint; for a function that gets its args raw."""
 
@@ -150,6 +155,9 @@ class PhaseContext(Protocol):
 
     def mask(self, text: str) -> str:
         """Give a text without the secrets that are known so far."""
+
+    def conceal(self, secret: str) -> None:
+        """Have a secret masked from now on that stands in no Secret: an argument, say."""
 
     def read_outputs(self, stream: Iterable[bytes]) -> dict[str, str]:
         """Read what a command prints to its end: outputs are collected, the rest is logged.

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.locations import Location
 
 
 class ObjectMissing(UsageError):
@@ -63,8 +64,19 @@ class ObjectStore(Protocol):
         """Raise unless the bucket is there and may be listed."""
 
 
+class ObjectStores(Protocol):
+    """Where the stores that Profiles name are opened."""
+
+    def open(self, location: Location) -> ObjectStore:
+        """Open a store; nothing is asked of it yet."""
+
+    def with_keys(self, location: Location) -> Location:
+        """Give the location with keys that open it by themselves: a role is taken on."""
+
+
 __all__ = [
     "ObjectMissing",
     "ObjectStore",
+    "ObjectStores",
     "StoredObject",
 ]

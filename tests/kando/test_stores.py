@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from kanister_py.core.objects.locations import Location, StoreKind
-from kanister_py.wiring import open_store
+from kanister_py.wiring import object_stores
 from tests.stores import BUCKET, breaking_connections, running_store
 
 MIB = 1024 * 1024
@@ -78,7 +78,7 @@ def location(
 
 
 def keys(location: Location) -> list[str]:
-    return [each.key for each in open_store(location).list("")]
+    return [each.key for each in object_stores().open(location).list("")]
 
 
 def test_what_is_pushed_can_be_pulled_until_it_is_deleted(location: Location) -> None:

@@ -34,13 +34,15 @@ class StoreKind(StrEnum):
 class Credential:
     """What opens a bucket: an identity and its secret, whatever a store calls them.
 
-    S3: access key, with a `role` to take on. GCS: project and the JSON of a service
-    account. Azure: storage account and key, or the token of a federated identity.
+    S3: access key, with a `role` to take on, or with a `token` as one that was taken on has.
+    GCS: project and the JSON of a service account. Azure: storage account and key, or the
+    token of a federated identity.
     """
 
     id: str = ""
     secret: str = field(default="", repr=False)
     role: str = ""
+    token: str = field(default="", repr=False)
     environment: str = ""
     federated_token: str = field(default="", repr=False)
 

@@ -51,9 +51,17 @@ def access_of_command(args: Mapping[str, Any], pod: str = "") -> list[Access]:
 
 
 def run_in_container(
-    ctx: PhaseContext, target: Target, command: Sequence[str], *, timeout: str = ""
+    ctx: PhaseContext,
+    target: Target,
+    command: Sequence[str],
+    *,
+    timeout: str = "",
+    keep: Callable[[bytes], object] | None = None,
 ) -> dict[str, str]:
-    """Run a command to its end, log what it prints, and give the outputs among its stdout."""
+    """Run a command to its end, log what it prints, and give the outputs among its stdout.
+
+    `keep` is handed stdout as it comes, in pieces that are cut anywhere.
+    """
     limit = TimeLimit(ctx, timeout)
     said, complained = LogTail(), LogTail()
     stderr = _Lines(ctx.log)
@@ -62,6 +70,8 @@ def run_in_container(
         for chunk in session:
             if chunk.channel is Channel.STDOUT:
                 said.feed(chunk.data)
+                if keep is not None:
+                    keep(chunk.data)
                 yield chunk.data
             else:
                 complained.feed(chunk.data)

@@ -76,7 +76,8 @@ class PodArgs(Args):
 class Job:
     """A pod as a function wants it, before anybody's overrides.
 
-    `override` is the ActionSet's, and wins over the phase's.
+    `override` is the ActionSet's, and wins over the phase's. `part` tells the pods of one
+    phase apart.
     """
 
     prefix: str
@@ -85,6 +86,7 @@ class Job:
     args: PodArgs
     override: Mapping[str, Any] | None = None
     annotations: Mapping[str, str] = field(default_factory=dict)
+    part: str = ""
 
 
 def container_of(name: str, image: str, command: Sequence[str], **rest: Any) -> dict[str, Any]:
@@ -117,13 +119,13 @@ def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
             spec = strategic_patched(spec, override, pod_spec_rules())
     namespace = job.namespace or ctx.cluster.default_namespace
     metadata: dict[str, Any] = {
-        "name": job.prefix + ctx.run.key(),
+        "name": job.prefix + ctx.run.key(job.part),
         "namespace": namespace,
         "labels": {
             **(facts.pod_labels or {}),
             **(args.pod_labels or {}),
             **CREATED_BY,
-            **ctx.labels(),
+            **ctx.labels(job.part),
         },
     }
     annotations = {

@@ -98,6 +98,14 @@ class RunningPod:
         self._is_stranded = False
 
     @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def namespace(self) -> str:
+        return self._namespace
+
+    @property
     def main_container(self) -> str:
         """Say which container runs the command: the usual one, unless it was overridden away."""
         names = [each["name"] for each in self._pod["spec"]["containers"]]

@@ -27,6 +27,7 @@ from kanister_py.executor.working import Workers
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Func
+from kanister_py.wiring import object_stores
 
 DEADLINE_SECONDS = 60
 
@@ -59,7 +60,9 @@ class World:
         self.log: list[str] = []
         self._logged = threading.Condition()
         clock = clock or SystemClock()
-        self._surroundings = Surroundings(cluster, clock, Workers(), SharedWatches(cluster, clock))
+        self._surroundings = Surroundings(
+            cluster, clock, Workers(), SharedWatches(cluster, clock), stores=object_stores()
+        )
 
     def context(
         self, stop: StopSignal | None = None, *, uid: str = "uid-1", phase: int = 0

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
-from kanister_py.core.errors import CommandFailed, NotFound, ObjectNotFetched, UsageError
+from kanister_py.core.errors import CommandFailed, UsageError
 from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS
 from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.claims import access_to_claim, spec_with_claims
 from kanister_py.functions.blueprint.pods import (
     Job,
     PodArgs,
@@ -72,7 +72,7 @@ class PrepareData(Func):
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
         return [
             *access_of_job(args),
-            *(_access_to_claim(args, name) for name in _named_volumes(args)),
+            *(access_to_claim(args, name) for name in _named_volumes(args)),
         ]
 
     def exec(self, ctx: PhaseContext, params: Params, args: PrepareDataArgs) -> Mapping[str, Any]:
@@ -97,23 +97,12 @@ def _named_volumes(args: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in volumes] if isinstance(volumes, Mapping) and volumes else [""]
 
 
-def _access_to_claim(args: Mapping[str, Any], name: str) -> Access:
-    namespace = str(args.get("namespace") or "")
-    return Access("", "persistentvolumeclaims", ("get",), namespace, name)
-
-
 def _spec_of(ctx: PhaseContext, params: Params, args: PrepareDataArgs) -> dict[str, Any]:
-    volumes, mounts = [], []
-    for claim, path in (args.volumes or _volumes_of(params)).items():
-        name = f"vol-{ctx.run.key(claim)}"
-        is_read_only = "ReadOnlyMany" in _access_modes(ctx, args.namespace, claim)
-        mode = {"readOnly": True} if is_read_only else {}
-        volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim, **mode}})
-        mounts.append({"name": name, "mountPath": path, **mode})
-    spec = spec_of(args.image, args.command, volumeMounts=mounts)
+    claims = args.volumes or _volumes_of(params)
+    spec = spec_with_claims(ctx, args.namespace, claims, spec_of(args.image, args.command))
     if args.serviceaccount:
         spec["serviceAccountName"] = args.serviceaccount
-    return {**spec, "volumes": volumes}
+    return spec
 
 
 def _volumes_of(params: Params) -> dict[str, str]:
@@ -128,12 +117,3 @@ def _volumes_of(params: Params) -> dict[str, str]:
     if not claims:
         raise VolumesNotFound(f"No volumes found: the pods of {workload.name} mount none")
     return claims
-
-
-def _access_modes(ctx: PhaseContext, namespace: str, claim: str) -> list[str]:
-    try:
-        found = ctx.cluster.get(PERSISTENT_VOLUME_CLAIMS, claim, namespace=namespace)
-    except NotFound as error:
-        told = f"Failed to retrieve PVC. Namespace {namespace}, Name {claim}: {error.message}"
-        raise ObjectNotFetched(told) from error
-    return list(found["spec"].get("accessModes") or ())

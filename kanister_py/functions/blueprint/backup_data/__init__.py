@@ -1,0 +1,1 @@
+"""Backs a folder of a running container up with restic."""

@@ -1,0 +1,84 @@
+"""BackupData v0.0.0: a folder of a running container, through restic in that container."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.objects.access import Access
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.commands import Target, access_of_command
+from kanister_py.functions.blueprint.repositories import (
+    Repository,
+    RepositoryArgs,
+    location_of,
+    prefixed,
+    repository_path,
+    tag_of,
+)
+from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+
+
+class BackupDataArgs(RepositoryArgs):
+    """What BackupData takes."""
+
+    namespace: str = Field(description="The namespace of the pod.")
+    pod: str = Field(description="The pod whose data is backed up; it must be running.")
+    container: str = Field(description="The container, which must have bash and restic.")
+    include_path: str = Field(description="The folder in the container that is backed up.")
+    backup_artifact_prefix: str = Field(
+        description="Where the repository is in the Profile's bucket, whose name may stand in "
+        "front. The prefix of the Profile does not count.",
+    )
+
+
+class BackupOutputs(Outputs):
+    """What a backup says of itself."""
+
+    backup_id: str = Field(alias="backupID")
+    backup_tag: str
+    file_count: str
+    size: str
+    phy_size: str
+    version: str
+
+
+class BackupData(Func):
+    """Backs a folder of a running container up, with the restic of that container.
+
+    A repository that cannot be reached is made. The key and the credential of the store
+    stand on the command line, and a key that is left out is one that everybody knows.
+    """
+
+    name = "BackupData"
+    version: ClassVar = "v0.0.0"
+    Args = BackupDataArgs
+    Outputs = BackupOutputs
+    on_restart = OnRestart.FAIL
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return access_of_command(args, str(args.get("pod") or ""))
+
+    def exec(self, ctx: PhaseContext, params: Params, args: BackupDataArgs) -> Mapping[str, Any]:
+        location = location_of(ctx, params)
+        repository = Repository(
+            ctx,
+            location,
+            repository_path(args.backup_artifact_prefix, location),
+            args,
+            Target(args.namespace, args.pod, args.container),
+        )
+        tag = tag_of(ctx)
+        with prefixed("Failed to backup data"):
+            done = repository.backup(args.include_path, tag)
+        return {
+            "backupID": done.id,
+            "backupTag": tag,
+            "fileCount": done.file_count,
+            "size": done.size,
+            "phySize": done.added,
+            "version": "v0.0.0",
+        }

@@ -1,0 +1,1 @@
+"""Backs a folder of all pods of a workload up with restic."""

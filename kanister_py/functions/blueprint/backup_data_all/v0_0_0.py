@@ -1,0 +1,92 @@
+"""BackupDataAll v0.0.0: a folder of every pod, each in a repository of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.access import Access
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.commands import Target, access_of_command
+from kanister_py.functions.blueprint.repositories import (
+    Repository,
+    RepositoryArgs,
+    for_every_pod,
+    location_of,
+    repository_path,
+    tag_of,
+    workload_of,
+)
+from kanister_py.functions.blueprint.restic import path_below
+from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+
+
+class BackupDataAllArgs(RepositoryArgs):
+    """What BackupDataAll takes."""
+
+    namespace: str = Field(description="The namespace of the pods.")
+    container: str = Field(description="The container of each, which must have bash and restic.")
+    include_path: str = Field(description="The folder in the containers that is backed up.")
+    backup_artifact_prefix: str = Field(
+        description="Where the repositories are in the Profile's bucket, whose name may stand in "
+        "front: each is below it under the name of its pod.",
+    )
+    pods: str = Field(
+        default="",
+        description="The names of the pods, with spaces between them; left out, those of the "
+        "workload that the action is about.",
+    )
+
+
+class BackupDataAllOutputs(Outputs):
+    """What the backups say of themselves: `BackupAllInfo` is for RestoreDataAll."""
+
+    backup_all_info: str = Field(alias="BackupAllInfo")
+    version: str
+
+
+class BackupDataAll(Func):
+    """Backs a folder of every pod up at once, with the restic of their containers.
+
+    For the rest each is a BackupData. If one fails, the phase does, once all have ended.
+    """
+
+    name = "BackupDataAll"
+    version: ClassVar = "v0.0.0"
+    Args = BackupDataAllArgs
+    Outputs = BackupDataAllOutputs
+    on_restart = OnRestart.FAIL
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return access_of_command(args)
+
+    def exec(self, ctx: PhaseContext, params: Params, args: BackupDataAllArgs) -> Mapping[str, Any]:
+        location = location_of(ctx, params)
+        prefix = repository_path(args.backup_artifact_prefix, location)
+
+        def back_up(pod: str) -> dict[str, str]:
+            target = Target(args.namespace, pod, args.container)
+            repository = Repository(ctx, location, path_below(prefix, pod), args, target)
+            tag = tag_of(ctx, pod)
+            done = repository.backup(args.include_path, tag)
+            return {"PodName": pod, "BackupID": done.id, "BackupTag": tag}
+
+        pods = pods_of(params, args.pods, "Failed to get pods")
+        found = for_every_pod(ctx, pods, back_up, "Failed to backup data for pod")
+        info = json.dumps(dict(sorted(found.items())), separators=(",", ":"))
+        return {"BackupAllInfo": info, "version": "v0.0.0"}
+
+
+def pods_of(params: Params, named: str, failing: str) -> list[str]:
+    """Say which pods are meant: those that are named, or those of the workload."""
+    if named.split():
+        return named.split()
+    workload = workload_of(params)
+    if workload is None:
+        raise UsageError(f"{failing}: the action is about no workload", reason="WorkloadNotKnown")
+    return list(workload.pods)

@@ -1,0 +1,1 @@
+"""Measures a backup of restic."""

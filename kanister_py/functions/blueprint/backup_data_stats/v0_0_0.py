@@ -1,0 +1,73 @@
+"""BackupDataStats v0.0.0: how many files a snapshot has, and how long they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
+
+from pydantic import Field
+
+from kanister_py.core.objects.access import Access
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.repositories import (
+    HelperArgs,
+    Repository,
+    access_of_helper,
+    helper_job,
+    helper_pod,
+    location_of,
+    repository_path,
+)
+from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+
+_PREFIX: Final = "backup-data-stats-"
+
+
+class BackupDataStatsArgs(HelperArgs):
+    """What BackupDataStats takes."""
+
+    namespace: str = Field(description="Where the pod runs.")
+    backup_artifact_prefix: str = Field(
+        description="Where the repository is in the Profile's bucket, whose name may stand in "
+        "front.",
+    )
+    backup_id: str = Field(alias="backupID", description="The ID of the backup.")
+    stats_mode: str = Field(
+        default="restore-size",
+        description="What is counted, as restic calls it: `restore-size`, `files-by-contents`, "
+        "`blobs-per-file` or `raw-data`.",
+    )
+
+
+class BackupDataStatsOutputs(Outputs):
+    """How large a backup is."""
+
+    mode: str
+    file_count: str
+    size: str
+    version: str
+
+
+class BackupDataStats(Func):
+    """Measures a backup, in a new pod."""
+
+    name = "BackupDataStats"
+    version: ClassVar = "v0.0.0"
+    Args = BackupDataStatsArgs
+    Outputs = BackupDataStatsOutputs
+    on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return access_of_helper(args)
+
+    def exec(
+        self, ctx: PhaseContext, params: Params, args: BackupDataStatsArgs
+    ) -> Mapping[str, Any]:
+        location = location_of(ctx, params)
+        path = repository_path(args.backup_artifact_prefix, location)
+        job = helper_job(_PREFIX, args.namespace, args)
+        with helper_pod(ctx, params, self.name, job, {}) as target:
+            repository = Repository(ctx, location, path, args, target)
+            count, size = repository.stats(args.backup_id, args.stats_mode)
+        return {"mode": args.stats_mode, "fileCount": count, "size": size, "version": "v0.0.0"}

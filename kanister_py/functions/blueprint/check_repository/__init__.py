@@ -1,0 +1,1 @@
+"""Tells whether a repository of restic can be opened."""

@@ -1,0 +1,1 @@
+"""Backs a volume up with restic."""

@@ -1,0 +1,1 @@
+"""Deletes backups of restic."""

@@ -1,0 +1,104 @@
+"""DeleteData v0.0.0: snapshots of restic, forgotten one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from pydantic import Field
+
+from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.access import Access
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.repositories import (
+    HelperArgs,
+    Repository,
+    access_of_helper,
+    helper_job,
+    helper_pod,
+    location_of,
+    repository_path,
+)
+from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+
+_PREFIX: Final = "delete-data-"
+
+
+class DeleteDataArgs(HelperArgs):
+    """What DeleteData takes."""
+
+    namespace: str = Field(description="Where the pod runs.")
+    backup_artifact_prefix: str = Field(
+        description="Where the repositories are in the Profile's bucket, whose name may stand in "
+        "front; several with spaces between them, one for each backup.",
+    )
+    backup_id: str = Field(
+        default="",
+        alias="backupID",
+        description="The IDs of the backups, with spaces between them; these, or tags.",
+    )
+    backup_tag: str = Field(
+        default="", description="The tags of the backups, with spaces between them."
+    )
+    reclaim_space: bool = Field(
+        default=False, description="Whether the repository is pruned after each."
+    )
+
+
+class DeleteDataOutputs(Outputs):
+    """What a deletion says of itself; of what restic 0.12 and later print, always `0 B`."""
+
+    space_freed: str
+
+
+class DeleteData(Func):
+    """Deletes backups, in a new pod."""
+
+    name = "DeleteData"
+    version: ClassVar = "v0.0.0"
+    Args = DeleteDataArgs
+    Outputs = DeleteDataOutputs
+    on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return access_of_helper(args)
+
+    def exec(self, ctx: PhaseContext, params: Params, args: DeleteDataArgs) -> Mapping[str, Any]:
+        ids, tags = args.backup_id.split(), args.backup_tag.split()
+        if bool(ids) == bool(tags):
+            raise nothing_named()
+        location = location_of(ctx, params)
+        prefixes = args.backup_artifact_prefix.split()
+        paths = [repository_path(each, location) for each in prefixes]
+        if len(paths) != len(ids or tags):
+            raise UsageError(
+                f"backupArtifactPrefix names {len(paths)} places for {len(ids or tags)} backups; "
+                "name one for each, the same again where it is the same",
+                reason="InvalidArguments",
+            )
+        job = helper_job(_PREFIX, args.namespace, args)
+        with helper_pod(ctx, params, self.name, job, {}) as target:
+            repositories = [Repository(ctx, location, each, args, target) for each in paths]
+            found = ids or [
+                repository.snapshot_of_tag(tag)
+                for repository, tag in zip(repositories, tags, strict=True)
+            ]
+            freed = forget_all(repositories, found, reclaim_space=args.reclaim_space)
+        return {"spaceFreed": freed}
+
+
+def nothing_named() -> UsageError:
+    return UsageError("Require one argument: backupID or backupTag", reason="InvalidArguments")
+
+
+def forget_all(
+    repositories: Sequence[Repository], snapshots: Sequence[str], *, reclaim_space: bool
+) -> str:
+    """Forget a snapshot in each repository, and say how much space that gave back."""
+    freed = 0
+    for repository, snapshot in zip(repositories, snapshots, strict=True):
+        repository.forget(snapshot)
+        if reclaim_space:
+            freed += repository.prune()
+    return f"{freed} B"

@@ -1,0 +1,1 @@
+"""Deletes the backups of all pods of a workload."""

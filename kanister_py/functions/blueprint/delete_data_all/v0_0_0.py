@@ -1,0 +1,74 @@
+"""DeleteDataAll v0.0.0: what BackupDataAll backed up, forgotten pod by pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
+
+from pydantic import Field
+
+from kanister_py.core.objects.access import Access
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.delete_data.v0_0_0 import (
+    DeleteDataOutputs,
+    forget_all,
+    nothing_named,
+)
+from kanister_py.functions.blueprint.repositories import (
+    HelperArgs,
+    Repository,
+    access_of_helper,
+    helper_job,
+    helper_pod,
+    location_of,
+)
+from kanister_py.functions.blueprint.restic import path_below
+from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import read_backup_info
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
+
+_PREFIX: Final = "delete-data-all-"
+
+
+class DeleteDataAllArgs(HelperArgs):
+    """What DeleteDataAll takes."""
+
+    namespace: str = Field(description="Where the pod runs.")
+    backup_artifact_prefix: str = Field(
+        description="Where the repositories are: the name of the bucket, and what is below it. "
+        "Unlike elsewhere, the bucket is not put in front.",
+    )
+    backup_info: str = Field(description="What BackupDataAll gave as `BackupAllInfo`.")
+    reclaim_space: bool = Field(
+        default=False, description="Whether each repository is pruned afterwards."
+    )
+
+
+class DeleteDataAll(Func):
+    """Deletes what BackupDataAll backed up, in a new pod, one after the other."""
+
+    name = "DeleteDataAll"
+    version: ClassVar = "v0.0.0"
+    Args = DeleteDataAllArgs
+    Outputs = DeleteDataOutputs
+    on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return access_of_helper(args)
+
+    def exec(self, ctx: PhaseContext, params: Params, args: DeleteDataAllArgs) -> Mapping[str, Any]:
+        location = location_of(ctx, params)
+        backups = read_backup_info(args.backup_info)
+        if not backups:
+            raise nothing_named()
+        job = helper_job(_PREFIX, args.namespace, args)
+        with helper_pod(ctx, params, self.name, job, {}) as target:
+            repositories = [
+                Repository(
+                    ctx, location, path_below(args.backup_artifact_prefix, pod), args, target
+                )
+                for pod in backups
+            ]
+            snapshots = list(backups.values())
+            freed = forget_all(repositories, snapshots, reclaim_space=args.reclaim_space)
+        return {"spaceFreed": freed}

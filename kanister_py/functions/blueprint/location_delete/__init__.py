@@ -1,0 +1,1 @@
+"""Deletes objects of the Profile's store."""

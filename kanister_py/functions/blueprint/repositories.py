@@ -1,0 +1,351 @@
+"""Repositories of restic: what the data functions do in them, through commands in pods."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any, Final, TypeVar
+
+from pydantic import Field
+
+from kanister_py.core.errors import (
+    ApiError,
+    CommandFailed,
+    KanisterError,
+    PhaseInterrupted,
+    TransientError,
+    UsageError,
+)
+from kanister_py.core.objects.access import Access
+from kanister_py.core.objects.locations import (
+    InvalidProfile,
+    Location,
+    StoreKind,
+    read_location,
+)
+from kanister_py.core.templates.facts import Workload
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.claims import spec_with_claims
+from kanister_py.functions.blueprint.commands import Target, run_in_container
+from kanister_py.functions.blueprint.pods import (
+    Job,
+    PodArgs,
+    access_of_job,
+    pod_of,
+    running,
+    spec_of,
+)
+from kanister_py.functions.blueprint.restic import (
+    GOOGLE_CREDENTIALS_FILE,
+    BackupSummary,
+    environment,
+    prefix_with_bucket,
+    read_backup_log,
+    read_freed_bytes,
+    read_only_snapshot,
+    read_stats_log,
+    shell_command,
+)
+from kanister_py.ports.cluster import Channel
+from kanister_py.ports.function import Args, PhaseContext
+
+IDLE_COMMAND: Final = ("sh", "-c", "tail -f /dev/null")
+DEFAULT_KEY: Final = "9f735e0df9a1ddc702bf0a1a7b83033f9f7153a00c29de82cedadc9957289b05"
+"""What the originals encrypt with where a blueprint names no key: everybody knows it."""
+_IMAGE_VARIABLE: Final = "KANISTER_TOOLS"
+_IMAGE: Final = "ghcr.io/kanisterio/kanister-tools:0.119.0"
+_TAG_LENGTH: Final = 10
+
+T = TypeVar("T")
+
+
+class RepositoryArgs(Args):
+    """What every function that works in a repository of restic takes."""
+
+    encryption_key: str = Field(
+        default=DEFAULT_KEY,
+        description="The key of the repository. Left out, it is one that everybody knows.",
+    )
+    insecure_tls: bool = Field(
+        default=False,
+        alias="insecureTLS",
+        description="Whether any certificate of the store is taken.",
+    )
+
+
+class HelperArgs(PodArgs, RepositoryArgs):
+    """What every function takes that has a pod of its own for restic."""
+
+    image: str = Field(
+        default="",
+        description="The image of the pod, with bash and restic; left out, that of the variable "
+        "`KANISTER_TOOLS`, or Kanister's tools.",
+    )
+
+
+def tools_image(image: str) -> str:
+    """Say which image a helper pod has."""
+    return image or os.environ.get(_IMAGE_VARIABLE, "") or _IMAGE
+
+
+def access_of_helper(args: Mapping[str, Any]) -> list[Access]:
+    """Say what it takes to have a pod of its own and to run commands in it."""
+    namespace = str(args.get("namespace") or "")
+    return [
+        *access_of_job(args),
+        Access("", "pods/exec", ("get", "create"), namespace),
+    ]
+
+
+# Where
+
+
+def location_of(ctx: PhaseContext, params: Params) -> Location:
+    """Say which store the Profile of the action names, with keys that open it."""
+    profile = params.facts.profile
+    if profile is None:
+        raise InvalidProfile("Failed to validate Profile: Profile must be non-nil")
+    pair = (profile.key_pair.id, profile.key_pair.secret) if profile.key_pair else None
+    location = read_location(
+        profile.location, pair, profile.secret, skip_tls_verify=profile.skip_ssl_verify
+    )
+    if location.kind is StoreKind.KOPIA:
+        raise InvalidProfile(
+            "Failed to validate Profile: Location type not supported: there is no kopia here; "
+            "use a Profile of type s3Compliant, gcs or azure"
+        )
+    for value, name in ((location.credential.id, "Access key ID"),
+                        (location.credential.secret, "Secret access key")):  # fmt: skip
+        if not value and location.kind is StoreKind.S3:
+            raise InvalidProfile(f"Failed to validate Profile: {name} is not set")
+    return ctx.stores.with_keys(location)
+
+
+def workload_of(params: Params) -> Workload | None:
+    """Say which workload the action is about, if it is about one."""
+    return params.facts.deployment or params.facts.stateful_set or params.facts.deployment_config
+
+
+def claims_of_pod(params: Params, pod: str) -> Mapping[str, str]:
+    """Say which claims a pod of the workload mounts, and where."""
+    workload = workload_of(params)
+    if workload is None:
+        raise UsageError("Invalid Template Params", reason="WorkloadNotKnown")
+    claims = workload.persistent_volume_claims.get(pod)
+    if not claims:
+        raise UsageError(f"Failed to find volumes for the Pod: {pod}", reason="VolumesNotFound")
+    return claims
+
+
+# Pods for it
+
+
+@contextmanager
+def helper_pod(
+    ctx: PhaseContext, params: Params, function: str, job: Job, claims: Mapping[str, str]
+) -> Iterator[Target]:
+    """Have a pod that idles for as long as the block lasts, with claims mounted."""
+    spec = spec_with_claims(ctx, job.namespace, claims, job.spec) if claims else job.spec
+    wanted = Job(
+        job.prefix, job.namespace, spec, job.args, params.facts.pod_override, part=job.part
+    )
+    with running(ctx, function, pod_of(ctx, params, wanted)) as pod:
+        if ctx.is_taken_up:
+            # A command may still be at work in there, as far as anybody knows.
+            raise PhaseInterrupted(function)
+        pod.wait_until_ready()
+        yield Target(pod.namespace, pod.name, pod.main_container)
+
+
+def helper_job(prefix: str, namespace: str, args: HelperArgs, part: str = "") -> Job:
+    """Say which pod idles for a function."""
+    return Job(prefix, namespace, spec_of(tools_image(args.image), IDLE_COMMAND), args, part=part)
+
+
+# What is done in them
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """One repository of restic, as commands in one container reach it."""
+
+    ctx: PhaseContext
+    location: Location
+    path: str
+    args: RepositoryArgs
+    target: Target
+
+    def backup(self, folder: str, tag: str) -> BackupSummary:
+        """Back a folder up, in a repository that is made if it cannot be reached."""
+        with prefixed("Failed to create object store backup location"):
+            if not self._is_reachable():
+                self._run("init")
+        with prefixed("Failed to create and upload backup"):
+            log = self._run("backup", "--tag", tag, folder)
+        return read_backup_log(log)
+
+    def _is_reachable(self) -> bool:
+        try:
+            self.latest_snapshots()
+        except CommandFailed:
+            return False
+        return True
+
+    def latest_snapshots(self) -> None:
+        """List the latest snapshots, which tells whether the repository can be opened."""
+        self._run("snapshots", "--last", "--json")
+
+    def restore(self, snapshot: Sequence[str], target: str) -> dict[str, str]:
+        """Restore a snapshot, named as `restore` takes it, and give what is among its output."""
+        outputs: dict[str, str] = {}
+        with prefixed("Failed to restore backup"):
+            self._run("restore", *snapshot, "--target", target, outputs=outputs)
+        return outputs
+
+    def snapshot_of_tag(self, tag: str) -> str:
+        """Find the snapshot with a tag."""
+        with prefixed(f"Failed to forget data, could not get snapshotID from tag, Tag: {tag}"):
+            return read_only_snapshot(self._run("snapshots", "--tag", tag, "--json"))
+
+    def forget(self, snapshot: str) -> None:
+        with prefixed("Failed to forget data"):
+            self._run("forget", snapshot)
+
+    def prune(self) -> int:
+        """Give back the space of what nothing refers to, and say how many bytes that are."""
+        with prefixed("Error executing prune command"):
+            return read_freed_bytes(self._run("prune"))
+
+    def stats(self, snapshot: str, mode: str) -> tuple[str, str]:
+        with prefixed("Failed to get backup stats"):
+            log = self._run("stats", snapshot, "--mode", mode)
+        return read_stats_log(log)
+
+    def _run(self, *words: str, outputs: dict[str, str] | None = None) -> str:
+        key = self.args.encryption_key
+        for secret in (key, self.location.credential.secret, self.location.credential.token):
+            self.ctx.conceal(secret)
+        exported = environment(self.location, self.path, key)
+        command = shell_command(exported, words, insecure_tls=self.args.insecure_tls)
+        said = bytearray()
+        with self._credentials_file():
+            try:
+                found = run_in_container(self.ctx, self.target, command, keep=said.extend)
+            except ApiError as error:
+                raise UsageError(
+                    f"Failed to exec command in pod: {error.message}", reason=error.reason
+                ) from error
+        if outputs is not None:
+            outputs.update(found)
+        return said.decode("utf-8", "replace")
+
+    @contextmanager
+    def _credentials_file(self) -> Iterator[None]:
+        """Have the key of a service account in a file of the pod while a command runs."""
+        if self.location.kind is not StoreKind.GCS:
+            yield
+            return
+        write = f"umask 077; cat >{shlex.quote(GOOGLE_CREDENTIALS_FILE)}"
+        self._pipe(["sh", "-c", write], self.location.credential.secret.encode())
+        try:
+            yield
+        finally:
+            self._pipe(["rm", "-f", GOOGLE_CREDENTIALS_FILE], b"")
+
+    def _pipe(self, command: Sequence[str], stdin: bytes) -> None:
+        complaint = bytearray()
+        cluster, target = self.ctx.cluster, self.target
+        with (
+            cluster.exec(
+                target.pod,
+                command,
+                namespace=target.namespace,
+                container=target.container,
+                has_stdin=True,
+            ) as session,
+            self.ctx.on_cancel(session.close),
+        ):
+            session.write_stdin(stdin)
+            session.close_stdin()
+            for chunk in session:
+                if chunk.channel is Channel.STDERR:
+                    complaint += chunk.data
+            if session.exit_code:
+                told = complaint.decode("utf-8", "replace").strip()
+                raise CommandFailed(f"{command[0]} failed in the pod: {told}", session.exit_code)
+
+
+def repository_path(prefix: str, location: Location) -> str:
+    """Say where in the store a prefix of a blueprint is; the bucket comes first."""
+    return prefix_with_bucket(prefix, location)
+
+
+def tag_of(ctx: PhaseContext, part: str = "") -> str:
+    """Say which tag marks the backup of this attempt, or of a part of it."""
+    return ctx.run.key(f"backup {part}")[:_TAG_LENGTH]
+
+
+# Errors, and many at once
+
+
+@contextmanager
+def prefixed(words: str) -> Iterator[None]:
+    """Put words in front of what goes wrong inside."""
+    try:
+        yield
+    except CommandFailed as error:
+        raise CommandFailed(f"{words}: {error.message}", error.exit_code, error.outputs) from error
+    except TransientError as error:
+        told = f"{words}: {error.message}"
+        raise TransientError(told, error.delay_seconds, reason=error.reason) from error
+    except UsageError as error:
+        raise UsageError(f"{words}: {error.message}", reason=error.reason) from error
+
+
+@dataclass(slots=True)
+class _Call:
+    """What is done for one pod, and what became of it."""
+
+    of: str
+    result: Any = None
+    error: BaseException | None = None
+
+
+def for_every_pod(
+    ctx: PhaseContext, pods: Iterable[str], work: Callable[[str], T], failing: str
+) -> dict[str, T]:
+    """Do something for every pod at once; all have ended when the first error is raised."""
+    calls = [_Call(pod) for pod in pods]
+
+    def run(call: _Call) -> None:
+        try:
+            with prefixed(failing):
+                call.result = work(call.of)
+        except BaseException as error:  # noqa: BLE001 # raised again once all have ended
+            call.error = error
+
+    threads = [
+        Thread(target=run, args=(each,), name=f"pod {each.of}", daemon=True) for each in calls
+    ]
+    for thread in threads:
+        thread.start()
+    with ctx.idle():
+        for thread in threads:
+            thread.join()
+    ctx.check_cancelled()
+    _raise_for([each.error for each in calls if each.error is not None])
+    return {each.of: each.result for each in calls}
+
+
+def _raise_for(errors: Sequence[BaseException]) -> None:
+    if not errors:
+        return
+    for each in errors:
+        if not isinstance(each, KanisterError) or len(errors) == 1:
+            raise each
+    codes = (each.exit_code for each in errors if isinstance(each, CommandFailed))
+    raise CommandFailed("\n".join(map(str, errors)), next(codes, None)) from errors[0]

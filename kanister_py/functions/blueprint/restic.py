@@ -1,0 +1,136 @@
+"""Restic: where a repository is, what its command lines look like, and what they print."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from posixpath import join
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.locations import Location, StoreKind
+
+GOOGLE_CREDENTIALS_FILE: Final = "/tmp/creds.txt"  # noqa: S108 - the originals' place, in the pod
+WRONG_PASSWORD: Final = "wrong password"  # noqa: S105 - what restic says, no password
+NO_REPOSITORY: Final = "Is there a repository at the following location?"
+_AWS_ENDPOINT: Final = "s3.amazonaws.com"
+_SIZE: Final = r"[\d]+(?:\.[\d]+)?\s(?:[TGMK]iB|B)"
+_SAVED: Final = re.compile(r"snapshot\s([a-zA-Z0-9]{8}) saved")
+_PROCESSED: Final = re.compile(rf"processed\s(\d+)\sfiles,\s({_SIZE})\sin")
+_ADDED: Final = re.compile(rf"Added to the repo:\s({_SIZE})")
+_FREED: Final = re.compile(rf"this frees\s+({_SIZE})")
+_STATS_COUNT: Final = re.compile(r"Total File Count:\s+(.*?)\s*$", re.MULTILINE)
+_STATS_SIZE: Final = re.compile(r"Total Size:\s+(.*?)\s*$", re.MULTILINE)
+_UNITS: Final = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+def prefix_with_bucket(prefix: str, location: Location) -> str:
+    """Put the bucket in front of a prefix, unless it is its first folder already."""
+    if prefix.split("/", maxsplit=1)[0] == location.bucket:
+        return prefix
+    return "/".join(each for each in (location.bucket, *prefix.split("/")) if each)
+
+
+def repository_url(location: Location, path: str) -> str:
+    """Say where a repository is, in restic's words; `path` begins with the bucket."""
+    match location.kind:
+        case StoreKind.S3:
+            endpoint = location.endpoint.rstrip("/") or _AWS_ENDPOINT
+            return f"s3:{endpoint}/{path}"
+        case StoreKind.GCS:
+            return f"gs:{path.replace('/', ':/', 1)}/"
+        case _:
+            return f"azure:{path.replace('/', ':/', 1)}/"
+
+
+def environment(location: Location, path: str, key: str) -> dict[str, str]:
+    """Say what restic must find in its environment, in the order it is exported."""
+    credential = location.credential
+    match location.kind:
+        case StoreKind.S3:
+            login = {
+                "AWS_ACCESS_KEY_ID": credential.id,
+                "AWS_SECRET_ACCESS_KEY": credential.secret,
+            }
+            if credential.token:
+                login["AWS_SESSION_TOKEN"] = credential.token
+        case StoreKind.GCS:
+            login = {
+                "GOOGLE_PROJECT_ID": credential.id,
+                "GOOGLE_APPLICATION_CREDENTIALS": GOOGLE_CREDENTIALS_FILE,
+            }
+        case _:
+            login = {
+                "AZURE_ACCOUNT_NAME": credential.id,
+                "AZURE_ACCOUNT_KEY": credential.secret,
+            }
+    url = repository_url(location, path)
+    return {**login, "RESTIC_REPOSITORY": url, "RESTIC_PASSWORD": key}
+
+
+def shell_command(
+    exported: dict[str, str], words: Sequence[str], *, insecure_tls: bool
+) -> list[str]:
+    """Say which shell runs restic with an environment. Nothing is quoted: blueprints rely on it."""
+    exports = [f"export {name}={value}\n" for name, value in exported.items()]
+    flags = ["--insecure-tls"] if insecure_tls else []
+    text = " ".join([*exports, "restic", *words, *flags])
+    return ["bash", "-o", "errexit", "-o", "pipefail", "-c", text]
+
+
+class BackupSummary(NamedTuple):
+    """What restic prints at the end of a backup; what it does not say is empty."""
+
+    id: str
+    file_count: str = ""
+    size: str = ""
+    added: str = ""
+
+
+def read_backup_log(log: str) -> BackupSummary:
+    """Read what a backup prints."""
+    saved, processed, added = _SAVED.search(log), _PROCESSED.search(log), _ADDED.search(log)
+    if saved is None:
+        raise UsageError(
+            "Failed to parse the backup ID from logs, no snapshot was saved",
+            reason="BackupUnreadable",
+        )
+    return BackupSummary(
+        saved[1],
+        processed[1] if processed else "",
+        processed[2] if processed else "",
+        added[1] if added else "",
+    )
+
+
+def read_stats_log(log: str) -> tuple[str, str]:
+    """Read how many files a snapshot has, and how long they are."""
+    count, size = _STATS_COUNT.search(log), _STATS_SIZE.search(log)
+    if count is None or size is None:
+        raise UsageError("Failed to parse snapshot stats from logs", reason="StatsUnreadable")
+    return count[1], size[1]
+
+
+def read_only_snapshot(log: str) -> str:
+    """Read which snapshot a list with one of them names."""
+    try:
+        listed: list[Any] = json.loads(log) or []
+        (found,) = listed
+        return str(found["short_id"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError("Snapshot not found", reason="SnapshotNotFound") from error
+
+
+def read_freed_bytes(log: str) -> int:
+    """Read how many bytes a prune gave back; of what restic 0.12 and later print, none."""
+    found = _FREED.search(log)
+    if found is None:
+        return 0
+    number, unit = found[1].split()
+    return int(float(number) * _UNITS[unit])
+
+
+def path_below(prefix: str, name: str) -> str:
+    """Say where the repository of one pod is."""
+    return join(prefix, name)

@@ -1,0 +1,1 @@
+"""Restores a backup into volumes."""

@@ -1,0 +1,92 @@
+"""RestoreData v0.0.0: a snapshot of restic, restored in a pod that has the volumes mounted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
+
+from pydantic import Field
+
+from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.access import Access
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.claims import access_to_claim
+from kanister_py.functions.blueprint.repositories import (
+    HelperArgs,
+    Repository,
+    access_of_helper,
+    claims_of_pod,
+    helper_job,
+    helper_pod,
+    location_of,
+    repository_path,
+)
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
+
+_PREFIX: Final = "restore-data-"
+
+
+class RestoreDataArgs(HelperArgs):
+    """What RestoreData takes."""
+
+    namespace: str = Field(description="Where the pod runs, and where the volumes are.")
+    image: str = Field(description="The image of the pod, with bash and restic.")
+    backup_artifact_prefix: str = Field(
+        description="Where the repository is in the Profile's bucket, whose name may stand in "
+        "front.",
+    )
+    backup_tag: str = Field(default="", description="The tag of the backup; this, or the next.")
+    backup_identifier: str = Field(default="", description="The ID of the backup.")
+    pod: str = Field(
+        default="",
+        description="The pod of the workload whose volumes are restored; this, or `volumes`.",
+    )
+    volumes: dict[str, str] = Field(
+        default_factory=dict,
+        description="PersistentVolumeClaims and where each is mounted.",
+    )
+    restore_path: str = Field(default="/", description="The folder to restore into.")
+    backup_path: str = Field(
+        default="", description="The folder of the backup that is restored; left out, all of it."
+    )
+
+
+class RestoreData(Func):
+    """Restores a backup in a new pod that has volumes mounted.
+
+    Files that are there and not in the backup stay.
+    """
+
+    name = "RestoreData"
+    version: ClassVar = "v0.0.0"
+    Args = RestoreDataArgs
+    on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [*access_of_helper(args), access_to_claim(args, "")]
+
+    def exec(self, ctx: PhaseContext, params: Params, args: RestoreDataArgs) -> Mapping[str, Any]:
+        if bool(args.pod) == bool(args.volumes):
+            raise _one_of("pod or volumes")
+        if bool(args.backup_tag) == bool(args.backup_identifier):
+            raise _one_of("backupTag or backupIdentifier")
+        claims = args.volumes or claims_of_pod(params, args.pod)
+        location = location_of(ctx, params)
+        path = repository_path(args.backup_artifact_prefix, location)
+        job = helper_job(_PREFIX, args.namespace, args)
+        with helper_pod(ctx, params, self.name, job, claims) as target:
+            repository = Repository(ctx, location, path, args, target)
+            return repository.restore(_snapshot_of(args), args.restore_path)
+
+
+def _one_of(names: str) -> UsageError:
+    return UsageError(f"Require one argument: {names}", reason="InvalidArguments")
+
+
+def _snapshot_of(args: RestoreDataArgs) -> list[str]:
+    """Name the snapshot as `restic restore` takes it."""
+    below = f":{args.backup_path}" if args.backup_path else ""
+    if args.backup_identifier:
+        return [f"{args.backup_identifier}{below}"]
+    return ["--tag", args.backup_tag, f"latest{below}"]

@@ -1,0 +1,93 @@
+"""RestoreDataAll v0.0.0: what BackupDataAll backed up, restored for every pod at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
+
+from pydantic import Field
+
+from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.access import Access
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import pods_of
+from kanister_py.functions.blueprint.claims import access_to_claim
+from kanister_py.functions.blueprint.repositories import (
+    HelperArgs,
+    Repository,
+    access_of_helper,
+    claims_of_pod,
+    for_every_pod,
+    helper_job,
+    helper_pod,
+    location_of,
+)
+from kanister_py.functions.blueprint.restic import path_below
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
+
+_PREFIX: Final = "restore-data-all-"
+
+
+class RestoreDataAllArgs(HelperArgs):
+    """What RestoreDataAll takes."""
+
+    namespace: str = Field(description="Where the pods run, and where the volumes are.")
+    image: str = Field(description="The image of the pods, with bash and restic.")
+    backup_artifact_prefix: str = Field(
+        description="Where the repositories are: the name of the bucket, and what is below it. "
+        "Unlike elsewhere, the bucket is not put in front.",
+    )
+    backup_info: str = Field(description="What BackupDataAll gave as `BackupAllInfo`.")
+    restore_path: str = Field(default="/", description="The folder to restore into.")
+    pods: str = Field(
+        default="",
+        description="The names of the pods, with spaces between them; left out, those of the "
+        "workload that the action is about.",
+    )
+
+
+class RestoreDataAll(Func):
+    """Restores what BackupDataAll backed up, in a new pod for every pod, all at once.
+
+    For the rest each is a RestoreData.
+    """
+
+    name = "RestoreDataAll"
+    version: ClassVar = "v0.0.0"
+    Args = RestoreDataAllArgs
+    on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [*access_of_helper(args), access_to_claim(args, "")]
+
+    def exec(
+        self, ctx: PhaseContext, params: Params, args: RestoreDataAllArgs
+    ) -> Mapping[str, Any]:
+        location = location_of(ctx, params)
+        pods = pods_of(params, args.pods, "Unsupported workload type")
+        backups = read_backup_info(args.backup_info)
+        for pod in pods:
+            if pod not in backups:
+                raise UsageError(f"backupInfo has no backup of pod {pod}", reason="NoBackup")
+
+        def restore(pod: str) -> dict[str, str]:
+            path = path_below(args.backup_artifact_prefix, pod)
+            job = helper_job(_PREFIX, args.namespace, args, pod)
+            with helper_pod(ctx, params, self.name, job, claims_of_pod(params, pod)) as target:
+                repository = Repository(ctx, location, path, args, target)
+                return repository.restore([backups[pod]], args.restore_path)
+
+        found = for_every_pod(ctx, pods, restore, "Failed to restore data for pod")
+        return {key: value for each in found.values() for key, value in each.items()}
+
+
+def read_backup_info(text: str) -> dict[str, str]:
+    """Read which backup each pod has out of what BackupDataAll gave."""
+    try:
+        return {pod: str(each["BackupID"]) for pod, each in json.loads(text).items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"Could not decode JSON data: {error}", reason="BackupInfoUnreadable"
+        ) from error
