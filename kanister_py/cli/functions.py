@@ -25,6 +25,7 @@ from kanister_py.cli.output import (
     write_data,
 )
 from kanister_py.cli.parser import CommandLineError
+from kanister_py.core.blueprints.replacements import renames_between
 from kanister_py.core.registry.choose import choose_version
 from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind
 from kanister_py.core.registry.reference import (
@@ -300,16 +301,18 @@ def _literal(value: Any) -> str:
 def _diff(functions: Functions, args: argparse.Namespace) -> int:
     family = functions.registry.family(args.name)
     pair = []
+    entries = []
     for text in (args.old, args.new):
         version = parse_version(text)
         entry = family.by_identity.get(version)
         if entry is None:
             # Nobody compares with a version that is not there: say which ones are.
             entry = choose_version(functions.registry, args.name, text, strict=True).chosen
+        entries.append(entry)
         # A removed version has no code left to compare with: loading it says so.
         pair.append(version_reference(entry, load_function(entry)))
     old, new = pair
-    changes = differences(old, new)
+    changes = differences(old, new, renames_between(family, *entries))
     data = {
         "name": args.name,
         "old": old["version"],

@@ -1,7 +1,8 @@
 """Rewrite blueprints to the versions that replace deprecated and removed ones.
 
 Changes funcVersion and the names of arguments, and preferredVersion of ActionSets
-where that is safe; every other byte stays. Without --diff or --write it says what
+where that is safe, and writes the old default of arguments that are left out and have
+another one in the new version; every other byte stays. Without --diff or --write it says what
 would change. Of stdin (-) the result goes to stdout.
 
 Exit codes: 0 fine; 1 something is left that only you can decide, or a file cannot
@@ -33,6 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--diff", action="store_true", help="print the changes as a unified diff")
     how.add_argument("--write", action="store_true", help="change the files")
+    parser.add_argument(
+        "--keep-meaning",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="write the old default of an argument that is left out and has another one now "
+        "(default: yes)",
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -66,11 +74,11 @@ def run(args: argparse.Namespace) -> int:
             problems += error.problems
     named = {each.name: each for each in inputs}
     sources = [Source(name, text, named[name].is_named) for name, text in texts.items()]
-    results = upgrade_sources(sources, context)
+    results = upgrade_sources(sources, context, keep_meaning=args.keep_meaning)
     _hand_out(results, named, texts, args)
     for result in results:
         for change in result.changes:
-            for note in change.notes:
+            for note in (*change.notes_of_kept, *change.notes):
                 say(f"note: {change.file}:{change.line}: {change.where}: {note}")
     left = [finding for result in results for finding in result.left]
     _say_left(left, problems)

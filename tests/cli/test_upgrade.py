@@ -32,7 +32,7 @@ actions:
       funcVersion: 'v0.1.0'   # pinned
       args: {to: me, text: hi}
 """
-NEW = OLD.replace("v0.1.0", "v0.2.0").replace("to:", "recipient:")
+NEW = OLD.replace("v0.1.0", "v0.2.0").replace("to:", "retries: 0, recipient:")
 
 
 class TestUpgrade:
@@ -150,7 +150,9 @@ class TestUpgrade:
         self, kanister: CommandLine
     ) -> None:
         done = kanister("upgrade", "-", stdin=OLD)
-        assert done.code == 0
+        assert "note: <stdin>:9: tell.first: retries stays 0, which was its default" in done.err
+        done = kanister("upgrade", "-", "--no-keep-meaning", stdin=OLD)
+        assert (done.code, done.out) == (0, NEW.replace("retries: 0, ", ""))
         assert "note: <stdin>:9: tell.first: Argument retries was 0 when left out, is 3" in done.err
         given = OLD.replace("text: hi", "text: hi, retries: 1")
         assert "note: " not in kanister("upgrade", "-", stdin=given).err

@@ -1,4 +1,4 @@
-"""Which version comes in the place of one that is deprecated or removed?"""
+"""Replacements of deprecated and removed versions, and what arguments are called there."""
 
 from __future__ import annotations
 
@@ -44,6 +44,24 @@ def replacement_of(
             break
         here = after
     return best
+
+
+def renames_between(
+    family: Family[FunctionEntry], before: FunctionEntry, after: FunctionEntry
+) -> Mapping[str, str]:
+    """Say what the arguments of a version are called in one that replacements lead to."""
+    renamed: dict[str, str] = {}
+    seen = {before.version}
+    here = before
+    while here.version != after.version:
+        replacement = here.listing.replacement
+        following = family.by_identity.get(replacement) if replacement is not None else None
+        if following is None or following.version in seen:
+            return {}
+        seen.add(following.version)
+        renamed = _composed(renamed, here.listing.renamed_args)
+        here = following
+    return renamed
 
 
 def _composed(first: Mapping[str, str], then: Mapping[str, str]) -> dict[str, str]:

@@ -1,13 +1,21 @@
-"""How are single values of a YAML text changed without touching any other byte?"""
+"""Splicing: single values of a YAML text are changed without touching any other byte."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from json import dumps
 from typing import Any, NamedTuple
 
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import Document, Node, Path, Place, parse_documents
+from kanister_py.core.objects.documents import (
+    Document,
+    Node,
+    Path,
+    Place,
+    parse_documents,
+    value_of_plain,
+)
 
 
 class NewValue(NamedTuple):
@@ -26,11 +34,11 @@ class NewName(NamedTuple):
 
 
 class NewKey(NamedTuple):
-    """A map gets one more key with a text, in front of the key at a path."""
+    """A map gets one more key, in front of the key at a path."""
 
     path: Path
     key: str
-    value: str
+    value: Any
 
 
 Edit = NewValue | NewName | NewKey
@@ -101,7 +109,7 @@ def _replaced(text: str, place: Place, before: str, after: str) -> set[_Splice] 
 
 
 def _new_line(text: str, parent: Node, place: Place, edit: NewKey) -> str:
-    pair = f"{edit.key}: {edit.value}"
+    pair = f"{edit.key}: {_written(edit.value)}"
     if text[parent.place.start : parent.place.start + 1] == "{":
         return f"{pair}, "
     line_start = place.start - (place.column - 1)
@@ -111,10 +119,16 @@ def _new_line(text: str, parent: Node, place: Place, edit: NewKey) -> str:
     return f"{pair}{ending}{indent}"
 
 
+def _written(value: Any) -> str:
+    """Write a value on one line; JSON is YAML, but plain text reads better."""
+    is_plain = isinstance(value, str) and re.fullmatch(r"[\w.+-]+", value) is not None
+    return str(value) if is_plain and value_of_plain(value) == value else dumps(value)
+
+
 def _apply(text: str, splices: Iterable[_Splice]) -> str | None:
     parts: list[str] = []
     position = 0
-    for splice in sorted(splices, key=lambda each: (each.start, each.end)):
+    for splice in sorted(splices, key=lambda each: (each.start, each.end, each.text)):
         if splice.start < position:
             return None
         parts += [text[position : splice.start], splice.text]

@@ -1,10 +1,12 @@
-"""How does a file look once everything in it asks for versions that will last?"""
+"""Upgrade of files: everything in them asks for versions that will last, and means the same."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from json import dumps
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.lint import arguments, versions
 from kanister_py.core.blueprints.lint.action_sets import Preference, preferences_of
@@ -22,7 +24,7 @@ from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint, Phase
 from kanister_py.core.blueprints.replacements import Replacement, replacement_of
 from kanister_py.core.blueprints.splicing import Edit, Edits, NewKey, NewName, NewValue, spliced
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.documents import Document
+from kanister_py.core.objects.documents import Document, Path
 from kanister_py.core.registry.choose import Asked, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.registry.reference import differences, version_reference
@@ -33,7 +35,8 @@ from kanister_py.core.versions.semver import is_range, parse_version
 class Change(NamedTuple):
     """One phase, or one preference of an ActionSet, that moves to another version.
 
-    `notes` say what is different there without being wrong.
+    `kept` are the arguments that are written with the default they had, which is
+    another one now. `notes` say what is different there without being wrong.
     """
 
     file: str
@@ -46,10 +49,19 @@ class Change(NamedTuple):
     after: str
     renamed_args: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    kept: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def where(self) -> str:
         return f"{self.action}.{self.phase}" if self.phase else self.action
+
+    @property
+    def notes_of_kept(self) -> list[str]:
+        """Say which arguments were written to keep what they meant."""
+        return [
+            f"{name} stays {dumps(value)}, which was its default; --no-keep-meaning leaves it out"
+            for name, value in self.kept.items()
+        ]
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -62,6 +74,7 @@ class Change(NamedTuple):
             "before": self.before,
             "after": self.after,
             "renamedArgs": dict(self.renamed_args),
+            "keptDefaults": dict(self.kept),
             "notes": list(self.notes),
         }
 
@@ -97,13 +110,17 @@ class _Plan(NamedTuple):
 
     wishes: list[_Wish]
     left: list[Finding]
+    keeps_meaning: bool
 
 
-def upgrade_sources(sources: Sequence[Source], context: Context) -> list[Upgraded]:
+def upgrade_sources(
+    sources: Sequence[Source], context: Context, *, keep_meaning: bool = True
+) -> list[Upgraded]:
     """Rewrite what asks for deprecated or removed versions; no other byte changes.
 
-    What is left is what lint still has to say about versions afterwards, and the
-    errors that the new versions bring or have kept.
+    An argument that is left out, and whose default changes, is written with the old
+    default to `keep_meaning`. What is left is what lint still has to say about versions
+    afterwards, and the errors that the new versions bring or have kept.
     """
     contents = {source.file: read_source(source) for source in sources}
     blueprints = {
@@ -111,19 +128,26 @@ def upgrade_sources(sources: Sequence[Source], context: Context) -> list[Upgrade
         for each in contents.values()
         for located in each.blueprints
     }
-    results = [_upgraded(source, contents[source.file], blueprints, context) for source in sources]
+    results = [
+        _upgraded(source, contents[source.file], blueprints, context, keep_meaning)
+        for source in sources
+    ]
     return _with_leftovers(results, context)
 
 
 def _upgraded(
-    source: Source, contents: Contents, blueprints: Mapping[str, Blueprint], context: Context
+    source: Source,
+    contents: Contents,
+    blueprints: Mapping[str, Blueprint],
+    context: Context,
+    keep_meaning: bool,
 ) -> Upgraded:
     if not contents.documents:
         is_unreadable = any(each.rule == UNREADABLE.id for each in contents.findings)
         shown = "" if is_unreadable else text_of(source)
         return Upgraded(source.file, shown, shown, (), tuple(contents.findings))
     text = text_of(source)
-    plan = _Plan([], [])
+    plan = _Plan([], [], keep_meaning)
     for located in contents.blueprints:
         _plan_blueprint(located, contents.documents, context, plan)
     for found in contents.action_sets:
@@ -205,24 +229,57 @@ def _wish_for(
         return None
     edits += [NewName((*base, "args", old), new) for old, new in renamed.items()]
     given = {renamed.get(each, each) for each in phase.args}
-    notes = _changed_defaults(entry, replacement.entry, given, context)
-    change = change._replace(notes=notes)
-    return _Wish(change, document, edits)
+    changed = _changed_defaults(entry, replacement, given, context)
+    if plan.keeps_meaning:
+        kept = {each.name: each.before for each in changed if each.before is not None}
+        changed = [each for each in changed if each.before is None]
+        edits += _written(kept, phase, base)
+        change = change._replace(kept=kept)
+    notes = [each.message for each in changed]
+    if entry.target is None and context.load is not None:
+        notes.append(f"The defaults that {entry.version} had are not known any more")
+    return _Wish(change._replace(notes=tuple(notes)), document, edits)
+
+
+def _written(kept: Mapping[str, Any], phase: Phase, base: Path) -> Iterator[Edit]:
+    """Write arguments beside those that are there; without any, beside the function."""
+    first = next(iter(phase.args), None)
+    if first is None:
+        if kept:
+            yield NewKey((*base, "func"), "args", dict(kept))
+        return
+    for name, value in kept.items():
+        yield NewKey((*base, "args", first), name, value)
+
+
+class _ChangedDefault(NamedTuple):
+    """An argument that is left out and means something else in the new version.
+
+    `before` is what it was, None where that cannot be written.
+    """
+
+    name: str
+    before: Any
+    message: str
 
 
 def _changed_defaults(
-    before: FunctionEntry, after: FunctionEntry, given: Collection[str], context: Context
-) -> tuple[str, ...]:
-    """Say which arguments that are left out mean something else in the new version."""
-    old, new = context.code(before), context.code(after)
+    before: FunctionEntry, after: Replacement, given: Collection[str], context: Context
+) -> list[_ChangedDefault]:
+    old, new = context.code(before), context.code(after.entry)
     if old is None or new is None:
-        return ()
-    changes = differences(version_reference(before, old), version_reference(after, new))
-    return tuple(
-        each["message"]
+        return []
+    reference = version_reference(before, old)
+    changes = differences(reference, version_reference(after.entry, new), after.renamed_args)
+    defaults = {
+        after.renamed_args.get(each["name"], each["name"]): each.get("default")
+        for each in reference["arguments"]
+    }
+    return [
+        _ChangedDefault(each["name"], defaults.get(each["name"]), each["message"])
         for each in changes
         if each["what"] == "default-changed" and each["name"] not in given
-    )
+    ]
 
 
 def _ending_entry(function: str, asked: Asked, context: Context) -> FunctionEntry | None:
@@ -311,7 +368,9 @@ def _plan_preference(
     functions = ", ".join(dict.fromkeys(each.function for each in ending))
     where = spot._replace(function=functions)
     change = _change(where, preference.version, after, {})
-    why = next(filter(None, (each.why_not(first, context) for each in reached)), "")
+    keep = plan.keeps_meaning
+    reasons = (each.why_not(first, context, keep_meaning=keep) for each in reached)
+    why = next(filter(None, reasons), "")
     if why:
         plan.left.append(_left(where, change, why))
         return
@@ -340,11 +399,11 @@ class _Reached(NamedTuple):
     def notes(self, context: Context) -> Iterator[str]:
         """Say what is different in the version that this phase moves to."""
         if self.entry is not None and self.replacement is not None:
-            after = self.replacement.entry
-            for each in _changed_defaults(self.entry, after, self.called.args, context):
-                yield f"{self.function}: {each}"
+            given = self.called.args
+            for each in _changed_defaults(self.entry, self.replacement, given, context):
+                yield f"{self.function}: {each.message}"
 
-    def why_not(self, wanted: Replacement, context: Context) -> str:
+    def why_not(self, wanted: Replacement, context: Context, *, keep_meaning: bool) -> str:
         """Say why this phase could not take the version that another one moves to."""
         version = wanted.entry.version
         if self.entry is None:
@@ -360,6 +419,9 @@ class _Reached(NamedTuple):
                 f"{self.function} knows {', '.join(renamed)} under another name then; "
                 "name the version in the Blueprint"
             )
+        changed = [*self.notes(context)]
+        if changed and keep_meaning:
+            return f"{'; '.join(changed)}; name the version in the Blueprint"
         wrong = arguments.check_arguments(self.spot, self.called, self.replacement.entry, context)
         said = "; ".join(each.message for each in wrong)
         return f"{self.function} {version} would refuse {self.called.name}: {said}" if said else ""

@@ -213,13 +213,17 @@ def type_text(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     return _TYPES.get(str(kind), "anything")
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[dict[str, Any]]:
+def differences(
+    old: Mapping[str, Any], new: Mapping[str, Any], renamed: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
     """Say what changes for a blueprint that moves from one version to another.
 
-    Both are references as `version_reference` makes them. What breaks a blueprint
-    that was right before comes first.
+    Both are references as `version_reference` makes them. `renamed` says what arguments
+    are called in the newer one; else it is known of a version and its replacement. What
+    breaks a blueprint that was right before comes first.
     """
-    renamed = old.get("renamedArgs", {}) if old.get("replacement") == new["version"] else {}
+    if renamed is None:
+        renamed = old.get("renamedArgs", {}) if old.get("replacement") == new["version"] else {}
     changes = [
         *_argument_changes(_by_name(old, "arguments"), _by_name(new, "arguments"), renamed),
         *_output_changes(old, new),
@@ -262,6 +266,7 @@ def _argument_changes(
                 f"Argument {name} is now {renamed[name]}; `kanister-py upgrade` renames it",
                 breaking=True,
             )
+            yield from _argument_change(renamed[name], argument, new[renamed[name]])
         else:
             yield _change("argument-removed", name, f"Argument {name} is gone", breaking=True)
     for name, argument in new.items():
@@ -272,7 +277,8 @@ def _argument_changes(
                 "argument-required", name, f"Argument {name} is new and required", breaking=True
             )
         else:
-            yield _change("argument-added", name, f"Argument {name} is new")
+            default = f"; left out, it is {_shown(argument)}" if "default" in argument else ""
+            yield _change("argument-added", name, f"Argument {name} is new{default}")
 
 
 def _argument_change(
