@@ -58,6 +58,7 @@ _NOBODYS: Final = frozenset({"Pod", "Node", "Event", "PersistentVolume"})
 """Kinds whose objects are seen elsewhere, or come and go by themselves."""
 _TIME: Final = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"')
 _KEY: Final = re.compile(r"\b[0-9a-f]{20}\b")
+_FOLDER_OF_PLACE: Final = re.compile(r"(?<=\()[^()\s]*/(?=[^()/\s]+:\d+\))")
 _TOLD_OF_METADATA: Final = ("namespace", "name", "labels", "annotations")
 _TOLD_OF_CONTAINERS: Final = ("name", "image", "command", "args", "env", "envFrom", "volumeMounts")
 
@@ -421,7 +422,7 @@ class Ran:
             key = labels_of(pod).get(_RUN_LABEL)
             if key:
                 text = text.replace(key, f"run-{number + 1}")
-        text = _TIME.sub('"TIME"', _KEY.sub("KEY", text))
+        text = _FOLDER_OF_PLACE.sub("", _TIME.sub('"TIME"', _KEY.sub("KEY", text)))
         found: dict[str, Any] = json.loads(text)
         return {key: value for key, value in found.items() if value != []}
 

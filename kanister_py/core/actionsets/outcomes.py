@@ -76,7 +76,7 @@ class PhaseCompleted(NamedTuple):
 
     time: datetime
     place: Place
-    output: Mapping[str, Any] = _NOTHING
+    output: Mapping[str, Any]
 
 
 @distinct

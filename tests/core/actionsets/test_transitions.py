@@ -191,7 +191,7 @@ def outcome_of(step: Step, rules: Rules, now: datetime, chance: int) -> Outcome 
             return PhaseStarted(now, place, attempt)
         case ContinuePhase(place) | StopPhase(place):
             bad = {0: BROKEN, 1: FLAKY, 2: FLAKY}.get(chance)
-            return PhaseFailed(now, place, bad) if bad else PhaseCompleted(now, place)
+            return PhaseFailed(now, place, bad) if bad else PhaseCompleted(now, place, {})
         case RefusePhase(place, reason):
             return PhaseFailed(now, place, PhaseError("no", reason))
         case RenderArtifacts(action):
@@ -393,12 +393,12 @@ def test_a_cancel_stops_what_runs_refuses_what_waits_and_still_tidies_up() -> No
     rules = rules_of(2, deferred=True)
     status = play(rules, PhaseStarted(NOW, FIRST, 1), CancelAsked(NOW))
     assert next_steps(rules, status, NOW, working={FIRST}) == [StopPhase(FIRST)]
-    status = record(rules, status, PhaseCompleted(NOW, FIRST))
+    status = record(rules, status, PhaseCompleted(NOW, FIRST, {}))
     assert next_steps(rules, status, NOW) == [RefusePhase(SECOND)]
     status = record(rules, status, PhaseFailed(NOW, SECOND, PhaseError("no", "Cancelled")))
     assert next_steps(rules, status, NOW) == [StartPhase(LAST, 1)]
     status = record(rules, status, PhaseStarted(NOW, LAST, 1))
-    status = record(rules, status, PhaseCompleted(NOW, LAST))
+    status = record(rules, status, PhaseCompleted(NOW, LAST, {}))
     assert status.state is State.FAILED
     assert status.error is not None
     assert status.error.reason == "Cancelled"
@@ -467,7 +467,7 @@ def test_the_percentage_is_rounded_down_and_its_time_moves_only_with_it() -> Non
     status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseProgressed(NOW, FIRST, 1))
     assert status.as_dict()["progress"] == {"runningPhase": "p0"}
     later = NOW + timedelta(seconds=9)
-    status = record(rules, status, PhaseCompleted(later, FIRST))
+    status = record(rules, status, PhaseCompleted(later, FIRST, {}))
     assert status.as_dict()["progress"] == {
         "percentCompleted": "33",
         "lastTransitionTime": "2026-11-18T12:00:09Z",
