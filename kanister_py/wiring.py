@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from kanister_py.adapters.packages_oci.contents import Project as Project  # noqa: PLC0414 # the command line names it
     from kanister_py.adapters.packages_oci.images import Image as Image  # noqa: PLC0414 # the command line names it
     from kanister_py.adapters.packages_oci.registry import OciPackages
-    from kanister_py.controller.compositions.kinds import Compositions
+    from kanister_py.controller.compositions.part import Compositions
     from kanister_py.controller.compositions.world import CompositionSettings
-    from kanister_py.controller.controller import PartMaker, PartTools
+    from kanister_py.controller.machine.part import PartMaker, PartTools
     from kanister_py.core.blueprints.model import LocatedBlueprint
     from kanister_py.core.notices import Notice
     from kanister_py.core.objects.documents import Document
@@ -629,7 +629,7 @@ def composing_part(
     from kanister_py.adapters.metrics_prometheus import PrometheusFunctionMetrics
     from kanister_py.adapters.packages_oci.registry import OciPackages
     from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
-    from kanister_py.controller.compositions.kinds import Compositions
+    from kanister_py.controller.compositions.part import Compositions
     from kanister_py.controller.compositions.world import FunctionTools
     from kanister_py.core.compositions.endpoints import builtin_endpoint
     from kanister_py.core.compositions.installed import built_in

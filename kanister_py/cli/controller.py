@@ -335,21 +335,18 @@ def seen_of(
 
     Revisions of functions are read only where the controller may: if it composes.
     """
-    from kanister_py.controller.actionsets.usage_census import UseCounter
+    from kanister_py.controller.actionsets.usage_census import UsageCensus
+    from kanister_py.controller.functions.revision_census import RevisionCensus
     from kanister_py.executor.review_access import AccessReviewer
 
-    counter = UseCounter(cluster, clock, functions.registry, namespaces or ("",))
-    stack.callback(counter.close)
-    counter.start()
+    usage = UsageCensus(cluster, functions.registry, namespaces or ("",))
+    revisions = RevisionCensus(cluster)
+    for census in (usage, revisions) if has_revisions else (usage,):
+        repeating = census.every_now_and_then(clock)
+        stack.callback(repeating.close)
+        repeating.start()
     review = AccessReviewer(cluster, clock).review
-    if not has_revisions:
-        return Seen(lambda: counter.uses, review)
-    from kanister_py.controller.functions.revision_census import RevisionCensus
-
-    census = RevisionCensus(cluster, clock)
-    stack.callback(census.close)
-    census.start()
-    return Seen(lambda: counter.uses, review, lambda: census.revisions)
+    return Seen(lambda: usage.uses, review, lambda: revisions.revisions)
 
 
 def apps_of(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kanister_py.cli.parser import CommandLineError, seconds_from, whole
 
 if TYPE_CHECKING:
-    from kanister_py.controller.controller import PartMaker
+    from kanister_py.controller.machine.part import PartMaker
     from kanister_py.wiring import Functions
 
 
@@ -60,9 +60,10 @@ def add_composition_arguments(group: Any) -> None:
     group.add_argument(
         "--compose-workers",
         type=whole(1, 9_999),
-        default=8,
+        default=32,
         metavar="N",
-        help="composite resources that are looked at at once; default: %(default)s",
+        help="composite resources that are looked at at once, those of one kind and those that "
+        "call one function a quarter of that; default: %(default)s",
     )
     group.add_argument(
         "--package-runtime",

@@ -18,45 +18,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from math import inf
-from threading import Condition, Event, Lock, Thread
-from typing import Final, NamedTuple, Protocol
+from threading import Condition, Event, Thread
+from typing import Final, NamedTuple
 
-from kanister_py.controller.actionsets.collection import parents_in_need, surplus
-from kanister_py.controller.actionsets.concurrency import Lines
-from kanister_py.controller.actionsets.planner import Planner
-from kanister_py.controller.actionsets.projection import Kept, Live, keep
-from kanister_py.controller.actionsets.reconcile import ActionSetReconciler, Equipment
-from kanister_py.controller.actionsets.reporting import Tellers
-from kanister_py.controller.actionsets.status import form_of
-from kanister_py.controller.actionsets.watched_namespaces import WatchedNamespaces
-from kanister_py.controller.machine.events import NORMAL, EventPoster, Subject, subject_of
+from kanister_py.controller.actionsets.draining import Drain
+from kanister_py.controller.actionsets.part import ActionSets, ActionSetSettings
+from kanister_py.controller.machine.events import EventPoster
 from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.lease import Leadership, LeaseTerms
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.neighbours import refuse_neighbours
-from kanister_py.controller.machine.queue import WorkQueue
-from kanister_py.controller.machine.watch_cache import ObjectKey, Store
+from kanister_py.controller.machine.part import Part, PartMaker, PartTools
 from kanister_py.core.errors import KanisterError, LeadershipLost, NotFound, TransientError
-from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, NAMESPACES
+from kanister_py.core.objects.resources import NAMESPACES
 from kanister_py.executor.alarms import Alarms
-from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.actions import FunctionSource
-from kanister_py.executor.run.run import AtWork
-from kanister_py.executor.watching import SharedWatches
-from kanister_py.executor.working import Workers
 from kanister_py.gotemplate import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.object_store import ObjectStores
 
 _LOG: Final = logging.getLogger(__name__)
 
 LEASE_NAME: Final = "kanister-py-controller"
-_COLLECT_SECONDS: Final = 30.0
-_DRAIN_LOOK_SECONDS: Final = 0.05
 _FLUSH_SECONDS: Final = 5.0
 
 
@@ -84,39 +70,23 @@ class ControllerSettings(NamedTuple):
     """How often is looked whether somebody else's controller has come meanwhile."""
 
 
-class Part(Protocol):
-    """Something more that acts for as long as the controller leads."""
+class _Parts(NamedTuple):
+    """Everything that lives for as long as one process leads."""
 
-    def start(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether all that was there has been looked at, and nothing is under way."""
-
-    @property
-    def trouble(self) -> str:
-        """What keeps it from being up to date; empty if nothing does."""
-
-
-class PartTools(NamedTuple):
-    """What every part of a controller acts with: a cluster that refuses who does not lead."""
-
-    cluster: Cluster
-    clock: Clock
     alarms: Alarms
-    tell: Callable[[Subject, str, str, str], None]
-    on_error: Callable[[KanisterError], None]
-    metrics: ControllerMetrics
+    events: EventPoster
+    actionsets: ActionSets
+    all: Sequence[Part]
 
+    def start(self) -> None:
+        for each in self.all:
+            each.start()
 
-PartMaker = Callable[[PartTools], Part]
-
-
-class _KeptBlueprint(NamedTuple):
-    subject: Subject
-    resource_version: str
+    def close(self) -> None:
+        for each in reversed(self.all):
+            each.close()
+        self.alarms.close()
+        self.events.close()
 
 
 class Controller:
@@ -157,12 +127,13 @@ class Controller:
         self._error: KanisterError | None = None
         self._is_stopping = False
         self._why_stopping = ""
-        self._drained: _Drain | None = None
+        self._drained: Drain | None = None
         self._sees_neighbours = False
         self._has_begun = False
         self._has_ended = Event()
         self._thread: Thread | None = None
         self._parts: _Parts | None = None
+        self.metrics.watch("kanister_py_is_leader", lambda: float(self.is_leader))
 
     def _check(self) -> None:
         if self._is_fenced_off.is_set():
@@ -196,7 +167,10 @@ class Controller:
             if not self._is_stopping:
                 self._lose()
         finally:
-            self._shut_down()
+            if self._parts is not None:
+                self._parts.close()
+            self._is_fenced_off.set()
+            self._leadership.close()
             self._has_ended.set()
         if self._error is not None:
             raise self._error
@@ -211,25 +185,44 @@ class Controller:
             return
         _LOG.info("Leads as %s", settings.identity)
         self._leadership.keep(self._lose)
-        parts = self._parts = _Parts(self)
+        parts = self._parts = self._made_parts()
         parts.start()
-        self._tell_of_missing_namespaces()
+        _warn_of_missing_namespaces(self._outer, settings.namespaces)
         self._wait_for_the_end()
         if self._error is None:
-            self._drain(parts)
+            self._drained = Drain(self._clock, self._why_stopping, settings.drain_seconds)
+            self._drained.carry_out(parts.actionsets.reconciler, self._changed, self._still_leads)
+            parts.events.close(_FLUSH_SECONDS)
 
-    def _tell_of_missing_namespaces(self) -> None:
-        """Say which namespaces there are none of yet: a slip in a name looks like peace."""
-        for name in self.settings.namespaces:
-            try:
-                self._outer.get(NAMESPACES, name)
-            except NotFound:
-                _LOG.warning(
-                    "There is no namespace %s: nothing runs there until somebody creates it", name
-                )
-            except KanisterError:
-                # Whoever may not ask acts all the same.
-                continue
+    def _made_parts(self) -> _Parts:
+        settings, clock, metrics = self.settings, self._clock, self.metrics
+        alarms = Alarms(clock)
+        events = EventPoster(
+            self._cluster, clock, host=settings.identity, on_dropped=metrics.dropped_events.inc
+        )
+
+        def count_error(error: KanisterError) -> None:
+            metrics.api_errors.labels(error.reason).inc()
+
+        tools = PartTools(self._cluster, clock, alarms, events.post, count_error, metrics)
+        actionsets = ActionSets(
+            tools,
+            self._functions,
+            self._effects,
+            ActionSetSettings(
+                settings.namespaces,
+                settings.allows_other_namespaces,
+                settings.workers,
+                settings.workers_per_namespace,
+                settings.passes,
+                settings.keep_newest,
+            ),
+            self.lines,
+            self._check,
+            self._stores,
+        )
+        others = [make(tools) for make in self._part_makers]
+        return _Parts(alarms, events, actionsets, (actionsets, *others))
 
     def _refuse_neighbours(self) -> None:
         self._sees_neighbours = refuse_neighbours(self._outer, self.settings.namespaces or ("",))
@@ -302,7 +295,7 @@ class Controller:
             parts = self._parts
             self._changed.notify_all()
         if parts is not None:
-            parts.reconciler.drain()
+            parts.actionsets.reconciler.drain()
             return
         if not was_stopping:
             _LOG.info("Stops%s; it did not lead", f" on {why}" if why else "")
@@ -323,30 +316,6 @@ class Controller:
             self._fail(self._error)
         self._has_ended.wait()
 
-    def _drain(self, parts: _Parts) -> None:
-        """Give phases that nobody could take up some time to end, and no others."""
-        clock, reconciler = self._clock, parts.reconciler
-        drain = _Drain(clock, self._why_stopping, self.settings.drain_seconds)
-        drain.tell_begin(reconciler.at_work)
-        reconciler.drain()
-        while drain.has_time and self._still_leads():
-            left = reconciler.at_work.untouchable
-            if not left and not reconciler.has_untold_ends:
-                break
-            with self._changed:
-                clock.wait(self._changed, _DRAIN_LOOK_SECONDS)
-            reconciler.drain()
-        left = reconciler.at_work.untouchable
-        self._drained = drain.end(left)
-        parts.events.close(_FLUSH_SECONDS)
-
-    def _shut_down(self) -> None:
-        parts = self._parts
-        if parts is not None:
-            parts.close()
-        self._is_fenced_off.set()
-        self._leadership.close()
-
     # What others may know
 
     @property
@@ -365,12 +334,12 @@ class Controller:
     def is_settled(self) -> bool:
         """Whether all that was there has been looked at, and nothing is under way."""
         parts = self._parts
-        return parts is not None and parts.is_settled
+        return parts is not None and all(each.is_settled for each in parts.all)
 
     @property
     def active_runs(self) -> int:
         """Say how many ActionSets are under way here."""
-        return self._parts.reconciler.active_runs if self._parts is not None else 0
+        return self._parts.actionsets.reconciler.active_runs if self._parts is not None else 0
 
     def checks(self) -> Mapping[str, Callable[[], str]]:
         """Say what has to be fine for this process to be ready, for an endpoint of health.
@@ -384,325 +353,19 @@ class Controller:
             return self._error.message if self._error is not None else "has stopped"
         parts = self._parts
         if parts is None:
-            return ""
-        return parts.trouble
+            return self._leadership.why_never
+        return next(filter(None, (each.trouble for each in parts.all)), "")
 
 
-class _Drain:
-    """What is left to be done once a controller was asked to stop, and what is told of that."""
-
-    def __init__(self, clock: Clock, why: str, most_seconds: float) -> None:
-        self._clock = clock
-        self._why = why
-        self._most_seconds = most_seconds
-        self._began = clock.monotonic()
-        self._cut_off = 0
-
-    @property
-    def has_time(self) -> bool:
-        return self._seconds < self._most_seconds
-
-    @property
-    def _seconds(self) -> float:
-        return self._clock.monotonic() - self._began
-
-    def tell_begin(self, at_work: AtWork) -> None:
-        why = f" on {self._why}" if self._why else ""
-        if at_work.untouchable:
-            left = at_work.phases - at_work.untouchable
-            _LOG.info(
-                "Stops%s: begins nothing new; %s that nobody could take up may go on for %g s at "
-                "most, %s left to the next controller",
-                why,
-                _phases(at_work.untouchable),
-                self._most_seconds,
-                f"{_phases(left)} more {'is' if left == 1 else 'are'}" if left else "nothing is",
-            )
-        elif at_work.phases:
-            told = "Stops%s: begins nothing new; %s at work left to the next controller"
-            _LOG.info(told, why, _phases(at_work.phases))
-        else:
-            _LOG.info("Stops%s: begins nothing new; no phase is at work", why)
-
-    def end(self, cut_off: int) -> _Drain:
-        """Give up on what is at work still."""
-        self._cut_off = cut_off
-        return self
-
-    def tell_end(self) -> None:
-        if self._cut_off:
-            _LOG.warning(
-                "Has stopped after %.1f s, in the midst of %s that nobody can take up: what is cut "
-                "off fails as Interrupted, unless its retry says otherwise",
-                self._seconds,
-                _phases(self._cut_off),
-            )
-        else:
-            _LOG.info("Has stopped after %.1f s, nothing was cut off", self._seconds)
-
-
-def _phases(count: int) -> str:
-    return "1 phase" if count == 1 else f"{count} phases"
-
-
-class _Parts:
-    """Everything that lives for as long as one process leads."""
-
-    def __init__(self, controller: Controller) -> None:
-        settings, clock = controller.settings, controller._clock  # noqa: SLF001 # two halves of one thing
-        cluster = controller._cluster  # noqa: SLF001 # as above
-        self._settings = settings
-        self._clock = clock
-        self._cluster = cluster
-        self._metrics = controller.metrics
-        metrics = controller.metrics
-        self._is_closed = False
-        self.alarms = Alarms(clock)
-        self.queue: WorkQueue[ObjectKey] = WorkQueue(clock, self.alarms)
-        self.chores: WorkQueue[ObjectKey] = WorkQueue(clock, self.alarms)
-        self.events = EventPoster(
-            cluster, clock, host=settings.identity, on_dropped=metrics.dropped_events.inc
-        )
-        self._workers = Workers(settings.workers)
-        self._shares: dict[str, Workers] = {}
-        self._lock = Lock()
-        self._watches = SharedWatches(cluster, clock)
-        self._namespaces = WatchedNamespaces(cluster, clock)
-        self._run_cluster = self._namespaces.as_cluster()
-        self._effects = controller._effects  # noqa: SLF001 # as above
-        self._stores = controller._stores  # noqa: SLF001 # as above
-        namespaces = settings.namespaces or ("",)
-
-        def count_error(error: KanisterError) -> None:
-            metrics.api_errors.labels(error.reason).inc()
-
-        self.store: Store[Kept] = Store(
-            cluster,
-            clock,
-            ACTION_SETS,
-            lambda obj: keep(obj, clock.monotonic()),
-            # The reconciler is made with the store, and heard of only then.
-            lambda key, old, new: self.reconciler.on_change(key, old, new),  # noqa: PLW0108 # see above
-            namespaces=namespaces,
-            on_error=count_error,
-        )
-        self.store.tell_by_age(_age_of)
-        self._blueprints: Store[_KeptBlueprint] = Store(
-            cluster,
-            clock,
-            BLUEPRINTS,
-            _keep_blueprint,
-            self._on_blueprint,
-            namespaces=namespaces,
-            on_error=count_error,
-        )
-        functions = controller._functions  # noqa: SLF001 # as above
-        form = form_of(cluster)
-        if not form.has_subresource:
-            _LOG.warning(
-                "These definitions are Kanister's own: additions to the status go into the "
-                "annotation kanister-py.io/status, and funcVersion, if, timeout and retry of "
-                "phases are lost when a Blueprint is stored; `kanister-py crds` brings ours"
-            )
-        self.reconciler = ActionSetReconciler(
-            Equipment(
-                cluster,
-                clock,
-                form,
-                self.store,
-                self.queue,
-                self.chores,
-                self.alarms,
-                Lines(),
-                Planner(
-                    cluster,
-                    clock,
-                    functions,
-                    allows_other_namespaces=settings.allows_other_namespaces,
-                ),
-                functions,
-                Tellers(self.events, metrics, controller.lines, functions.registry),
-                self._surroundings,
-                controller._check,  # noqa: SLF001 # as above
-            )
-        )
-        self._show_gauges()
-        tools = PartTools(cluster, clock, self.alarms, self.events.post, count_error, metrics)
-        makers = controller._part_makers  # noqa: SLF001 # as above
-        self._others = [make(tools) for make in makers]
-
-    def _surroundings(self, namespace: str) -> Surroundings:
-        workers: Workers = self._workers
-        if self._settings.workers_per_namespace:
-            with self._lock:
-                share = self._shares.get(namespace)
-                if share is None:
-                    share = self._workers.part(self._settings.workers_per_namespace)
-                    self._shares[namespace] = share
-            workers = share
-        cluster = self._run_cluster
-        return Surroundings(
-            cluster, self._clock, workers, self._watches, self._effects, stores=self._stores
-        )
-
-    def _show_gauges(self) -> None:
-        show = self._metrics.watch_gauge
-        show("kanister_py_queue_depth", "Objects that wait to be looked at", self._depth)
-        show(
-            "kanister_py_phases_queued",
-            "Phases that wait for somebody to work on them",
-            lambda: float(self._workers.queued),
-        )
-        show(
-            "kanister_py_active_runs",
-            "ActionSets that are under way",
-            lambda: float(self.reconciler.active_runs),
-        )
-        show(
-            "kanister_py_oldest_run_seconds",
-            "How long ago the ActionSet was created that is under way for longest",
-            self._oldest_run_seconds,
-        )
-        show(
-            "kanister_py_open_watches",
-            "Watches that are open",
-            lambda: float(
-                self._watches.open_watches + self.store.open_watches + self._blueprints.open_watches
-            ),
-        )
-
-    def _oldest_run_seconds(self) -> float:
-        began = [
-            each.created_at
-            for _, each in self.store.items()
-            if isinstance(each, Live) and not each.is_suspended
-        ]
-        return (self._clock.now() - min(began)).total_seconds() if began else 0.0
-
-    def _depth(self) -> float:
-        return float(self.queue.depth)
-
-    def start(self) -> None:
-        self._blueprints.start()
-        self.store.start()
-        reconciler = self.reconciler
-        for _ in range(max(1, self._settings.passes)):
-            self._spawn(self.queue, reconciler.kind, reconciler.reconcile)
-        self._spawn(self.chores, "Chore", reconciler.tidy)
-        for part in self._others:
-            part.start()
-        if self._settings.keep_newest is not None:
-            self.alarms.set(_COLLECT_SECONDS, self._collect_later)
-
-    def _spawn(
-        self, queue: WorkQueue[ObjectKey], kind: str, look: Callable[[ObjectKey], None]
-    ) -> None:
-        Thread(target=self._work, args=(queue, kind, look), name=kind, daemon=True).start()
-
-    def _work(
-        self, queue: WorkQueue[ObjectKey], kind: str, look: Callable[[ObjectKey], None]
-    ) -> None:
-        passes, seconds = self._metrics.passes, self._metrics.pass_seconds.labels(kind)
-        while (key := queue.take()) is not None:
-            began = self._clock.monotonic()
-            outcome = "done"
-            try:
-                look(key)
-            except LeadershipLost:
-                outcome = "not the leader"
-            except TransientError as error:
-                outcome = error.reason
-                queue.add_failed(key)
-                _LOG.info("%s %s is looked at again: %s", kind, key, error.message)
-            except KanisterError as error:
-                outcome = error.reason
-                queue.add_failed(key)
-                _LOG.warning("%s %s is looked at again: %s", kind, key, error.message)
-            except Exception:  # noqa: BLE001 # see below
-                # One object that nobody can look at must not keep others waiting.
-                outcome = "Fault"
-                queue.add_failed(key)
-                _LOG.exception("Looking at %s %s fell over", kind, key)
-            finally:
-                queue.done(key)
-                passes.labels(kind, outcome).inc()
-                seconds.observe(self._clock.monotonic() - began)
-
-    # Collection of what is too many
-
-    def _collect_later(self) -> None:
-        Thread(target=self._collect, name="collect", daemon=True).start()
-
-    def _collect(self) -> None:
+def _warn_of_missing_namespaces(cluster: Cluster, namespaces: Sequence[str]) -> None:
+    """Say which namespaces there are none of yet: a slip in a name looks like peace."""
+    for name in namespaces:
         try:
-            self.collect_surplus()
-        except KanisterError as error:
-            _LOG.info("ActionSets that are too many stay for now: %s", error.message)
-        if not self._is_closed:
-            self.alarms.set(_COLLECT_SECONDS, self._collect_later)
-
-    def collect_surplus(self) -> None:
-        """Delete what is more than the newest of each Blueprint."""
-        newest = self._settings.keep_newest
-        if newest is None or not self.store.has_synced:
-            return
-        items = self.store.items()
-        kept = dict(items)
-        for key in surplus(kept, newest, parents_in_need(items)):
-            self.reconciler.delete(key, kept[key].uid)
-
-    # Blueprints
-
-    def _on_blueprint(
-        self, key: ObjectKey, old: _KeptBlueprint | None, new: _KeptBlueprint | None
-    ) -> None:
-        if old is None and new is not None and self._blueprints.has_synced:
-            self.events.post(new.subject, NORMAL, "Added", f"Added blueprint {key.name}")
-
-    @property
-    def is_settled(self) -> bool:
-        return (
-            self.store.has_synced
-            and self.queue.is_idle
-            and self.chores.is_idle
-            and self.reconciler.active_runs == 0
-            and all(part.is_settled for part in self._others)
-        )
-
-    @property
-    def trouble(self) -> str:
-        if not self.store.has_synced:
-            return self.store.trouble or "has not seen all ActionSets yet"
-        troubles = (self.store.trouble, self._blueprints.trouble)
-        return next(filter(None, (*troubles, *(part.trouble for part in self._others))), "")
-
-    def close(self) -> None:
-        self._is_closed = True
-        for part in self._others:
-            part.close()
-        self.queue.close()
-        self.chores.close()
-        self.reconciler.abort()
-        self.alarms.close()
-        self.store.close()
-        self._blueprints.close()
-        self._namespaces.close()
-        self.events.close()
-
-
-def _age_of(kept: Kept) -> datetime:
-    return kept.created_at if isinstance(kept, Live) else kept.ended_at
-
-
-def _keep_blueprint(obj: KubeObject) -> _KeptBlueprint:
-    return _KeptBlueprint(subject_of(obj), obj["metadata"].get("resourceVersion", ""))
-
-
-__all__: Sequence[str] = [
-    "LEASE_NAME",
-    "Controller",
-    "ControllerSettings",
-    "Part",
-    "PartMaker",
-    "PartTools",
-]
+            cluster.get(NAMESPACES, name)
+        except NotFound:
+            _LOG.warning(
+                "There is no namespace %s: nothing runs there until somebody creates it", name
+            )
+        except KanisterError:
+            # Whoever may not ask acts all the same.
+            continue

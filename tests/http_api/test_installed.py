@@ -11,7 +11,6 @@ import jsonschema
 import pytest
 from starlette.applications import Starlette
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.functions.revision_census import RevisionCensus
 from kanister_py.core.errors import ClusterUnavailable
@@ -146,7 +145,7 @@ def test_a_cluster_is_asked_now_and_then_and_a_failure_keeps_what_was_known() ->
             return getattr(cluster, name)
 
     fragile: Any = Fragile()
-    census = RevisionCensus(fragile, FakeClock())
+    census = RevisionCensus(fragile)
     census.count()
     found = census.revisions
     assert found is not None

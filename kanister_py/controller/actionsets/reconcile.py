@@ -1,4 +1,4 @@
-"""What is to be done about an ActionSet? One look at it, and one step.
+"""Reconciling an ActionSet: one look at it, and one step.
 
 A pass keeps nothing that the next one needs: what a process holds of a run that is under
 way can be found again from the object's status. Users steer a run by its object:
@@ -14,24 +14,23 @@ way can be found again from the object's status. Users steer a run by its object
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
-from kanister_py.controller.actionsets.collection import expiry_of, parents_in_need
+from kanister_py.controller.actionsets.active_run import ActiveRun, Host
 from kanister_py.controller.actionsets.concurrency import Lines
 from kanister_py.controller.actionsets.planner import Planned, Planner
 from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep
 from kanister_py.controller.actionsets.reporting import RunTeller, Tellers
 from kanister_py.controller.actionsets.status import (
-    FINALIZER,
     StatusForm,
     StatusWriter,
-    read_status,
+    known_status,
 )
-from kanister_py.controller.machine.events import Subject, subject_of
+from kanister_py.controller.actionsets.tidying import Tidying
+from kanister_py.controller.machine.events import subject_of
 from kanister_py.controller.machine.logs import fields_of
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
@@ -41,16 +40,12 @@ from kanister_py.core.actionsets.progress import record_phase
 from kanister_py.core.actionsets.status import (
     Condition,
     PhaseError,
-    Place,
     State,
     Status,
 )
 from kanister_py.core.actionsets.transitions import refused_status
 from kanister_py.core.errors import (
-    ApiError,
-    Conflict,
     Fault,
-    Forbidden,
     Invalid,
     InvalidDocument,
     KanisterError,
@@ -59,11 +54,10 @@ from kanister_py.core.errors import (
     RequestTooLarge,
     TransientError,
 )
-from kanister_py.core.objects.names import run_key
-from kanister_py.core.objects.parts import annotations_of, namespace_of, spec_of
-from kanister_py.core.objects.resources import ACTION_SETS, PODS
-from kanister_py.executor.alarms import Alarm, Alarms
-from kanister_py.executor.phase_context import RUN_LABEL, Surroundings
+from kanister_py.core.objects.parts import annotations_of, namespace_of
+from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.executor.alarms import Alarms
+from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.executor.run.run import ActionSetRun, AtWork
 from kanister_py.ports.clock import Clock
@@ -85,7 +79,7 @@ class Equipment(NamedTuple):
     form: StatusForm
     store: Store[Kept]
     queue: WorkQueue[ObjectKey]
-    chores: WorkQueue[ObjectKey]
+    tidying: Tidying
     alarms: Alarms
     lines: Lines
     planner: Planner
@@ -97,59 +91,13 @@ class Equipment(NamedTuple):
     """Raises when this process may not act any more."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class _Host:
-    """Keeps one run going: puts its key in the queue when there is something to do for it."""
-
-    key: ObjectKey
-    queue: WorkQueue[ObjectKey]
-    alarms: Alarms
-    clock: Clock
-    alarm: Alarm | None = None
-    has_rung: bool = False
-
-    def wake_in(self, seconds: float) -> None:
-        before = self.alarm
-        if before is not None and before.act is not None:
-            if before.due <= self.clock.monotonic() + seconds:
-                return
-            before.call_off()
-        self.alarm = self.alarms.set(seconds, self._ring)
-
-    def _ring(self) -> None:
-        self.alarm = None
-        self.has_rung = True
-        self.queue.add(self.key)
-
-    def on_over(self) -> None:
-        if self.alarm is not None:
-            self.alarm.call_off()
-        self.queue.add(self.key)
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class _Active:
-    """A run that is under way in this process."""
-
-    uid: str
-    subject: Subject
-    run: ActionSetRun
-    writer: StatusWriter
-    host: _Host
-    is_taken_up: bool
-    is_suspended: bool
-    is_cancelled: bool = False
-
-
 class ActionSetReconciler:
     """Brings ActionSets to their ends, each by looking at it as often as something changes."""
-
-    kind: Final = "ActionSet"
 
     def __init__(self, equipment: Equipment) -> None:
         self._equipment = equipment
         self._lock = Lock()
-        self._active: dict[ObjectKey, _Active] = {}
+        self._active: dict[ObjectKey, ActiveRun] = {}
         self._ended: dict[ObjectKey, str] = {}
         self._is_draining = False
 
@@ -173,7 +121,7 @@ class ActionSetReconciler:
             self._equipment.queue.add(key)
         if isinstance(new, Ended):
             if new.ttl_seconds is not None or new.has_finalizer:
-                self._equipment.chores.add(key)
+                self._equipment.tidying.add(key)
         elif old is not None:
             self._equipment.tellers.lines.forget(key)
 
@@ -194,24 +142,24 @@ class ActionSetReconciler:
 
     # Runs that are under way
 
+    def is_active(self, key: ObjectKey) -> bool:
+        with self._lock:
+            return key in self._active
+
     @property
     def active_runs(self) -> int:
         with self._lock:
             return len(self._active)
 
-    def _attend(self, key: ObjectKey, active: _Active, kept: Kept | None) -> None:
+    def _attend(self, key: ObjectKey, active: ActiveRun, kept: Kept | None) -> None:
         run = active.run
-        if not run.is_done and self._has_news(active, kept):
+        if not run.is_done and active.has_news(kept):
             with run.at_rest(_PATIENCE_SECONDS) as is_ours:
                 if not is_ours:
                     # It writes, or cannot: nobody else should have to wait for that.
                     self._equipment.queue.add_later(key, _LOOK_AGAIN_SECONDS)
                     return
-                self._steer(active, kept)
-                if active.host.has_rung:
-                    active.host.has_rung = False
-                    run.ring()
-                self._flush(active)
+                active.tell(kept)
         if run.is_done:
             # Its end can be seen in the cluster before all have been told of it here.
             with run.at_rest(_PATIENCE_SECONDS) as is_ours:
@@ -221,45 +169,13 @@ class ActionSetReconciler:
             else:
                 self._equipment.queue.add_later(key, _LOOK_AGAIN_SECONDS)
 
-    def _has_news(self, active: _Active, kept: Kept | None) -> bool:
-        """Say whether there is anything to tell the run; most of what is seen it did itself."""
-        wishes = _wishes_of(active, kept)
-        return (
-            active.host.has_rung
-            or active.writer.is_late
-            or wishes.is_suspended != active.is_suspended
-            or (wishes.is_cancelled and not active.is_cancelled)
-        )
-
-    def _steer(self, active: _Active, kept: Kept | None) -> None:
-        """Hand on what the object wants by now."""
-        run, wishes = active.run, _wishes_of(active, kept)
-        try:
-            if wishes.is_cancelled and not active.is_cancelled:
-                active.is_cancelled = True
-                run.cancel(message="The ActionSet was deleted" if wishes.is_deleted else "")
-            if wishes.is_suspended != active.is_suspended:
-                active.is_suspended = wishes.is_suspended
-                if wishes.is_suspended:
-                    run.suspend()
-                else:
-                    run.resume()
-        except KanisterError as error:
-            _LOG.warning("A run cannot be steered: %s", error.message)
-
-    def _flush(self, active: _Active) -> None:
-        try:
-            active.writer.flush()
-        except KanisterError as error:
-            _LOG.warning("The progress of a run cannot be written: %s", error.message)
-
-    def _retire(self, key: ObjectKey, active: _Active) -> None:
+    def _retire(self, key: ObjectKey, active: ActiveRun) -> None:
         run, equipment = active.run, self._equipment
         if not run.status.is_final:
             self._leave(key, active)
             return
         if active.is_taken_up:
-            self._sweep(key, active.uid, run.status)
+            self._equipment.tidying.sweep(key, active.uid, run.status)
         active.writer.remove_finalizer()
         with self._lock:
             self._ended[key] = active.uid
@@ -274,7 +190,7 @@ class ActionSetReconciler:
             equipment.queue.add(follower)
         equipment.queue.forget(key)
 
-    def _leave(self, key: ObjectKey, active: _Active) -> None:
+    def _leave(self, key: ObjectKey, active: ActiveRun) -> None:
         """Let go of a run that could not go on, to take it up again from what is written."""
         run, queue = active.run, self._equipment.queue
         error = run.error
@@ -302,14 +218,14 @@ class ActionSetReconciler:
             extra=fields_of(namespace=key.namespace, actionSet=key.name, reason=error.reason),
         )
 
-    def _end_unwritable(self, key: ObjectKey, active: _Active, error: KanisterError) -> None:
+    def _end_unwritable(self, key: ObjectKey, active: ActiveRun, error: KanisterError) -> None:
         """End a run whose status the cluster will never take, with as much as it takes."""
         known = active.run.status
         is_too_large = isinstance(error.__cause__, RequestTooLarge)
         reason = "StatusTooLarge" if is_too_large else "StatusRefused"
         bare = refused_status(error.message, reason, self._now())
         refused = bare._replace(actions=self._interrupted(known, error.message, error).actions)
-        self._sweep(key, active.uid, known)
+        self._equipment.tidying.sweep(key, active.uid, known)
         for status in (refused, bare):
             if self._write_end(key, active.writer, status):
                 active.writer.remove_finalizer()
@@ -378,19 +294,13 @@ class ActionSetReconciler:
         if isinstance(error, InvalidDocument):
             message = "; ".join(str(each) for each in error.problems)
         refused = refused_status(message, error.reason, self._now(), getattr(error, "action", ""))
-        known = self._known_status(obj)
+        known = known_status(obj)
         if known is not None and known.state is State.RUNNING:
             refused = refused._replace(actions=self._interrupted(known, message, error).actions)
-            self._sweep(key, obj["metadata"]["uid"], known)
+            self._equipment.tidying.sweep(key, obj["metadata"]["uid"], known)
         if self._write_end(key, writer, refused):
             writer.remove_finalizer()
             self._equipment.tellers.tell_refused(subject_of(obj), refused)
-
-    def _known_status(self, obj: KubeObject) -> Status | None:
-        try:
-            return read_status(obj)
-        except KanisterError:
-            return None
 
     def _interrupted(self, status: Status, message: str, error: KanisterError) -> Status:
         """Say how the phases stand of a run that nobody can go on with."""
@@ -468,7 +378,7 @@ class ActionSetReconciler:
         writer.needs_finalizer = lambda outcome: (
             isinstance(outcome, Begun) and equipment.planner.leaves_traces(course, outcome)
         )
-        host = _Host(key, equipment.queue, equipment.alarms, equipment.clock)
+        host = Host(key, equipment.queue, equipment.alarms, equipment.clock)
         teller = RunTeller(
             equipment.tellers,
             key,
@@ -487,7 +397,7 @@ class ActionSetReconciler:
             owner=_owner_of(obj),
         )
         spec_now = course.actionset.spec
-        active = _Active(
+        active = ActiveRun(
             metadata["uid"],
             subject_of(obj),
             run,
@@ -500,92 +410,6 @@ class ActionSetReconciler:
         with self._lock:
             self._active[key] = active
         run.begin(host)
-
-    # What is left behind
-
-    def _sweep(self, key: ObjectKey, uid: str, status: Status) -> None:
-        """Delete the pods that attempts of a run have left, wherever they are."""
-        keys = sorted(_run_keys(uid, status))
-        namespaces = {key.namespace}
-        for action in status.actions:
-            namespaces.add(str(action.object.get("namespace") or key.namespace))
-        cluster = self._equipment.cluster
-        for at in range(0, len(keys), _MOST_KEYS_IN_SELECTOR):
-            some = ",".join(keys[at : at + _MOST_KEYS_IN_SELECTOR])
-            selector = f"createdBy=kanister,{RUN_LABEL} in ({some})"
-            for pod in _listed(cluster, selector, sorted(namespaces)):
-                found = pod["metadata"]
-                if found.get("deletionTimestamp"):
-                    continue
-                try:
-                    cluster.delete(
-                        PODS,
-                        found["name"],
-                        namespace=found["namespace"],
-                        uid=found["uid"],
-                        grace_period_seconds=0,
-                    )
-                except (NotFound, Conflict):
-                    continue
-                except ApiError as error:
-                    _LOG.warning(
-                        "Pod %s/%s of ActionSet %s is left behind, delete it by hand: %s",
-                        found["namespace"],
-                        found["name"],
-                        key,
-                        error.message,
-                    )
-
-    # Those that ended
-
-    def tidy(self, key: ObjectKey) -> None:
-        """Look at an ActionSet that ended: finish its cleaning up, and delete it in time."""
-        kept = self._equipment.store.get(key)
-        with self._lock:
-            is_active = key in self._active
-        if not isinstance(kept, Ended):
-            return
-        if is_active:
-            self._equipment.chores.add_later(key, _LOOK_AGAIN_SECONDS)
-            return
-        if kept.has_finalizer:
-            self._finish_cleanup(key, kept)
-        if not kept.is_deleted:
-            self._collect(key, kept)
-
-    def _finish_cleanup(self, key: ObjectKey, kept: Ended) -> None:
-        """Do what a process left undone that died after it had written how a run ended."""
-        try:
-            obj = self._equipment.cluster.get(ACTION_SETS, key.name, namespace=key.namespace)
-        except NotFound:
-            return
-        if obj["metadata"]["uid"] != kept.uid or FINALIZER not in (
-            obj["metadata"].get("finalizers") or ()
-        ):
-            return
-        status = self._known_status(obj)
-        if status is not None:
-            self._sweep(key, kept.uid, status)
-        self._writer(obj).remove_finalizer()
-
-    def _collect(self, key: ObjectKey, kept: Ended) -> None:
-        expiry = expiry_of(kept)
-        if expiry is None:
-            return
-        left = (expiry - self._now()).total_seconds()
-        if left > 0:
-            self._equipment.chores.add_later(key, left)
-        elif key in parents_in_need(self._equipment.store.items()):
-            self._equipment.chores.add_later(key, 30.0)
-        else:
-            self.delete(key, kept.uid)
-
-    def delete(self, key: ObjectKey, uid: str) -> None:
-        """Delete an ActionSet that nobody needs any more."""
-        try:
-            self._equipment.cluster.delete(ACTION_SETS, key.name, namespace=key.namespace, uid=uid)
-        except (NotFound, Conflict):
-            return
 
     # The end of the process
 
@@ -627,23 +451,6 @@ class ActionSetReconciler:
         return self._equipment.clock.now()
 
 
-class _Wishes(NamedTuple):
-    """What an object wants of its run."""
-
-    is_cancelled: bool
-    is_suspended: bool
-    is_deleted: bool = False
-
-
-def _wishes_of(active: _Active, kept: Kept | None) -> _Wishes:
-    if kept is None or kept.uid != active.uid or kept.is_deleted:
-        return _Wishes(True, active.is_suspended, is_deleted=True)
-    if not isinstance(kept, Live):
-        return _Wishes(active.is_cancelled, active.is_suspended)
-    spec = spec_of(kept.obj)
-    return _Wishes(spec.get("cancel") is True, spec.get("suspend") is True)
-
-
 def _owner_of(obj: KubeObject) -> dict[str, Any]:
     metadata = obj["metadata"]
     return {
@@ -659,27 +466,3 @@ def _without(status: Status, kind: str) -> Status:
     return status._replace(
         conditions=tuple(each for each in status.conditions if each.type != kind)
     )
-
-
-def _run_keys(uid: str, status: Status) -> Iterator[str]:
-    for at, action in enumerate(status.actions):
-        phases = [(Place(at, index), phase) for index, phase in enumerate(action.phases)]
-        if action.deferred is not None:
-            phases.append((Place(at, -1), action.deferred))
-        for place, phase in phases:
-            for attempt in range(1, phase.attempt + 1):
-                yield run_key(uid, at, place.phase_index, attempt)
-
-
-def _listed(cluster: Cluster, selector: str, namespaces: list[str]) -> Iterator[KubeObject]:
-    """List pods everywhere, or, where that is not allowed, where they are likely."""
-    try:
-        yield from cluster.list(PODS, label_selector=selector).items
-    except Forbidden:
-        for namespace in namespaces:
-            try:
-                yield from cluster.list(PODS, namespace=namespace, label_selector=selector).items
-            except ApiError as error:
-                _LOG.warning("Pods in %s cannot be looked for: %s", namespace, error.message)
-    except NotFound:
-        return

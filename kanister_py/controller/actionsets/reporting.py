@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from kanister_py.controller.machine.events import NORMAL, WARNING, EventPoster, Subject
+from kanister_py.controller.machine.events import NORMAL, WARNING, Subject, Tell
 from kanister_py.controller.machine.logs import PhaseLines, PhasePlace, fields_of
 from kanister_py.controller.machine.metrics import FAILURE, SUCCESS, ControllerMetrics
 from kanister_py.controller.machine.watch_cache import ObjectKey
@@ -37,12 +37,12 @@ class Tellers:
 
     def __init__(
         self,
-        events: EventPoster,
+        tell: Tell,
         metrics: ControllerMetrics,
         lines: PhaseLines,
         registry: Registry[FunctionEntry],
     ) -> None:
-        self.events = events
+        self.tell = tell
         self.metrics = metrics
         self.lines = lines
         self.registry = registry
@@ -60,7 +60,7 @@ class Tellers:
                 namespace=subject.namespace, actionSet=subject.name, reason=error.reason
             ),
         )
-        self.events.post(
+        self.tell(
             subject,
             WARNING,
             f"ActionSetFailed Action: {error.action}".rstrip(": "),
@@ -216,7 +216,7 @@ class RunTeller:
         self._post(WARNING, reason, message)
         blueprint = self._blueprints[action] if action < len(self._blueprints) else None
         if blueprint is not None:
-            self._tellers.events.post(blueprint, WARNING, reason, message)
+            self._tellers.tell(blueprint, WARNING, reason, message)
 
     def _warn(self, warned: Warned) -> None:
         self._post(WARNING, warned.reason, warned.message)
@@ -307,7 +307,7 @@ class RunTeller:
     # Saying it
 
     def _post(self, kind: str, reason: str, message: str) -> None:
-        self._tellers.events.post(self._subject, kind, reason, message)
+        self._tellers.tell(self._subject, kind, reason, message)
 
     def _log(
         self,

@@ -154,10 +154,11 @@ def read_status(obj: KubeObject) -> Status | None:
         raise StatusUnreadable(*key_of(obj)) from error
 
 
-def _status_in(obj: KubeObject) -> Status | None:
+def known_status(obj: KubeObject) -> Status | None:
+    """Read the status of an object; None too for one that nobody can read."""
     try:
         return read_status(obj)
-    except StatusUnreadable:
+    except KanisterError:
         return None
 
 
@@ -364,12 +365,12 @@ class StatusWriter:
         if found["metadata"]["uid"] != self._metadata["uid"]:
             self.is_gone = True
             return True
-        stands = _status_in(found)
+        stands = known_status(found)
         if data is not None and stands == parse_status(data):
             # It had been taken, only the answer was lost.
             self._keep(found, data)
             return True
-        if stands != _status_in(self._left):
+        if stands != known_status(self._left):
             key = f"{self._metadata['namespace']}/{self._metadata['name']}"
             raise JournalUnwritable(
                 f"the status of {self.name}",

@@ -1,8 +1,9 @@
-"""By how much does the cluster use each version, as of a moment ago?"""
+"""Usage census: versions in use on the cluster, as of a moment ago."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from kanister_py.controller.actionsets.status import read_status_data
 from kanister_py.controller.machine.repeating import Repeating
@@ -12,22 +13,16 @@ from kanister_py.executor.find_uses import tally_uses
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 
+_FIRST_SECONDS: Final = 10.0
+_EVERY_SECONDS: Final = 300.0
 
-class UseCounter(Repeating):
+
+class UsageCensus:
     """Counts page by page, so that it never holds what it counts."""
 
-    what = "uses of functions"
-    first_seconds = 10.0
-    every_seconds = 300.0
-
     def __init__(
-        self,
-        cluster: Cluster,
-        clock: Clock,
-        registry: Registry[FunctionEntry],
-        namespaces: Sequence[str],
+        self, cluster: Cluster, registry: Registry[FunctionEntry], namespaces: Sequence[str]
     ) -> None:
-        super().__init__(clock)
         self._cluster = cluster
         self._registry = registry
         self._namespaces = namespaces
@@ -37,3 +32,12 @@ class UseCounter(Repeating):
     def count(self) -> None:
         tally = tally_uses(self._cluster, self._registry, self._namespaces, read_status_data)
         self.uses = tally.counts()
+
+    def every_now_and_then(self, clock: Clock) -> Repeating:
+        return Repeating(
+            clock,
+            "the census of versions in use",
+            self.count,
+            first_seconds=_FIRST_SECONDS,
+            every_seconds=_EVERY_SECONDS,
+        )

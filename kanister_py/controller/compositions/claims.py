@@ -6,9 +6,17 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from kanister_py.controller.machine.applying import says
-from kanister_py.controller.machine.conditions import condition, with_conditions
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
+from kanister_py.controller.machine.writing import (
+    FIELD_MANAGER,
+    condition,
+    ensure,
+    find,
+    hold,
+    is_true,
+    let_go,
+    write_status,
+)
 from kanister_py.core.compositions.claims import (
     claim_spec_after,
     claim_status_after,
@@ -18,14 +26,13 @@ from kanister_py.core.compositions.claims import (
 from kanister_py.core.compositions.conditions import RECONCILE_ERROR
 from kanister_py.core.compositions.naming import child_name
 from kanister_py.core.errors import AlreadyExists, Conflict, Invalid, NotFound
-from kanister_py.core.objects.parts import conditions_of, spec_of, status_of
+from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.core.revisions.owners import controller_reference
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
 
 FINALIZER: Final = "finalizer.apiextensions.crossplane.io"
-_FIELD_MANAGER: Final = "kanister-py"
 _CONNECTION: Final = "connection.crossplane.io/v1alpha1"
 
 
@@ -58,7 +65,7 @@ class ClaimReconciler:
             self._tell(subject_of(claim), WARNING, "BindCompositeResource", said)
             self._write_status(claim, None, said)
             return
-        claim = self._hold(claim)
+        claim = hold(self._cluster, claim, FINALIZER)
         composite = self._make(claim, composite)
         claim = self._take_over(claim, composite)
         why = self._hand_on_secret(claim, composite)
@@ -69,22 +76,12 @@ class ClaimReconciler:
     def _composite_of(self, claim: KubeObject) -> KubeObject | None:
         reference = spec_of(claim).get("resourceRef") or {}
         name = str(reference.get("name") or self._new_name(claim))
-        try:
-            return self._cluster.get(self._composites, name)
-        except NotFound:
-            return None
+        return find(self._cluster, self._composites, name)
 
     def _new_name(self, claim: KubeObject) -> str:
         """Name the composite resource of a claim, the same after every restart."""
         metadata = claim["metadata"]
         return child_name(f"{metadata['name']}-", str(metadata.get("uid")), "claim")
-
-    def _hold(self, claim: KubeObject) -> KubeObject:
-        metadata = claim["metadata"]
-        if FINALIZER in (metadata.get("finalizers") or ()):
-            return claim
-        finalizers = [*(metadata.get("finalizers") or ()), FINALIZER]
-        return self._cluster.replace({**claim, "metadata": {**metadata, "finalizers": finalizers}})
 
     def _make(self, claim: KubeObject, composite: KubeObject | None) -> KubeObject:
         wanted = composite_of_claim(claim, composite, self._api_version, self._kind)
@@ -92,7 +89,7 @@ class ClaimReconciler:
             wanted["metadata"].pop("generateName", None)
             wanted["metadata"]["name"] = self._new_name(claim)
             try:
-                made = self._cluster.create(wanted, field_manager=_FIELD_MANAGER)
+                made = self._cluster.create(wanted, field_manager=FIELD_MANAGER)
             except AlreadyExists:
                 raise Conflict(f"{self._kind} {wanted['metadata']['name']} was just made") from None
             said = f"Created {self._kind} {made['metadata']['name']}"
@@ -105,13 +102,13 @@ class ClaimReconciler:
         }
         if changed == composite:
             return composite
-        return self._cluster.replace(changed, field_manager=_FIELD_MANAGER)
+        return self._cluster.replace(changed, field_manager=FIELD_MANAGER)
 
     def _take_over(self, claim: KubeObject, composite: KubeObject) -> KubeObject:
         wanted = claim_spec_after(claim, composite)
         if wanted == claim.get("spec"):
             return claim
-        return self._cluster.replace({**claim, "spec": wanted}, field_manager=_FIELD_MANAGER)
+        return self._cluster.replace({**claim, "spec": wanted}, field_manager=FIELD_MANAGER)
 
     def _hand_on_secret(self, claim: KubeObject, composite: KubeObject) -> str:
         """Copy connection details to where the claim wants them; say why not, if it cannot be."""
@@ -119,11 +116,8 @@ class ClaimReconciler:
         source = spec_of(composite).get("writeConnectionSecretToRef") or {}
         if not target.get("name") or not source.get("name"):
             return ""
-        try:
-            found = self._cluster.get(
-                SECRETS, source["name"], namespace=source.get("namespace", "")
-            )
-        except NotFound:
+        found = find(self._cluster, SECRETS, source["name"], source.get("namespace", ""))
+        if found is None:
             return ""
         metadata = claim["metadata"]
         wanted: dict[str, Any] = {
@@ -137,13 +131,8 @@ class ClaimReconciler:
             "type": _CONNECTION,
             "data": found.get("data") or {},
         }
-        live: Mapping[str, Any] | None = None
-        with suppress(NotFound):
-            live = self._cluster.get(SECRETS, target["name"], namespace=metadata["namespace"])
-        if live is not None and says(live, wanted):
-            return ""
         try:
-            self._cluster.apply(wanted, field_manager=_FIELD_MANAGER, force=True)
+            ensure(self._cluster, SECRETS, wanted)
         except Invalid as error:
             return f"Cannot write connection details to Secret {target['name']}: {error.message}"
         return ""
@@ -168,32 +157,19 @@ class ClaimReconciler:
             if is_foreground:
                 # Its end is seen by the watch on composite resources.
                 return
-        left = [each for each in metadata["finalizers"] if each != FINALIZER]
-        with suppress(NotFound):
-            self._cluster.replace({**claim, "metadata": {**metadata, "finalizers": left}})
+        let_go(self._cluster, claim, FINALIZER)
 
     def _write_status(self, claim: KubeObject, composite: KubeObject | None, failure: str) -> None:
-        before = status_of(claim)
         if failure:
             conditions = [condition("Synced", "False", RECONCILE_ERROR, failure)]
         else:
             conditions = [condition("Synced", "True", "ReconcileSuccess")]
-        wanted = dict(before)
+        status: Mapping[str, Any] | None = None
         if composite is not None:
-            wanted = claim_status_after(claim, composite)
-            conditions.append(_readiness_of(composite))
-        status = with_conditions(
-            wanted,
-            conditions,
-            now=self._clock.now(),
-            generation=claim["metadata"].get("generation", 0),
-        )
-        if status != before:
-            self._cluster.replace_status({**claim, "status": status})
-
-
-def _readiness_of(composite: Mapping[str, Any]) -> dict[str, Any]:
-    for each in conditions_of(composite):
-        if each.get("type") == "Ready" and each.get("status") == "True":
-            return condition("Ready", "True", "Available")
-    return condition("Ready", "False", "Waiting", "Composite resource is not yet ready")
+            status = claim_status_after(claim, composite)
+            if is_true(composite, "Ready"):
+                conditions.append(condition("Ready", "True", "Available"))
+            else:
+                waits = "Composite resource is not yet ready"
+                conditions.append(condition("Ready", "False", "Waiting", waits))
+        write_status(self._cluster, self._clock, claim, conditions, status)

@@ -17,8 +17,8 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
-from kanister_py.controller.machine.applying import says
 from kanister_py.controller.machine.events import NORMAL, WARNING, Subject, Tell, subject_of
+from kanister_py.controller.machine.writing import says
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.compositions.composed import (
     Composed,
@@ -26,6 +26,7 @@ from kanister_py.core.compositions.composed import (
     observed_resources,
 )
 from kanister_py.core.compositions.conditions import (
+    FUNCTION_UNAVAILABLE,
     RECONCILE_ERROR,
     Conditions,
     events_of_outcome,
@@ -155,6 +156,8 @@ class Outcome(NamedTuple):
     requirements: Mapping[str, Data] = {}
     changed: str = ""
     """One composed object that this pass changed: what became of it is for the next one."""
+    unavailable: str = ""
+    """The revision of a function that would have had to answer, and did not."""
     is_gone: bool = False
     is_postponed: bool = False
     """Whether the failure is nobody's news yet."""
@@ -220,7 +223,11 @@ class CompositeReconciler:
             if composed.error is None:
                 self._refuse_emptiness(chosen.composition, composed, observed)
             elif is_patient and self._is_passing(composed.error) and _was_synced(xr):
-                return Outcome(is_failed=True, is_postponed=True)
+                return Outcome(
+                    is_failed=True,
+                    is_postponed=True,
+                    unavailable=_unavailable(composed.error),
+                )
             return self._carry_out(run, chosen, observed, composed)
         except Conflict:
             # Somebody was faster: nobody's news, look again.
@@ -391,7 +398,8 @@ class CompositeReconciler:
             failure = UsageError(
                 f"cannot compose resources: {composed.error.message}", reason="CompositionFailed"
             )
-            failed = self._say_failure(run, failure, composed.conditions)
+            unavailable = _unavailable(composed.error)
+            failed = self._say_failure(run, failure, composed.conditions, unavailable)
             return failed._replace(requirements=composed.requirements)
         run.track(Dependencies(composed.refs, composed.requirements, needs))
         self._collect(composed)
@@ -538,13 +546,17 @@ class CompositeReconciler:
     # Telling how it went
 
     def _say_failure(
-        self, run: _Pass, error: KanisterError, told: Iterable[CustomCondition]
+        self,
+        run: _Pass,
+        error: KanisterError,
+        told: Iterable[CustomCondition],
+        unavailable: str = "",
     ) -> Outcome:
         message = error.message
         self._tell(run.subject, WARNING, COMPOSE, message)
-        run.conditions.set_after_failure(message, told)
+        run.conditions.set_after_failure(message, told, is_judged=not unavailable)
         self._write_status(run)
-        return Outcome(is_failed=True)
+        return Outcome(is_failed=True, unavailable=unavailable)
 
     def _write_status(self, run: _Pass, desired: Mapping[str, Any] | None = None) -> None:
         """Say how it went; what functions desire no longer is taken back with that.
@@ -672,6 +684,10 @@ def _needs_of(composition: Composition) -> tuple[Data, ...]:
     )
 
 
+def _unavailable(error: KanisterError) -> str:
+    return error.revision if isinstance(error, PipelineStepUnavailable) else ""
+
+
 def _version(obj: Mapping[str, Any]) -> str:
     return str(obj["metadata"].get("resourceVersion") or "")
 
@@ -688,10 +704,10 @@ def _was_synced(xr: Mapping[str, Any]) -> bool:
 def _log_turn(subject: Subject, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Write down what keeps a resource from being in order, once, and when that is over."""
     where = f"{subject.namespace}/{subject.name}" if subject.namespace else subject.name
-    if now.get("reason") == RECONCILE_ERROR:
+    if now.get("reason") in (RECONCILE_ERROR, FUNCTION_UNAVAILABLE):
         if now.get("message") != before.get("message"):
             _LOG.warning("%s %s is not in order: %s", subject.kind, where, now.get("message"))
-    elif before.get("reason") == RECONCILE_ERROR:
+    elif before.get("reason") in (RECONCILE_ERROR, FUNCTION_UNAVAILABLE):
         _LOG.info("%s %s is in order again", subject.kind, where)
 
 

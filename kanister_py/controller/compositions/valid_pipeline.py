@@ -1,12 +1,12 @@
-"""Does a revision of a Composition say whether the functions that it calls can compose?"""
+"""ValidPipeline: whether the functions that a CompositionRevision calls can compose."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kanister_py.controller.machine.conditions import condition, with_conditions
 from kanister_py.controller.machine.events import WARNING, Tell, subject_of
+from kanister_py.controller.machine.writing import condition, with_conditions
 from kanister_py.core.compositions.capabilities import (
     FunctionCapabilityMissing,
     missing_capabilities,

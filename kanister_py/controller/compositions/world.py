@@ -68,7 +68,7 @@ class CompositionSettings(NamedTuple):
     gives_resources: bool = True
     keeps_revisions: int = 0
     poll_seconds: float = 0.0
-    workers: int = 8
+    workers: int = 32
     default_runtime: Runtime = Runtime.DEPLOYMENT
     authority: str = "crossplane-root-ca"
     drains_for: timedelta = timedelta(seconds=30)

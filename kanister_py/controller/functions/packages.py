@@ -1,4 +1,4 @@
-"""Which revisions does a Function have, and which of them serve?
+"""Functions and their revisions: which package is meant, who is active, who goes.
 
 One pass reads the Function and its revisions, asks the registry which package is meant
 now, and writes what differs: the revision of that package, who is active, who goes, and
@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.functions.pull_secrets import logins_of
-from kanister_py.controller.machine.conditions import condition, with_conditions
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
+from kanister_py.controller.machine.writing import condition, find, write_status
 from kanister_py.core.errors import AlreadyExists, Conflict, KanisterError, NotFound
 from kanister_py.core.objects.parts import (
     annotations_of,
@@ -112,16 +112,15 @@ class FunctionReconciler:
 
     def reconcile(self, name: str) -> float | None:
         """Bring one Function to rest; say after how many seconds to look again, if at all."""
-        try:
-            function = self._cluster.get(FUNCTIONS, name)
-        except NotFound:
+        function = find(self._cluster, FUNCTIONS, name)
+        if function is None:
             return None
         metadata = function["metadata"]
         if metadata.get("deletionTimestamp"):
             return None
         if (metadata.get("annotations") or {}).get(_PAUSED) == "true":
             paused = condition("Synced", "False", "ReconcilePaused", "Paused by an annotation")
-            self._write_status(function, {}, [paused])
+            write_status(self._cluster, self._clock, function, [paused])
             return None
         spec = spec_of(function)
         wrong = list(
@@ -377,7 +376,8 @@ class FunctionReconciler:
             "currentIdentifier": str(found.reference),
             "resolvedPackage": found.reference.pinned(found.digest),
         }
-        self._write_status(function, fields, [installed, healthy])
+        status = {**status_of(function), **fields}
+        write_status(self._cluster, self._clock, function, [installed, healthy], status)
 
     def _say_trouble(
         self, function: KubeObject, revisions: Sequence[KubeObject], error: KanisterError
@@ -389,23 +389,8 @@ class FunctionReconciler:
         self._refuse(function, "UnpackingPackage", error.message)
 
     def _refuse(self, function: KubeObject, reason: str, message: str) -> None:
-        self._write_status(function, {}, [condition("Installed", "False", reason, message)])
-
-    def _write_status(
-        self,
-        function: KubeObject,
-        fields: Mapping[str, Any],
-        conditions: Sequence[Mapping[str, Any]],
-    ) -> None:
-        status = status_of(function)
-        wanted = with_conditions(
-            {**status, **fields},
-            conditions,
-            now=self._clock.now(),
-            generation=function["metadata"].get("generation", 0),
-        )
-        if wanted != status:
-            self._cluster.replace_status({**function, "status": wanted})
+        refused = condition("Installed", "False", reason, message)
+        write_status(self._cluster, self._clock, function, [refused])
 
 
 def _built_in(reference: PackageReference) -> _Found:

@@ -1,30 +1,36 @@
-"""Which revisions of functions does the cluster have, and who uses each, as of a moment ago?"""
+"""Revision census: revisions of functions on the cluster and who uses each, as of a moment ago."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.executor.revision_inventory import read_inventory
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 
+_FIRST_SECONDS: Final = 5.0
+_EVERY_SECONDS: Final = 60.0
 
-class RevisionCensus(Repeating):
-    """Reads them again and again."""
 
-    what = "revisions of functions"
-    first_seconds = 5.0
-    every_seconds = 60.0
+class RevisionCensus:
+    """What was found last, the same list for as long as it says the same."""
 
-    def __init__(self, cluster: Cluster, clock: Clock) -> None:
-        super().__init__(clock)
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.revisions: list[dict[str, Any]] | None = None
-        """What was found last, the same list for as long as it says the same."""
 
     def count(self) -> None:
         inventory = read_inventory(self._cluster, composed=False)
         found = [each.told() for each in inventory.revisions if each.function is not None]
         if found != self.revisions:
             self.revisions = found
+
+    def every_now_and_then(self, clock: Clock) -> Repeating:
+        return Repeating(
+            clock,
+            "the census of revisions",
+            self.count,
+            first_seconds=_FIRST_SECONDS,
+            every_seconds=_EVERY_SECONDS,
+        )

@@ -1,4 +1,4 @@
-"""Is there something that answers for each active revision of a function, and is it well?
+"""Runtime of functions: something that answers for each active revision, and how it fares.
 
 A revision is run by a Deployment of ours, in this process, or by somebody else. What is
 no longer active goes on for a while: calls under way end before its pods do.
@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
-from kanister_py.controller.machine.applying import says
 from kanister_py.controller.machine.certificates import CertificateKeeper
-from kanister_py.controller.machine.conditions import condition, with_conditions
+from kanister_py.controller.machine.writing import condition, ensure, find, write_status
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.parts import annotations_of, conditions_of, spec_of, status_of
@@ -20,7 +19,6 @@ from kanister_py.core.objects.resources import (
     DEPLOYMENTS,
     SERVICE_ACCOUNTS,
     SERVICES,
-    GroupVersionResource,
 )
 from kanister_py.core.registry.entries import DesiredState
 from kanister_py.core.revisions.functions import Runtime, runtime_of
@@ -42,7 +40,6 @@ from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
 ENDPOINT: Final = "kanister-py.io/endpoint"
 """Where a revision answers that somebody else runs."""
 
-_FIELD_MANAGER: Final = "kanister-py"
 _DEFAULT_CONFIG: Final = "default"
 _LOOKS_AGAIN_SECONDS: Final = 10.0
 
@@ -85,11 +82,8 @@ class FunctionRuntime:
 
     def reconcile(self, name: str) -> float | None:
         """Bring what runs one revision to rest; say after how many seconds to look again."""
-        try:
-            revision = self._cluster.get(FUNCTION_REVISIONS, name)
-        except NotFound:
-            return None
-        if revision["metadata"].get("deletionTimestamp"):
+        revision = find(self._cluster, FUNCTION_REVISIONS, name)
+        if revision is None or revision["metadata"].get("deletionTimestamp"):
             return None
         if spec_of(revision).get("desiredState") != DesiredState.ACTIVE:
             return self._stop(revision)
@@ -112,8 +106,8 @@ class FunctionRuntime:
     def _run(self, revision: KubeObject) -> float:
         name, namespace = revision["metadata"]["name"], self._settings.namespace
         config = self._config_of(revision)
-        self._apply(SERVICES, service_of(revision, namespace, config))
-        self._apply(SERVICE_ACCOUNTS, service_account_of(revision, namespace, config))
+        ensure(self._cluster, SERVICES, service_of(revision, namespace, config))
+        ensure(self._cluster, SERVICE_ACCOUNTS, service_account_of(revision, namespace, config))
         authority = self._keeper.keep_authority(namespace, self._settings.authority)
         owners = service_account_of(revision, namespace, config)["metadata"]["ownerReferences"]
         pair = self._keeper.keep_certificate(
@@ -126,7 +120,7 @@ class FunctionRuntime:
         facts = self._certificates.read(pair.certificate)
         fingerprint = facts.fingerprint if facts is not None else ""
         wanted = deployment_of(revision, namespace, config, certificate=fingerprint)
-        deployment = self._apply(DEPLOYMENTS, wanted)
+        deployment = ensure(self._cluster, DEPLOYMENTS, wanted)
         why = why_not_well(deployment, len(self._ready_addresses(name)))
         self._say(revision, service_endpoint(name, namespace), why)
         # The watches tell when it is up; should one be cut, nobody waits for long.
@@ -136,12 +130,9 @@ class FunctionRuntime:
         """Take a revision out of service: nobody calls it any more, then its pods go."""
         name, namespace = revision["metadata"]["name"], self._settings.namespace
         stopped = condition("RuntimeActive", "False", "InactiveRuntime")
-        revision = self._write(revision, {}, [stopped])
-        try:
-            deployment = self._cluster.get(DEPLOYMENTS, name, namespace=namespace)
-        except NotFound:
-            return None
-        if not is_controlled_by(deployment, revision):
+        revision = write_status(self._cluster, self._clock, revision, [stopped])
+        deployment = find(self._cluster, DEPLOYMENTS, name, namespace)
+        if deployment is None or not is_controlled_by(deployment, revision):
             return None
         left = self._drained_at(revision) - self._clock.now().timestamp()
         if left > 0:
@@ -175,17 +166,6 @@ class FunctionRuntime:
         spec: Mapping[str, Any] = spec_of(found)
         return spec
 
-    def _apply(self, resource: GroupVersionResource, wanted: dict[str, Any]) -> KubeObject:
-        """Make an object say what it shall; one that already does is not written."""
-        metadata = wanted["metadata"]
-        try:
-            live = self._cluster.get(resource, metadata["name"], namespace=metadata["namespace"])
-        except NotFound:
-            live = None
-        if live is not None and says(live, wanted):
-            return live
-        return self._cluster.apply(wanted, field_manager=_FIELD_MANAGER, force=True)
-
     def _say(self, revision: KubeObject, endpoint: str, why_not: str) -> None:
         if why_not:
             healthy = condition("RuntimeHealthy", "False", "UnhealthyPackageRevision", why_not)
@@ -193,25 +173,8 @@ class FunctionRuntime:
             healthy = condition("RuntimeHealthy", "True", "HealthyPackageRevision")
         active = condition("RuntimeActive", "True", "ActiveRuntime")
         image = spec_of(revision).get("image")
-        fields = {"endpoint": endpoint, "resolvedImage": image}
-        self._write(revision, fields, [healthy, active])
-
-    def _write(
-        self,
-        revision: KubeObject,
-        fields: Mapping[str, Any],
-        conditions: Sequence[Mapping[str, Any]],
-    ) -> KubeObject:
-        status = status_of(revision)
-        wanted = with_conditions(
-            {**status, **fields},
-            conditions,
-            now=self._clock.now(),
-            generation=revision["metadata"].get("generation", 0),
-        )
-        if wanted == status:
-            return revision
-        return self._cluster.replace_status({**revision, "status": wanted})
+        status = {**status_of(revision), "endpoint": endpoint, "resolvedImage": image}
+        write_status(self._cluster, self._clock, revision, [healthy, active], status)
 
 
 def _package_name(revision: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from kanister_py.core.errors import (
     KanisterError,
     LeadershipLost,
     NotFound,
+    TransientError,
 )
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.resources import LEASES
@@ -27,6 +28,10 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
+
+
+_GRACE_SECONDS: Final = 30.0
+"""For how long a right to Leases may be missing before this process says that it can never lead."""
 
 
 class LeaseTerms(NamedTuple):
@@ -68,6 +73,7 @@ class Leadership:
         self._seen: tuple[str, str] | None = None
         self._seen_at = 0.0
         self._trouble = ""
+        self._refused_since: float | None = None
 
     @property
     def is_leader(self) -> bool:
@@ -95,6 +101,17 @@ class Leadership:
             f"{self._identity} held it last, any other replica may take it soon"
         )
 
+    @property
+    def why_never(self) -> str:
+        """Say what keeps this process from ever leading; empty while it may yet, or does.
+
+        A right that is missing may come a moment later, as when everything is installed at once.
+        """
+        since = self._refused_since
+        if since is None or self._clock.monotonic() - since < _GRACE_SECONDS:
+            return ""
+        return f"Can never lead: {self._trouble}"
+
     def check(self) -> None:
         """Raise unless this process may act."""
         if not self.is_leader:
@@ -112,9 +129,12 @@ class Leadership:
         told = ""
         while not self._is_closed:
             try:
-                if self._try():
+                is_ours = self._try()
+                self._refused_since = None
+                if is_ours:
                     return True
             except KanisterError as error:
+                self._note_refusal(error)
                 # A right that is missing may be missing for days: once is enough.
                 if error.message != told:
                     _LOG.warning("Cannot take the lease %s: %s", self._name, error.message)
@@ -131,6 +151,13 @@ class Leadership:
                 )
             self._sleep(self._terms.renews_every_seconds)
         return False
+
+    def _note_refusal(self, error: KanisterError) -> None:
+        self._trouble = error.message
+        if isinstance(error, TransientError):
+            self._refused_since = None
+        elif self._refused_since is None:
+            self._refused_since = self._clock.monotonic()
 
     def _try(self) -> bool:
         """Take the Lease if it is free, ours, or abandoned. Raises what the cluster says."""

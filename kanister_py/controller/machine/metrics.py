@@ -1,4 +1,4 @@
-"""What does a scrape of the controller find?"""
+"""Metrics: every number that a scrape of the controller finds, by its name."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class ControllerMetrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
+        self._gauges: dict[str, _Gauge] = {}
         # The first controller's, under its name: it counts actions.
         self.resolutions = Counter(
             "kanister_action_set_resolutions",
@@ -80,19 +81,53 @@ class ControllerMetrics:
             registry=self.registry,
         )
 
-    def watch_gauge(self, name: str, told: str, read: Callable[[], float]) -> None:
-        """Show a number that is read when somebody asks for it."""
-        self.registry.register(_Gauge(name, told, read))
+    def count_pass(self, kind: str, outcome: str, seconds: float) -> None:
+        """Count a look at an object."""
+        self.passes.labels(kind, outcome).inc()
+        self.pass_seconds.labels(kind).observe(seconds)
+
+    def watch_queue(
+        self, name: str, depth: Callable[[], float], oldest_seconds: Callable[[], float]
+    ) -> None:
+        """Show how many objects wait to be looked at, and for how long."""
+        self.watch("kanister_py_queue_depth", depth, queue=name)
+        self.watch("kanister_py_queue_oldest_seconds", oldest_seconds, queue=name)
+
+    def watch(self, name: str, read: Callable[[], float], **labels: str) -> None:
+        """Show one of the numbers below, read when somebody asks for it."""
+        gauge = self._gauges.get(name)
+        if gauge is None:
+            gauge = self._gauges[name] = _Gauge(name, _GAUGES[name], tuple(labels))
+            self.registry.register(gauge)
+        gauge.reads[tuple(labels.values())] = read
+
+
+_GAUGES: Final = {
+    "kanister_py_is_leader": "Whether this replica acts (1) or stands by (0)",
+    "kanister_py_queue_depth": "Objects that wait to be looked at",
+    "kanister_py_queue_oldest_seconds": "How long the object has waited that waits for longest",
+    "kanister_py_open_breakers": "Revisions of functions that are left alone as they do not answer",
+    "kanister_py_phases_queued": "Phases that wait for a worker",
+    "kanister_py_active_runs": "ActionSets that are under way",
+    "kanister_py_oldest_run_seconds": "Age of the ActionSet that is under way for longest",
+    "kanister_py_open_watches": "Watches that are open",
+}
 
 
 class _Gauge(Collector):
-    def __init__(self, name: str, told: str, read: Callable[[], float]) -> None:
+    """Numbers that are read when somebody asks for them, one for each set of labels."""
+
+    def __init__(self, name: str, told: str, labels: tuple[str, ...]) -> None:
         self._name = name
         self._told = told
-        self._read = read
+        self._labels = labels
+        self.reads: dict[tuple[str, ...], Callable[[], float]] = {}
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        yield GaugeMetricFamily(self._name, self._told)
+        yield GaugeMetricFamily(self._name, self._told, labels=self._labels)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        yield GaugeMetricFamily(self._name, self._told, value=self._read())
+        family = GaugeMetricFamily(self._name, self._told, labels=self._labels)
+        for labels, read in list(self.reads.items()):
+            family.add_metric(labels, read())
+        yield family

@@ -1,35 +1,52 @@
-"""What is to be looked at next? Keys in order, each once, and each in one pair of hands only."""
+"""Work queue: keys in order, each once, each in one pair of hands, and a share for every group."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Hashable
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Sequence
 from threading import Condition
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
+from kanister_py.core.retries import NO_END, RetryRule
 from kanister_py.executor.alarms import Alarm, Alarms
 from kanister_py.ports.clock import Clock
 
 Key = TypeVar("Key", bound=Hashable)
 
-FIRST_DELAY_SECONDS: Final = 0.5
-LONGEST_DELAY_SECONDS: Final = 300.0
+LOOKS_AGAIN: Final = RetryRule(NO_END, 0.5, 2.0, 60.0)
+
+
+Groups: TypeAlias = Sequence[tuple[Hashable, int]]
+"""The groups of a key, and of how many of a group's keys may be in hand at a time."""
+GroupsOf: TypeAlias = Callable[[Key], Groups]
 
 
 class WorkQueue(Generic[Key]):
     """Keys that somebody has to look at, whatever kind of object they name.
 
     A key that is added while somebody looks at it comes again when they are done,
-    so that no change goes unseen and no two look at one thing at once.
+    so that no change goes unseen and no two look at one thing at once. A key may
+    belong to groups, of each of which only so many keys are in hand at a time:
+    what keeps those busy keeps nobody else waiting.
     """
 
-    def __init__(self, clock: Clock, alarms: Alarms) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        alarms: Alarms,
+        *,
+        groups_of: GroupsOf[Key] = lambda _key: (),
+    ) -> None:
         self._clock = clock
         self._alarms = alarms
+        self._groups_of = groups_of
         self._changed = Condition()
         self._line: deque[Key] = deque()
-        self._waiting: set[Key] = set()
-        self._in_hand: set[Key] = set()
+        self._waiting: dict[Key, float] = {}
+        """All that wait, in line or behind their group, and since when."""
+        self._parked: dict[Hashable, deque[Key]] = defaultdict(deque)
+        self._in_hand: dict[Key, Groups] = {}
+        self._busy: dict[Hashable, int] = defaultdict(int)
         self._failures: dict[Key, int] = {}
         self._later: dict[Key, Alarm] = {}
         self._is_closed = False
@@ -39,7 +56,7 @@ class WorkQueue(Generic[Key]):
         with self._changed:
             if self._is_closed or key in self._waiting:
                 return
-            self._waiting.add(key)
+            self._waiting[key] = self._clock.monotonic()
             if key not in self._in_hand:
                 self._line.append(key)
                 self._changed.notify()
@@ -66,8 +83,7 @@ class WorkQueue(Generic[Key]):
         """Have a key looked at again after a while that grows with each failure; say how long."""
         with self._changed:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
-        # Beyond some power the bound is reached anyhow.
-        seconds = min(FIRST_DELAY_SECONDS * 2.0 ** min(failures - 1, 16), LONGEST_DELAY_SECONDS)
+        seconds = LOOKS_AGAIN.delay_after(failures)
         self.add_later(key, seconds)
         return seconds
 
@@ -79,28 +95,65 @@ class WorkQueue(Generic[Key]):
     def take(self) -> Key | None:
         """Wait for a key, and take it in hand; None once the queue is closed."""
         with self._changed:
-            while not self._line and not self._is_closed:
+            while not self._is_closed:
+                while self._line:
+                    key = self._line.popleft()
+                    groups = self._groups_of(key)
+                    if self._park(key, groups):
+                        # Its other groups may have room that it came back for.
+                        for group, most in groups:
+                            self._let_up(group, most)
+                        continue
+                    del self._waiting[key]
+                    self._in_hand[key] = groups
+                    for group, _ in groups:
+                        self._busy[group] += 1
+                    return key
                 self._clock.wait(self._changed)
-            if self._is_closed:
-                return None
-            key = self._line.popleft()
-            self._waiting.discard(key)
-            self._in_hand.add(key)
-            return key
+        return None
+
+    def _park(self, key: Key, groups: Groups) -> bool:
+        """Put a key aside if one of its groups is busy enough."""
+        for group, most in groups:
+            if self._busy.get(group, 0) >= most:
+                self._parked[group].append(key)
+                return True
+        return False
 
     def done(self, key: Key) -> None:
         """Put a key down again."""
         with self._changed:
-            self._in_hand.discard(key)
+            for group, most in self._in_hand.pop(key):
+                self._busy[group] -= 1
+                if not self._busy[group]:
+                    del self._busy[group]
+                self._let_up(group, most)
             if key in self._waiting and not self._is_closed:
                 self._line.append(key)
                 self._changed.notify()
+
+    def _let_up(self, group: Hashable, most: int) -> None:
+        """Put the first that waits for a group back in line, unless another group holds it up."""
+        if self._busy.get(group, 0) >= most:
+            return
+        parked = self._parked.pop(group, None)
+        while parked:
+            key = parked.popleft()
+            others = [each for each in self._groups_of(key) if each[0] != group]
+            if not self._park(key, others):
+                self._line.appendleft(key)
+                self._changed.notify()
+                break
+        if parked:
+            self._parked[group] = parked
 
     def close(self) -> None:
         """Give out nothing any more."""
         with self._changed:
             self._is_closed = True
             self._line.clear()
+            self._parked.clear()
+            self._waiting.clear()
             for alarm in self._later.values():
                 alarm.call_off()
             self._changed.notify_all()
@@ -109,10 +162,17 @@ class WorkQueue(Generic[Key]):
     def depth(self) -> int:
         """Say how many keys wait for somebody."""
         with self._changed:
-            return len(self._line)
+            return len(self._waiting)
+
+    @property
+    def oldest_seconds(self) -> float:
+        """Say how long the key has waited that waits for longest."""
+        with self._changed:
+            since = next(iter(self._waiting.values()), None)
+        return 0.0 if since is None else self._clock.monotonic() - since
 
     @property
     def is_idle(self) -> bool:
         """Whether nobody looks at anything, and nothing waits."""
         with self._changed:
-            return not self._line and not self._in_hand
+            return not self._waiting and not self._in_hand

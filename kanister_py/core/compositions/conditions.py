@@ -10,6 +10,8 @@ from kanister_py.core.compositions.results import COMPOSE, SYSTEM_CONDITIONS, Cu
 FATAL_MESSAGE = "A fatal error occurred before the status of this condition could be determined."
 RECONCILE_ERROR = "ReconcileError"
 """Why an object is not synced, in one word: the message says the rest."""
+FUNCTION_UNAVAILABLE = "FunctionUnavailable"
+"""Why nobody knows whether an object is synced: a function that would say so does not answer."""
 _SHOWN = 3
 
 
@@ -50,13 +52,21 @@ class Conditions:
             if each.type not in SYSTEM_CONDITIONS:
                 self.set(each.type, each.status, each.reason, each.message)
 
-    def set_after_failure(self, message: str, told: Iterable[CustomCondition]) -> None:
-        """Say that a run failed: what no function spoke of in it is not known any more."""
+    def set_after_failure(
+        self, message: str, told: Iterable[CustomCondition], *, is_judged: bool = True
+    ) -> None:
+        """Say that a run failed: what no function spoke of in it is not known any more.
+
+        Where a function did not answer, nobody has judged how the object is.
+        """
         spoken = {each.type for each in told}
         for type_ in list(self._all):
             if type_ not in SYSTEM_CONDITIONS and type_ not in spoken:
                 self.set(type_, "Unknown", "FatalError", FATAL_MESSAGE)
-        self.set("Synced", "False", RECONCILE_ERROR, message)
+        if is_judged:
+            self.set("Synced", "False", RECONCILE_ERROR, message)
+        else:
+            self.set("Synced", "Unknown", FUNCTION_UNAVAILABLE, message)
 
     def set_outcome(
         self, unsynced: Sequence[str], unready: Sequence[str], composite_ready: bool | None

@@ -15,11 +15,11 @@ import pytest
 from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.packages_oci.registry import OciPackages
-from kanister_py.controller.compositions.kinds import Compositions
+from kanister_py.controller.compositions.part import Compositions
 from kanister_py.controller.compositions.world import CompositionSettings, FunctionTools
-from kanister_py.controller.controller import PartTools
 from kanister_py.controller.machine.events import Subject
 from kanister_py.controller.machine.metrics import ControllerMetrics
+from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.compositions.installed import built_in
 from kanister_py.core.errors import Invalid, NotFound
 from kanister_py.core.objects.documents import parse_documents
@@ -33,6 +33,7 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.alarms import Alarms
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
+from kanister_py.ports.function_runner import FunctionRunner
 from kanister_py.wiring import function_runner, read_functions
 
 CRDS = Path(__file__).parents[3] / "kanister_py" / "crds"
@@ -149,16 +150,18 @@ class World:
         clock: Clock | None = None,
         *,
         through: Any = None,
+        calling: Callable[[FunctionRunner], FunctionRunner] = lambda runner: runner,
     ) -> None:
-        """`through` is how the controller sees the cluster, if not as it is."""
+        """`through` is how the controller sees the cluster, `calling` how it calls functions."""
         self.clock = clock or SystemClock()
         self.cluster = cluster or cluster_with_kinds()
         self.writes: list[str] = []
         self.told: list[str] = []
         entries = read_functions().registry
         known = built_in(entries).registry()
-        self.runner = function_runner(entries)
+        self.runner = calling(function_runner(entries))
         self.alarms = Alarms(self.clock)
+        self.metrics = ControllerMetrics()
         tools = FunctionTools(
             self.runner,
             known,
@@ -172,7 +175,7 @@ class World:
             self.alarms,
             self._tell,
             lambda _error: None,
-            ControllerMetrics(),
+            self.metrics,
         )
         self.compositions = Compositions(part, tools, settings)
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from kanister_py.controller.compositions.kinds import Role, Task
+from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.compositions.world import CompositionSettings
 from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.controller.machine.work_loop import FAILED
 from kanister_py.core.compositions.endpoints import builtin_endpoint
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS
 from kanister_py.ports.cluster import KubeObject
@@ -319,7 +320,7 @@ def test_nothing_is_written_at_rest_nor_after_a_restart(world: World) -> None:
     again = World(REVISIONS, world.cluster)
     # Before the functions are seen nothing is said of them.
     for each in world.cluster.list(COMPOSITION_REVISIONS).items:
-        assert not again.compositions.look(_task(each))
+        assert again.compositions.look(_task(each)) == FAILED
     again.start()
     try:
         again.until(lambda: len(again.compositions.world.known_compositions) == 2)

@@ -1,0 +1,212 @@
+"""The part of the controller that runs ActionSets: their watch, their queues, their workers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from threading import Lock
+from typing import Final, NamedTuple
+
+from kanister_py.controller.actionsets.collection import parents_in_need, surplus
+from kanister_py.controller.actionsets.concurrency import Lines
+from kanister_py.controller.actionsets.planner import Planner
+from kanister_py.controller.actionsets.projection import Kept, Live, keep
+from kanister_py.controller.actionsets.reconcile import ActionSetReconciler, Equipment
+from kanister_py.controller.actionsets.reporting import Tellers
+from kanister_py.controller.actionsets.status import form_of
+from kanister_py.controller.actionsets.tidying import Tidying
+from kanister_py.controller.actionsets.watched_namespaces import WatchedNamespaces
+from kanister_py.controller.machine.events import NORMAL, Subject, subject_of
+from kanister_py.controller.machine.logs import PhaseLines
+from kanister_py.controller.machine.part import PartTools
+from kanister_py.controller.machine.repeating import Repeating
+from kanister_py.controller.machine.watch_cache import ObjectKey, Store
+from kanister_py.controller.machine.work_loop import WorkLoop
+from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
+from kanister_py.executor.phase_context import Surroundings
+from kanister_py.executor.run.actions import FunctionSource
+from kanister_py.executor.watching import SharedWatches
+from kanister_py.executor.working import Workers
+from kanister_py.gotemplate import Effects
+from kanister_py.ports.object_store import ObjectStores
+
+_LOG: Final = logging.getLogger(__name__)
+_COLLECT_SECONDS: Final = 30.0
+
+
+class ActionSetSettings(NamedTuple):
+    """Which ActionSets are run, and how many at once.
+
+    Without `namespaces` all are watched. `keep_newest` bounds how many ActionSets that
+    ended are kept for each Blueprint; None for all.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    allows_other_namespaces: bool = False
+    workers: int = 32
+    workers_per_namespace: int = 0
+    passes: int = 4
+    keep_newest: int | None = None
+
+
+class ActionSets:
+    """Runs ActionSets for as long as the controller leads."""
+
+    def __init__(
+        self,
+        tools: PartTools,
+        functions: FunctionSource,
+        effects: Effects,
+        settings: ActionSetSettings,
+        lines: PhaseLines,
+        check: Callable[[], None],
+        stores: ObjectStores | None = None,
+    ) -> None:
+        cluster, clock = tools.cluster, tools.clock
+        self._tools = tools
+        self._settings = settings
+        self._effects = effects
+        self._stores = stores
+        self._workers = Workers(settings.workers)
+        self._shares: dict[str, Workers] = {}
+        self._lock = Lock()
+        self._watches = SharedWatches(cluster, clock)
+        self._namespaces = WatchedNamespaces(cluster, clock)
+        self._cluster = self._namespaces.as_cluster()
+        watched = settings.namespaces or ("",)
+        self.store: Store[Kept] = Store(
+            *(cluster, clock, ACTION_SETS),
+            lambda obj: keep(obj, clock.monotonic()),
+            # The reconciler is made with the store, and heard of only then.
+            lambda key, old, new: self.reconciler.on_change(key, old, new),  # noqa: PLW0108 # see above
+            namespaces=watched,
+            on_error=tools.on_error,
+        )
+        self.store.tell_by_age(_age_of)
+        self._blueprints: Store[Subject] = Store(
+            *(cluster, clock, BLUEPRINTS),
+            *(subject_of, self._on_blueprint),
+            namespaces=watched,
+            on_error=tools.on_error,
+        )
+        form = form_of(cluster)
+        if not form.has_subresource:
+            _LOG.warning(
+                "These definitions are Kanister's own: additions to the status go into the "
+                "annotation kanister-py.io/status, and funcVersion, if, timeout and retry of "
+                "phases are lost when a Blueprint is stored; `kanister-py crds` brings ours"
+            )
+        self._passes: WorkLoop[ObjectKey] = WorkLoop(
+            *("ActionSet", clock, tools.alarms, tools.metrics),
+            lambda key: self.reconciler.reconcile(key),  # noqa: PLW0108 # made below
+            threads=settings.passes,
+        )
+        self._chores: WorkLoop[ObjectKey] = WorkLoop(
+            *("Chore", clock, tools.alarms, tools.metrics),
+            lambda key: self.tidying.tidy(key),  # noqa: PLW0108 # made below
+        )
+        self.tidying = Tidying(cluster, clock, form, self.store, self._chores.queue, check)
+        self.reconciler = ActionSetReconciler(
+            Equipment(
+                *(cluster, clock, form, self.store, self._passes.queue, self.tidying),
+                *(tools.alarms, Lines()),
+                Planner(
+                    *(cluster, clock, functions),
+                    allows_other_namespaces=settings.allows_other_namespaces,
+                ),
+                functions,
+                Tellers(tools.tell, tools.metrics, lines, functions.registry),
+                self._surroundings,
+                check,
+            )
+        )
+        self.tidying.is_active = self.reconciler.is_active
+        self._collection = Repeating(
+            clock,
+            "the collection of ActionSets",
+            self.collect_surplus,
+            first_seconds=_COLLECT_SECONDS,
+            every_seconds=_COLLECT_SECONDS,
+        )
+        self._show_gauges()
+
+    def _surroundings(self, namespace: str) -> Surroundings:
+        workers: Workers = self._workers
+        if self._settings.workers_per_namespace:
+            with self._lock:
+                share = self._shares.get(namespace)
+                if share is None:
+                    share = self._workers.part(self._settings.workers_per_namespace)
+                    self._shares[namespace] = share
+            workers = share
+        return Surroundings(
+            *(self._cluster, self._tools.clock, workers, self._watches, self._effects),
+            stores=self._stores,
+        )
+
+    def _show_gauges(self) -> None:
+        watch = self._tools.metrics.watch
+        watch("kanister_py_phases_queued", lambda: float(self._workers.queued))
+        watch("kanister_py_active_runs", lambda: float(self.reconciler.active_runs))
+        watch("kanister_py_oldest_run_seconds", self._oldest_run_seconds)
+        open_ones = (self._watches, self.store, self._blueprints)
+        watch("kanister_py_open_watches", lambda: float(sum(e.open_watches for e in open_ones)))
+
+    def _oldest_run_seconds(self) -> float:
+        began = [
+            each.created_at
+            for _, each in self.store.items()
+            if isinstance(each, Live) and not each.is_suspended
+        ]
+        return (self._tools.clock.now() - min(began)).total_seconds() if began else 0.0
+
+    def start(self) -> None:
+        self._blueprints.start()
+        self.store.start()
+        self._passes.start()
+        self._chores.start()
+        if self._settings.keep_newest is not None:
+            self._collection.start()
+
+    def collect_surplus(self) -> None:
+        """Delete what is more than the newest of each Blueprint."""
+        newest = self._settings.keep_newest
+        if newest is None or not self.store.has_synced:
+            return
+        items = self.store.items()
+        kept = dict(items)
+        for key in surplus(kept, newest, parents_in_need(items)):
+            self.tidying.delete(key, kept[key].uid)
+
+    def _on_blueprint(self, key: ObjectKey, old: Subject | None, new: Subject | None) -> None:
+        if old is None and new is not None and self._blueprints.has_synced:
+            self._tools.tell(new, NORMAL, "Added", f"Added blueprint {key.name}")
+
+    @property
+    def is_settled(self) -> bool:
+        return (
+            self.store.has_synced
+            and self._passes.queue.is_idle
+            and self._chores.queue.is_idle
+            and self.reconciler.active_runs == 0
+        )
+
+    @property
+    def trouble(self) -> str:
+        if not self.store.has_synced:
+            return self.store.trouble or "has not seen all ActionSets yet"
+        return self.store.trouble or self._blueprints.trouble
+
+    def close(self) -> None:
+        self._collection.close()
+        self._passes.close()
+        self._chores.close()
+        self.reconciler.abort()
+        self.store.close()
+        self._blueprints.close()
+        self._namespaces.close()
+
+
+def _age_of(kept: Kept) -> datetime:
+    return kept.created_at if isinstance(kept, Live) else kept.ended_at

@@ -1,0 +1,162 @@
+"""Tidying up after ActionSets: pods that runs left, finalizers, and those whose time is over."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from kanister_py.controller.actionsets.collection import expiry_of, parents_in_need
+from kanister_py.controller.actionsets.projection import Ended, Kept
+from kanister_py.controller.actionsets.status import (
+    FINALIZER,
+    StatusForm,
+    StatusWriter,
+    known_status,
+)
+from kanister_py.controller.machine.queue import WorkQueue
+from kanister_py.controller.machine.watch_cache import ObjectKey, Store
+from kanister_py.core.actionsets.status import Place, Status
+from kanister_py.core.errors import ApiError, Conflict, Forbidden, NotFound
+from kanister_py.core.objects.names import run_key
+from kanister_py.core.objects.resources import ACTION_SETS, PODS
+from kanister_py.executor.phase_context import RUN_LABEL
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+_LOG: Final = logging.getLogger(__name__)
+_LOOK_AGAIN_SECONDS: Final = 1.0
+_MOST_KEYS_IN_SELECTOR: Final = 40
+
+
+class Tidying:
+    """Cleans up after runs, and deletes ActionSets that nobody needs any more."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        form: StatusForm,
+        store: Store[Kept],
+        chores: WorkQueue[ObjectKey],
+        check: Callable[[], None],
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._form = form
+        self._store = store
+        self._chores = chores
+        self._check = check
+        self.is_active: Callable[[ObjectKey], bool] = lambda _key: False
+        """Whether a run of an ActionSet is under way in this process."""
+
+    def add(self, key: ObjectKey) -> None:
+        """Have an ActionSet looked at that ended."""
+        self._chores.add(key)
+
+    def sweep(self, key: ObjectKey, uid: str, status: Status) -> None:
+        """Delete the pods that attempts of a run have left, wherever they are."""
+        keys = sorted(_run_keys(uid, status))
+        namespaces = {key.namespace}
+        for action in status.actions:
+            namespaces.add(str(action.object.get("namespace") or key.namespace))
+        cluster = self._cluster
+        for at in range(0, len(keys), _MOST_KEYS_IN_SELECTOR):
+            some = ",".join(keys[at : at + _MOST_KEYS_IN_SELECTOR])
+            selector = f"createdBy=kanister,{RUN_LABEL} in ({some})"
+            for pod in _listed(cluster, selector, sorted(namespaces)):
+                found = pod["metadata"]
+                if found.get("deletionTimestamp"):
+                    continue
+                try:
+                    cluster.delete(
+                        PODS,
+                        found["name"],
+                        namespace=found["namespace"],
+                        uid=found["uid"],
+                        grace_period_seconds=0,
+                    )
+                except (NotFound, Conflict):
+                    continue
+                except ApiError as error:
+                    _LOG.warning(
+                        "Pod %s/%s of ActionSet %s is left behind, delete it by hand: %s",
+                        found["namespace"],
+                        found["name"],
+                        key,
+                        error.message,
+                    )
+
+    # Those that ended
+
+    def tidy(self, key: ObjectKey) -> None:
+        """Look at an ActionSet that ended: finish its cleaning up, and delete it in time."""
+        kept = self._store.get(key)
+        if not isinstance(kept, Ended):
+            return
+        if self.is_active(key):
+            self._chores.add_later(key, _LOOK_AGAIN_SECONDS)
+            return
+        if kept.has_finalizer:
+            self._finish_cleanup(key, kept)
+        if not kept.is_deleted:
+            self._collect(key, kept)
+
+    def _finish_cleanup(self, key: ObjectKey, kept: Ended) -> None:
+        """Do what a process left undone that died after it had written how a run ended."""
+        try:
+            obj = self._cluster.get(ACTION_SETS, key.name, namespace=key.namespace)
+        except NotFound:
+            return
+        if obj["metadata"]["uid"] != kept.uid or FINALIZER not in (
+            obj["metadata"].get("finalizers") or ()
+        ):
+            return
+        status = known_status(obj)
+        if status is not None:
+            self.sweep(key, kept.uid, status)
+        writer = StatusWriter(self._cluster, self._clock, self._form, obj, check=self._check)
+        writer.remove_finalizer()
+
+    def _collect(self, key: ObjectKey, kept: Ended) -> None:
+        expiry = expiry_of(kept)
+        if expiry is None:
+            return
+        left = (expiry - self._clock.now()).total_seconds()
+        if left > 0:
+            self._chores.add_later(key, left)
+        elif key in parents_in_need(self._store.items()):
+            self._chores.add_later(key, 30.0)
+        else:
+            self.delete(key, kept.uid)
+
+    def delete(self, key: ObjectKey, uid: str) -> None:
+        """Delete an ActionSet that nobody needs any more."""
+        try:
+            self._cluster.delete(ACTION_SETS, key.name, namespace=key.namespace, uid=uid)
+        except (NotFound, Conflict):
+            return
+
+
+def _run_keys(uid: str, status: Status) -> Iterator[str]:
+    for at, action in enumerate(status.actions):
+        phases = [(Place(at, index), phase) for index, phase in enumerate(action.phases)]
+        if action.deferred is not None:
+            phases.append((Place(at, -1), action.deferred))
+        for place, phase in phases:
+            for attempt in range(1, phase.attempt + 1):
+                yield run_key(uid, at, place.phase_index, attempt)
+
+
+def _listed(cluster: Cluster, selector: str, namespaces: list[str]) -> Iterator[KubeObject]:
+    """List pods everywhere, or, where that is not allowed, where they are likely."""
+    try:
+        yield from cluster.list(PODS, label_selector=selector).items
+    except Forbidden:
+        for namespace in namespaces:
+            try:
+                yield from cluster.list(PODS, namespace=namespace, label_selector=selector).items
+            except ApiError as error:
+                _LOG.warning("Pods in %s cannot be looked for: %s", namespace, error.message)
+    except NotFound:
+        return

@@ -1,0 +1,77 @@
+"""Collection of CompositionRevisions: those beyond the newest that nobody uses are deleted."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kanister_py.controller.compositions.served_kinds import ServedKinds
+from kanister_py.controller.compositions.world import ComposingWorld, revision_facts
+from kanister_py.controller.machine.known_objects import Seen
+from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.core.compositions.definitions import machinery_of
+from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.revisions.collection import Revision, plan_collection, words_for_uses
+from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS
+from kanister_py.core.revisions.policy import RevisionFacts, wishes_of
+from kanister_py.core.revisions.users import Holder, users_of_composition
+from kanister_py.ports.cluster import Cluster
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+def collect_revisions(
+    cluster: Cluster, seen: Seen, world: ComposingWorld, kinds: ServedKinds, limit: int
+) -> list[str]:
+    """Delete revisions of Compositions beyond `limit` that nobody uses; name them."""
+    if not limit or not all(seen.has_synced(each) for each in seen.watched):
+        # Who has not seen everybody cannot say that nobody uses it.
+        return []
+    removed: list[str] = []
+    for composition in world.known_compositions:
+        if not _is_kind_served(composition, seen, kinds):
+            continue
+        facts = world.revisions(composition)
+        users = _users_of(composition, facts, seen, kinds)
+        revisions = [Revision(each.name, each.number, users.get(each.name, ())) for each in facts]
+        for name in plan_collection(revisions, limit).removed:
+            try:
+                cluster.delete(COMPOSITION_REVISIONS, name)
+            except NotFound:
+                continue
+            _LOG.info("Removed CompositionRevision %s: nobody uses it", name)
+            removed.append(name)
+    return removed
+
+
+def _users_of(
+    composition: str, revisions: Sequence[RevisionFacts], seen: Seen, kinds: ServedKinds
+) -> Mapping[str, tuple[str, ...]]:
+    holders = [
+        Holder(
+            f"{obj['kind']}/{key}",
+            wishes_of(machinery_of(obj, legacy=each.kind.is_legacy)),
+            each.kind.rules,
+        )
+        for each in kinds
+        for key, obj in seen.watch(each.resource).items()
+    ]
+    users = users_of_composition(composition, revisions, holders)
+    return {name: words_for_uses(found) for name, found in users.items()}
+
+
+def _is_kind_served(composition: str, seen: Seen, kinds: ServedKinds) -> bool:
+    """Say whether all resources that a composition is for are seen."""
+    found = seen.known(COMPOSITIONS, ObjectKey("", composition))
+    if found is None:
+        of_this = (
+            each
+            for each in seen.all_of(COMPOSITION_REVISIONS)
+            if revision_facts(each).composition == composition
+        )
+        found = next(of_this, None)
+    target = spec_of(found or {}).get("compositeTypeRef") or {}
+    wanted = (target.get("apiVersion"), target.get("kind"))
+    return any((each.kind.api_version, each.kind.kind) == wanted for each in kinds)

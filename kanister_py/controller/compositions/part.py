@@ -1,0 +1,258 @@
+"""The part of the controller that composes: definitions, compositions, functions, resources.
+
+One queue holds everything that must be looked at, whatever its kind, and a few threads
+look. What they read comes from watches; what they find out about who depends on what is
+remembered only for as long as the process lives.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from kanister_py.controller.compositions.changes import Changes
+from kanister_py.controller.compositions.collection import collect_revisions
+from kanister_py.controller.compositions.composites import Composites
+from kanister_py.controller.compositions.revisions import reconcile_composition
+from kanister_py.controller.compositions.served_kinds import ServedKinds
+from kanister_py.controller.compositions.tasks import Role, Task
+from kanister_py.controller.compositions.valid_pipeline import reconcile_composition_revision
+from kanister_py.controller.compositions.world import (
+    ComposingWorld,
+    CompositionSettings,
+    FunctionTools,
+)
+from kanister_py.controller.functions.client_certificate import write_client_certificate
+from kanister_py.controller.functions.packages import FunctionReconciler
+from kanister_py.controller.functions.runtime import FunctionRuntime, RuntimeSettings
+from kanister_py.controller.machine.breakers import Breakers, GuardedRunner
+from kanister_py.controller.machine.certificates import CertificateKeeper
+from kanister_py.controller.machine.known_objects import Seen
+from kanister_py.controller.machine.neighbours import CROSSPLANE, find_neighbour
+from kanister_py.controller.machine.part import PartTools
+from kanister_py.controller.machine.queue import WorkQueue
+from kanister_py.controller.machine.repeating import Repeating
+from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkLoop
+from kanister_py.core.errors import AnotherController
+from kanister_py.core.objects.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    GroupVersionResource,
+)
+from kanister_py.core.revisions.kinds import (
+    COMPOSITION_REVISIONS,
+    COMPOSITIONS,
+    DEFINITIONS,
+    ENDPOINT_SLICES,
+    FUNCTION_REVISIONS,
+    FUNCTIONS,
+)
+
+_COLLECT_SECONDS: Final = 60.0
+_RETRY_SECONDS: Final = 5.0
+_SYNC_SECONDS: Final = 0.05
+
+
+class Compositions:
+    """Composes for as long as somebody lets it."""
+
+    def __init__(
+        self,
+        part: PartTools,
+        tools: FunctionTools,
+        settings: CompositionSettings,
+        *,
+        replaces_crossplane: bool = False,
+    ) -> None:
+        cluster, clock = part.cluster, part.clock
+        self._part = part
+        self._settings = settings
+        self._replaces_crossplane = replaces_crossplane
+        self._sees = False
+        self._loop: WorkLoop[Task] = WorkLoop(
+            "compositions",
+            clock,
+            part.alarms,
+            part.metrics,
+            self.look,
+            threads=settings.workers,
+            kind_of=lambda task: task.role,
+            groups_of=lambda task: self._composites.groups_of(task),  # noqa: PLW0108 # made below
+        )
+        self.seen = Seen(cluster, clock, self._on_change, part.on_error)
+        breakers: Breakers[Task] = Breakers(clock, part.alarms, self.queue.add)
+        part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
+        guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers))
+        self.world = ComposingWorld(cluster, clock, self.seen, guarded, settings, part.tell)
+        self._kinds = ServedKinds(
+            part, self.seen, self.world, self.queue.add, poll_seconds=settings.poll_seconds
+        )
+        self._composites = Composites(
+            cluster, clock, self.seen, self._kinds, breakers, self.queue, settings.workers
+        )
+        self._changes = Changes(
+            *(self.seen, self.world, self._kinds, self._composites),
+            *(self.queue, breakers, settings),
+        )
+        self._certificate: Repeating | None = None
+        self._collection = Repeating(
+            clock,
+            "the collection of revisions",
+            self._collect,
+            first_seconds=_COLLECT_SECONDS,
+            every_seconds=_COLLECT_SECONDS,
+        )
+        self._make_functions(tools)
+
+    def _make_functions(self, tools: FunctionTools) -> None:
+        part, settings = self._part, self._settings
+        cluster, clock = part.cluster, part.clock
+        keeper = CertificateKeeper(
+            cluster, tools.certificates, clock, life=settings.certificate_life
+        )
+        looks_every = min(timedelta(hours=1), settings.certificate_life / 6)
+        self._functions = FunctionReconciler(
+            *(cluster, tools.packages, clock, part.tell, self.world.users_of_functions),
+            namespace=settings.namespace,
+            default_runtime=settings.default_runtime,
+        )
+        self._runtime = FunctionRuntime(
+            *(cluster, tools.certificates, keeper, clock),
+            RuntimeSettings(
+                settings.namespace,
+                settings.authority,
+                settings.default_runtime,
+                settings.drains_for,
+                looks_every,
+            ),
+            built_in=tools.built_in_endpoint,
+            ready_addresses=self.world.addresses_of,
+        )
+        folder = tools.client_files
+        if folder is not None:
+            self._certificate = Repeating(
+                clock,
+                "the certificate for calling functions",
+                lambda: write_client_certificate(
+                    keeper, folder, settings.namespace, settings.authority
+                ),
+                every_seconds=looks_every.total_seconds(),
+                retry_seconds=_RETRY_SECONDS,
+                on_error=part.on_error,
+            )
+
+    # Its life
+
+    def start(self) -> None:
+        """Watch what is always watched, and begin to look."""
+        if not self._replaces_crossplane:
+            self._refuse_crossplane()
+        if self._certificate is not None:
+            self._certificate.start(at_once=True)
+        if self._settings.uses_revisions and self._settings.keeps_revisions:
+            self._collection.start()
+        for resource in self._always():
+            self.seen.watch(resource)
+        if self._settings.runs_functions:
+            for resource in (ENDPOINT_SLICES, DEPLOYMENTS):
+                self.seen.watch(resource, self._settings.namespace)
+        self._loop.start()
+
+    def _refuse_crossplane(self) -> None:
+        found = find_neighbour(self._part.cluster, CROSSPLANE)
+        if found:
+            raise AnotherController(
+                found, "scale it to 0, or start this one with --replace-crossplane"
+            )
+
+    def _always(self) -> list[GroupVersionResource]:
+        kinds = [CUSTOM_RESOURCE_DEFINITIONS, DEFINITIONS, *self._composed_with()]
+        return [*kinds, FUNCTIONS] if self._settings.runs_functions else kinds
+
+    def _composed_with(self) -> list[GroupVersionResource]:
+        kinds = [COMPOSITIONS, FUNCTION_REVISIONS]
+        return [*kinds, COMPOSITION_REVISIONS] if self._settings.uses_revisions else kinds
+
+    def close(self) -> None:
+        if self._certificate is not None:
+            self._certificate.close()
+        self._collection.close()
+        self._loop.close()
+        self.seen.close()
+
+    def _on_change(self, *change: Any) -> None:
+        self._changes.take(*change)
+
+    @property
+    def queue(self) -> WorkQueue[Task]:
+        return self._loop.queue
+
+    @property
+    def is_settled(self) -> bool:
+        return self.queue.is_idle and all(self.seen.has_synced(each) for each in self.seen.watched)
+
+    @property
+    def trouble(self) -> str:
+        return self.seen.trouble
+
+    # Looking
+
+    def look(self, task: Task) -> Look:
+        """Look at one object."""
+        if task.role is Role.COMPOSITE:
+            # Who has not seen every function would say that some are missing.
+            return self._composites.look(task) if self._has_seen_all else Look(_SYNC_SECONDS)
+        if task.role is Role.COMPOSITION_REVISION:
+            return self._look_at_composition_revision(task.key)
+        return Look(self._look_at_machinery(task))
+
+    @property
+    def _has_seen_all(self) -> bool:
+        """Whether all that resources are composed with has been seen; once it has, it has."""
+        if not self._sees:
+            self._sees = all(self.seen.has_synced(each) for each in self._composed_with())
+        return self._sees
+
+    def _look_at_machinery(self, task: Task) -> float | None:
+        """Look at what composing stands on; say after how many seconds to look again."""
+        name = task.key.name
+        match task.role:
+            case Role.CLAIM:
+                served = self._kinds.of(task.resource)
+                if served is not None and served.claims is not None:
+                    served.claims.reconcile(task.key.namespace, name)
+            case Role.COMPOSITION:
+                if self._settings.uses_revisions:
+                    reconcile_composition(self._part.cluster, name, self._part.tell)
+            case Role.FUNCTION:
+                return self._functions.reconcile(name)
+            case Role.REVISION:
+                return self._runtime.reconcile(name)
+            case _:
+                return self._kinds.reconcile(name)
+        return None
+
+    def _look_at_composition_revision(self, key: ObjectKey) -> Look:
+        if not self.seen.has_synced(FUNCTION_REVISIONS):
+            # Who has not seen every function would take back what was said of them.
+            return FAILED
+        revision = self.seen.known(COMPOSITION_REVISIONS, key)
+        if revision is not None:
+            written = reconcile_composition_revision(
+                *(self._part.cluster, self._part.clock, revision),
+                *(self.world.functions(), self._part.tell),
+            )
+            if written is not None:
+                self.seen.remember(written)
+        return DONE
+
+    def _collect(self) -> None:
+        self.collect_revisions()
+
+    def collect_revisions(self) -> list[str]:
+        """Delete revisions of Compositions beyond the newest that nobody uses; name them."""
+        return collect_revisions(
+            *(self._part.cluster, self.seen, self.world, self._kinds),
+            self._settings.keeps_revisions,
+        )

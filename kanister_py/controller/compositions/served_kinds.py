@@ -1,0 +1,159 @@
+"""Served kinds: which kinds of composite resources and claims there are, by their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from threading import RLock
+from typing import NamedTuple
+
+from kanister_py.controller.compositions.claims import ClaimReconciler
+from kanister_py.controller.compositions.definitions import Offered, reconcile_definition
+from kanister_py.controller.compositions.resources import CompositeReconciler, Kind
+from kanister_py.controller.compositions.tasks import Role, Task
+from kanister_py.controller.compositions.world import ComposingWorld
+from kanister_py.controller.machine.known_objects import Seen
+from kanister_py.controller.machine.part import PartTools
+from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
+from kanister_py.core.errors import NoMatch
+from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, GroupVersionResource
+from kanister_py.core.revisions.kinds import DEFINITIONS
+
+
+class Served(NamedTuple):
+    """A kind of composite resource that is served, with its claims if it offers any."""
+
+    kind: Kind
+    resource: GroupVersionResource
+    reconciler: CompositeReconciler
+    claims: ClaimReconciler | None = None
+    claim_resource: GroupVersionResource | None = None
+
+
+class ServedKinds:
+    """Begins to serve a kind when its definition is established, and ends with it."""
+
+    def __init__(
+        self,
+        part: PartTools,
+        seen: Seen,
+        world: ComposingWorld,
+        look_at: Callable[[Task], None],
+        *,
+        poll_seconds: float,
+    ) -> None:
+        self._part = part
+        self._seen = seen
+        self._world = world
+        self._look_at = look_at
+        self._poll_seconds = poll_seconds
+        self._lock = RLock()
+        self._served: dict[GroupVersionResource, Served] = {}
+        self._definitions: dict[str, GroupVersionResource] = {}
+
+    def of(self, resource: GroupVersionResource) -> Served | None:
+        """Give what serves a resource, be it composite resources or claims."""
+        with self._lock:
+            return self._served.get(resource)
+
+    def __iter__(self) -> Iterator[Served]:
+        with self._lock:
+            return iter([each for key, each in self._served.items() if key == each.resource])
+
+    def is_defined_by(self, name: str) -> bool:
+        """Say whether a definition is served."""
+        with self._lock:
+            return name in self._definitions
+
+    def is_ending(self, resource: GroupVersionResource) -> bool:
+        """Say whether the definition of a kind is being deleted."""
+        key = ObjectKey("", f"{resource.resource}.{resource.group}")
+        definition = self._seen.known(DEFINITIONS, key)
+        return definition is None or bool(definition["metadata"].get("deletionTimestamp"))
+
+    def reconcile(self, name: str) -> float | None:
+        """Look at a definition, and serve what it offers; say when to look again."""
+        part = self._part
+        found = reconcile_definition(part.cluster, part.clock, name, part.tell)
+        if found.offered is not None:
+            again = self._serve(name, found.offered)
+            return found.again_seconds if again is None else again
+        if self._seen.known(DEFINITIONS, ObjectKey("", name)) is None:
+            self._stop_serving(name)
+        return found.again_seconds
+
+    def _serve(self, name: str, offered: Offered) -> float | None:
+        kind = offered.kind
+        try:
+            resource = self._seen.resource_of(kind.api_version, kind.kind)
+            claim_resource = (
+                self._seen.resource_of(kind.api_version, offered.claim_kind)
+                if offered.claim_kind
+                else None
+            )
+        except NoMatch:
+            # Established, but not yet known to the server that was asked.
+            return 1.0
+        with self._lock:
+            before = self._served.get(resource)
+            if before is not None and (before.kind, before.claim_resource) == (
+                kind,
+                claim_resource,
+            ):
+                return None
+            served = self._made(offered, resource, claim_resource)
+            self._served[resource] = served
+            self._definitions[name] = resource
+            if claim_resource is not None:
+                self._served[claim_resource] = served
+            withdrawn = before.claim_resource if before is not None else None
+            if withdrawn is not None and withdrawn != claim_resource:
+                del self._served[withdrawn]
+                self._seen.stop(withdrawn)
+        for role, each in ((Role.COMPOSITE, resource), (Role.CLAIM, claim_resource)):
+            for obj in self._seen.all_of(each) if each is not None else ():
+                assert each is not None
+                self._look_at(Task(role, each, key_of(obj)))
+        return None
+
+    def _made(
+        self,
+        offered: Offered,
+        resource: GroupVersionResource,
+        claim_resource: GroupVersionResource | None,
+    ) -> Served:
+        kind, part = offered.kind, self._part
+        reconciler = CompositeReconciler(
+            part.cluster,
+            self._world,
+            part.clock,
+            part.tell,
+            kind,
+            poll_seconds=self._poll_seconds,
+        )
+        claims = None
+        if claim_resource is not None:
+            claims = ClaimReconciler(
+                part.cluster,
+                part.clock,
+                part.tell,
+                kind.api_version,
+                kind.kind,
+                offered.claim_kind,
+            )
+        return Served(kind, resource, reconciler, claims, claim_resource)
+
+    def _stop_serving(self, name: str) -> None:
+        """Let go of a kind whose definition is gone, once its resources are gone too."""
+        if self._seen.known(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name)) is not None:
+            # The cluster takes the resources away first, and each needs us for its end.
+            return
+        with self._lock:
+            resource = self._definitions.pop(name, None)
+            served = self._served.get(resource) if resource is not None else None
+            gone = (served.resource, served.claim_resource) if served is not None else ()
+            for each in gone:
+                if each is not None:
+                    self._served.pop(each, None)
+        for each in gone:
+            if each is not None:
+                self._seen.stop(each)

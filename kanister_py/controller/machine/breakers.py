@@ -1,0 +1,177 @@
+"""Circuit breakers: functions that do not answer are tried by one call at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Final, Generic, TypeVar
+
+from kanister_py.core.compositions.messages import FunctionResponse
+from kanister_py.core.errors import TransientError
+from kanister_py.executor.alarms import Alarm, Alarms
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.function_runner import FunctionCall, FunctionCallError, FunctionRunner
+
+_LOG: Final = logging.getLogger(__name__)
+
+_FAILURES: Final = 3
+_LEAST_SECONDS: Final = 1.0
+"""For how long a function must have failed: one that is being replaced is back in less."""
+_FIRST_PAUSE_SECONDS: Final = 1.0
+_LONGEST_PAUSE_SECONDS: Final = 4.0
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class FunctionPaused(FunctionCallError, TransientError):
+    """A function has not answered several times, and is left alone for a moment."""
+
+    reason = "FunctionPaused"
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class _Circuit(Generic[Key]):
+    """What is known of one revision of a function."""
+
+    failures: int = 0
+    since: float = 0.0
+    """When the first of the failures in a row was."""
+    why: str = ""
+    is_open: bool = False
+    pause_seconds: float = _FIRST_PAUSE_SECONDS
+    next_try: float = 0.0
+    is_tried: bool = False
+    waiting: dict[Key, None] = field(default_factory=dict)
+    alarm: Alarm | None = None
+
+
+class Breakers(Generic[Key]):
+    """Knows which revisions of functions answer, and who waits for one that does not.
+
+    Whoever waits is looked at again as soon as it answers; until then one of them is
+    looked at every few seconds, whose call is the one that tries it.
+    """
+
+    def __init__(self, clock: Clock, alarms: Alarms, look_at: Callable[[Key], None]) -> None:
+        self._clock = clock
+        self._alarms = alarms
+        self._look_at = look_at
+        self._lock = Lock()
+        self._circuits: dict[str, _Circuit[Key]] = {}
+
+    @property
+    def open_ones(self) -> int:
+        with self._lock:
+            return sum(each.is_open for each in self._circuits.values())
+
+    def why_paused(self, revision: str) -> str:
+        """Say why a revision may not be called now; empty if it may, be it to try it."""
+        with self._lock:
+            circuit = self._circuits.get(revision)
+            if circuit is None or not circuit.is_open:
+                return ""
+            if not circuit.is_tried and self._clock.monotonic() >= circuit.next_try:
+                circuit.is_tried = True
+                return ""
+            return circuit.why
+
+    def note_failure(self, revision: str, why: str) -> None:
+        """Count a call that brought no answer."""
+        now = self._clock.monotonic()
+        with self._lock:
+            circuit = self._circuits.setdefault(revision, _Circuit())
+            if not circuit.failures:
+                circuit.since = now
+            circuit.failures += 1
+            circuit.is_tried = False
+            is_bad = circuit.failures >= _FAILURES and now - circuit.since >= _LEAST_SECONDS
+            if circuit.is_open:
+                circuit.pause_seconds = min(circuit.pause_seconds * 2, _LONGEST_PAUSE_SECONDS)
+            elif is_bad:
+                circuit.is_open = True
+                circuit.why = why
+                _LOG.warning("%s is not called for now: %s", revision, why)
+            else:
+                return
+            circuit.next_try = now + circuit.pause_seconds
+            self._set_alarm(revision, circuit)
+
+    def note_answer(self, revision: str) -> None:
+        """Note that a revision answers; who waits for it is looked at again."""
+        with self._lock:
+            # Most calls go well, and find nothing here.
+            circuit = self._circuits.pop(revision, None) if self._circuits else None
+            if circuit is None:
+                return
+            if circuit.alarm is not None:
+                circuit.alarm.call_off()
+        if circuit.is_open:
+            _LOG.info("%s answers again", revision)
+        for key in circuit.waiting:
+            self._look_at(key)
+
+    def forget(self, revision: str) -> None:
+        """Begin anew with a revision whose pods are others now."""
+        self.note_answer(revision)
+
+    def hold(self, revision: str, key: Key) -> bool:
+        """Have somebody wait until a revision answers again; False if nobody need wait for it."""
+        with self._lock:
+            circuit = self._circuits.get(revision)
+            if circuit is None or not circuit.is_open:
+                return False
+            circuit.waiting[key] = None
+            self._set_alarm(revision, circuit)
+            return True
+
+    def _set_alarm(self, revision: str, circuit: _Circuit[Key]) -> None:
+        if circuit.waiting and (circuit.alarm is None or circuit.alarm.act is None):
+            seconds = max(0.0, circuit.next_try - self._clock.monotonic())
+            circuit.alarm = self._alarms.set(seconds, lambda: self._try(revision))
+
+    def _try(self, revision: str) -> None:
+        """Have one of those that wait be looked at: its call tries the function."""
+        with self._lock:
+            circuit = self._circuits.get(revision)
+            if circuit is None or not circuit.waiting:
+                return
+            key = next(iter(circuit.waiting))
+            del circuit.waiting[key]
+            circuit.next_try = self._clock.monotonic()
+            # Should it never come to a call, the next one tries.
+            circuit.alarm = self._alarms.set(_LONGEST_PAUSE_SECONDS, lambda: self._try(revision))
+        self._look_at(key)
+
+
+class GuardedRunner(Generic[Key]):
+    """Calls functions that answer, and refuses at once to call those that do not."""
+
+    def __init__(self, inner: FunctionRunner, breakers: Breakers[Key]) -> None:
+        self._inner = inner
+        self._breakers = breakers
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        revision = call.revision.name
+        why = self._breakers.why_paused(revision)
+        if why:
+            raise FunctionPaused(call.step, call.revision.function, revision, why)
+        try:
+            response = self._inner.run(call)
+        except FunctionCallError as error:
+            if isinstance(error, TransientError):
+                self._breakers.note_failure(revision, error.why)
+            else:
+                # Whatever it says, it does answer.
+                self._breakers.note_answer(revision)
+            raise
+        except BaseException:
+            # That is about us, and says nothing of the function.
+            self._breakers.note_answer(revision)
+            raise
+        self._breakers.note_answer(revision)
+        return response
+
+    def close(self) -> None:
+        self._inner.close()

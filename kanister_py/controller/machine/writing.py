@@ -1,0 +1,133 @@
+"""Writing of status, conditions, finalizers and objects: only what is not there already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final
+
+from kanister_py.core.actionsets.status import text_of_time
+from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.parts import conditions_of, namespace_of, status_of
+from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+FIELD_MANAGER: Final = "kanister-py"
+
+
+def says(live: Any, wanted: Any) -> bool:
+    """Say whether everything that is wanted stands in an object, whatever else does.
+
+    A cluster fills in defaults, so what is not wanted counts for nothing. Lists must be
+    of one length: what one leaves out of a list is meant to go.
+    """
+    if isinstance(wanted, Mapping):
+        return isinstance(live, Mapping) and all(
+            says(live.get(key), value) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(live, list)
+            and len(live) == len(wanted)
+            and all(says(each, value) for each, value in zip(live, wanted, strict=True))
+        )
+    # What is wanted empty may be left out.
+    return live == wanted or (live is None and wanted in ("", False, 0))
+
+
+def find(
+    cluster: Cluster, resource: GroupVersionResource, name: str, namespace: str = ""
+) -> KubeObject | None:
+    """Read an object; None if there is none."""
+    try:
+        return cluster.get(resource, name, namespace=namespace)
+    except NotFound:
+        return None
+
+
+def ensure(cluster: Cluster, resource: GroupVersionResource, wanted: dict[str, Any]) -> KubeObject:
+    """Make an object say what it shall; one that already does is not written."""
+    live = find(cluster, resource, wanted["metadata"]["name"], namespace_of(wanted))
+    if live is not None and says(live, wanted):
+        return live
+    return cluster.apply(wanted, field_manager=FIELD_MANAGER, force=True)
+
+
+# Conditions
+
+
+def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, Any]:
+    """Say one thing; when it began to be so is added where it is written."""
+    made = {"type": kind, "status": status, "reason": reason}
+    return {**made, "message": message} if message else made
+
+
+def with_conditions(
+    status: Mapping[str, Any],
+    conditions: Iterable[Mapping[str, Any]],
+    *,
+    now: datetime,
+    generation: int,
+) -> dict[str, Any]:
+    """Put conditions into a status. Its time is that of the last change of its status."""
+    found = {each["type"]: each for each in status.get("conditions") or ()}
+    for each in conditions:
+        before = found.get(each["type"])
+        made = {**each, "observedGeneration": generation}
+        has_changed = before is None or before.get("status") != each["status"]
+        time = text_of_time(now) if has_changed else (before or {}).get("lastTransitionTime")
+        found[each["type"]] = {**made, "lastTransitionTime": time}
+    return {**status, "conditions": list(found.values())}
+
+
+def write_status(
+    cluster: Cluster,
+    clock: Clock,
+    obj: KubeObject,
+    conditions: Iterable[Mapping[str, Any]],
+    status: Mapping[str, Any] | None = None,
+) -> KubeObject:
+    """Write conditions into the status of an object as it was read, or into the one it shall have.
+
+    Gives the object as it is then: the same one if nothing had to be written.
+    """
+    before = status_of(obj)
+    wanted = with_conditions(
+        before if status is None else status,
+        conditions,
+        now=clock.now(),
+        generation=obj["metadata"].get("generation", 0),
+    )
+    if wanted == before:
+        return obj
+    return cluster.replace_status({**obj, "status": wanted})
+
+
+def is_true(obj: Mapping[str, Any], kind: str) -> bool:
+    """Say whether a condition of an object is there and true."""
+    return any(
+        each.get("type") == kind and each.get("status") == "True" for each in conditions_of(obj)
+    )
+
+
+# Finalizers
+
+
+def hold(cluster: Cluster, obj: KubeObject, finalizer: str) -> KubeObject:
+    """Have an object stay until it is let go, should somebody delete it."""
+    metadata = obj["metadata"]
+    finalizers = metadata.get("finalizers") or []
+    if finalizer in finalizers:
+        return obj
+    held = {**metadata, "finalizers": [*finalizers, finalizer]}
+    return cluster.replace({**obj, "metadata": held}, field_manager=FIELD_MANAGER)
+
+
+def let_go(cluster: Cluster, obj: KubeObject, *finalizers: str) -> None:
+    """Take finalizers off an object that is on its way out."""
+    metadata = obj["metadata"]
+    left = [each for each in metadata.get("finalizers") or () if each not in finalizers]
+    with suppress(NotFound):
+        cluster.replace({**obj, "metadata": {**metadata, "finalizers": left}})

@@ -1,0 +1,126 @@
+"""Circuit breakers: who does not answer is tried now and then, and nobody waits for long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.controller.machine.breakers import Breakers, FunctionPaused, GuardedRunner
+from kanister_py.core.compositions.messages import FunctionResponse
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.executor.alarms import Alarms
+from kanister_py.ports.function_runner import (
+    FunctionAnswerInvalid,
+    FunctionCall,
+    FunctionCallError,
+    FunctionUnavailable,
+)
+
+LONGEST_WAIT_SECONDS = 5.0
+
+
+class Moody:
+    """A function that answers, or does not."""
+
+    def __init__(self) -> None:
+        self.error: type[FunctionCallError] | None = FunctionUnavailable
+        self.calls = 0
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        self.calls += 1
+        if self.error is not None:
+            raise self.error("", "x", "x-1", "it is away")
+        return FunctionResponse()
+
+    def close(self) -> None:
+        pass
+
+
+class Place:
+    """A guarded function, and those that want to hear of it."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.alarms = Alarms(self.clock)
+        self.looked: Queue[str] = Queue()
+        self.breakers: Breakers[str] = Breakers(self.clock, self.alarms, self.looked.put)
+        self.function = Moody()
+        self.runner = GuardedRunner(self.function, self.breakers)
+
+    def call(self) -> str:
+        request: Any = None
+        try:
+            self.runner.run(FunctionCall("step", FunctionRevision("x", "x-1", 1), request))
+        except FunctionCallError as error:
+            return error.reason
+        return ""
+
+    def break_down(self) -> None:
+        for _ in range(3):
+            self.call()
+            self.clock.advance(0.5)
+        self.call()
+        assert self.breakers.open_ones == 1
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    made = Place()
+    yield made
+    made.alarms.close()
+
+
+def test_one_that_fails_again_and_again_is_not_called_for_a_while(place: Place) -> None:
+    place.break_down()
+    before = place.function.calls
+    assert [place.call() for _ in range(10)] == [FunctionPaused.reason] * 10
+    assert place.function.calls == before
+
+
+def test_one_that_is_away_for_less_than_a_second_is_called_all_the_time(place: Place) -> None:
+    assert {place.call() for _ in range(50)} == {FunctionUnavailable.reason}
+    place.function.error = None
+    assert place.call() == ""
+    assert place.breakers.open_ones == 0
+
+
+def test_only_one_call_at_a_time_tries_it(place: Place) -> None:
+    place.break_down()
+    place.clock.advance(LONGEST_WAIT_SECONDS)
+    assert place.breakers.why_paused("x-1") == ""
+    assert place.breakers.why_paused("x-1") == "it is away"
+
+
+def test_one_of_those_that_wait_is_looked_at_every_few_seconds(place: Place) -> None:
+    place.break_down()
+    for name in ("ann", "bob", "cay"):
+        assert place.breakers.hold("x-1", name)
+    for name in ("ann", "bob", "cay"):
+        place.clock.advance(LONGEST_WAIT_SECONDS)
+        assert place.looked.get(timeout=60) == name
+        assert place.looked.empty()
+        assert place.call() == FunctionUnavailable.reason
+
+
+def test_all_that_wait_are_looked_at_once_it_answers(place: Place) -> None:
+    place.break_down()
+    for name in ("ann", "bob", "cay"):
+        place.breakers.hold("x-1", name)
+    place.function.error = None
+    place.clock.advance(LONGEST_WAIT_SECONDS)
+    first = place.looked.get(timeout=60)
+    assert place.call() == ""
+    assert {first, *(place.looked.get(timeout=60) for _ in range(2))} == {"ann", "bob", "cay"}
+    assert not place.breakers.hold("x-1", "dan")
+
+
+def test_one_that_says_something_wrong_does_answer(place: Place) -> None:
+    place.function.error = FunctionAnswerInvalid
+    for _ in range(10):
+        assert place.call() == FunctionAnswerInvalid.reason
+        place.clock.advance(1.0)
+    assert place.breakers.open_ones == 0

@@ -1,0 +1,125 @@
+"""Work queue: each key once, in one pair of hands, and no group takes what others need."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kanister_py.adapters.clock_fake import FakeClock
+from kanister_py.controller.machine.queue import WorkQueue
+from kanister_py.executor.alarms import Alarms
+
+Key = tuple[str, str, int]
+"""Of which kind and namespace, and its number."""
+
+
+def queue_of(most: int, clock: FakeClock | None = None) -> WorkQueue[Key]:
+    clock = clock or FakeClock()
+    return WorkQueue(
+        clock,
+        Alarms(clock),
+        groups_of=lambda key: ((("kind", key[0]), most), (("namespace", key[1]), most)),
+    )
+
+
+def taken(queue: WorkQueue[Key]) -> list[Key]:
+    """Take all that can be had at this moment."""
+    found = []
+    while queue._line:
+        key = _take_now(queue)
+        if key is None:
+            break
+        found.append(key)
+    return found
+
+
+def _take_now(queue: WorkQueue[Key]) -> Key | None:
+    """Take a key if one can be had without waiting."""
+
+    class Waits(Exception):
+        pass
+
+    def wait(*_args: object) -> None:
+        raise Waits
+
+    before, queue._clock.wait = queue._clock.wait, wait  # type: ignore[method-assign,assignment] # no thread waits here
+    try:
+        return queue.take()
+    except Waits:
+        return None
+    finally:
+        queue._clock.wait = before  # type: ignore[method-assign] # as above
+
+
+def test_a_group_that_is_busy_keeps_only_its_own_waiting() -> None:
+    queue = queue_of(2)
+    hung: list[Key] = [("hung", "a", number) for number in range(10)]
+    well: list[Key] = [("well", "b", number) for number in range(2)]
+    for key in (*hung, *well):
+        queue.add(key)
+    assert taken(queue) == [*hung[:2], *well]
+    assert queue.depth == 8
+    queue.done(hung[0])
+    assert taken(queue) == [hung[2]]
+
+
+def test_the_age_of_the_oldest_is_that_of_who_waits_for_longest() -> None:
+    clock = FakeClock()
+    queue = queue_of(1, clock)
+    for number in range(2):
+        queue.add(("one", "a", number))
+        clock.advance(10)
+    assert queue.oldest_seconds == 20
+    taken(queue)
+    assert queue.oldest_seconds == 10
+
+
+def test_a_failure_waits_for_a_minute_at_the_most() -> None:
+    queue = queue_of(1)
+    waits = [queue.add_failed(("one", "a", 1)) for _ in range(40)]
+    assert waits[:4] == [0.5, 1.0, 2.0, 4.0]
+    assert max(waits) == 60.0
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy"), st.integers(0, 5))),
+    st.integers(1, 3),
+    st.randoms(use_true_random=False),
+)
+def test_every_key_comes_in_the_end_and_no_group_has_more_than_its_share(
+    keys: list[Key], most: int, chance: object
+) -> None:
+    queue = queue_of(most)
+    for key in keys:
+        queue.add(key)
+    seen: set[Key] = set()
+    hands: list[Key] = []
+    while True:
+        hands += taken(queue)
+        for place in (0, 1):
+            assert all(count <= most for count in Counter(key[place] for key in hands).values())
+        if not hands:
+            break
+        key = hands.pop(chance.randrange(len(hands)))  # type: ignore[attr-defined] # hypothesis' own
+        seen.add(key)
+        queue.done(key)
+    assert seen == set(keys)
+    assert queue.is_idle
+    assert not queue._parked
+    assert not queue._busy
+
+
+@pytest.mark.parametrize("where", ["in line", "behind its group"])
+def test_what_is_added_twice_comes_once(where: str) -> None:
+    queue = queue_of(1)
+    first, second = ("one", "a", 1), ("one", "a", 2)
+    queue.add(first)
+    queue.add(second)
+    assert taken(queue) == [first]
+    queue.add(second if where == "behind its group" else first)
+    queue.add(second if where == "behind its group" else first)
+    queue.done(first)
+    assert len(taken(queue)) == 1
