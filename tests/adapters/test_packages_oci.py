@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kanister_py.adapters.packages_oci.exchange import PackageNotFound
 from kanister_py.adapters.packages_oci.images import (
     LAYER_TYPE,
     Blob,
@@ -22,7 +23,7 @@ from kanister_py.adapters.packages_oci.images import (
     read_archive,
     write_archive,
 )
-from kanister_py.adapters.packages_oci.registry import OciPackages, PackageNotFound
+from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.core.revisions.package import InvalidPackage, PackageReference
 from kanister_py.ports.packages import RegistryUnavailable
 from tests.oci_registry import RunningRegistry, running_registry

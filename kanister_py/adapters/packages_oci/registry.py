@@ -1,19 +1,23 @@
-"""Packages of functions in an OCI registry: what they say, and how they get there."""
+"""Packages of functions in an OCI registry: what they say, and how they get there.
+
+A registry is believed nothing. What it sends is named by its digest or refused; nothing
+of an answer becomes part of a path; sizes and times are bounded.
+"""
 
 from __future__ import annotations
 
 import base64
-import gzip
-import io
+import hashlib
 import json
 import re
 import ssl
-import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode, urljoin
+from urllib.parse import urlencode, urlsplit
 
+from kanister_py.adapters.packages_oci.exchange import Exchange, PackageNotFound
 from kanister_py.adapters.packages_oci.images import (
     LAYER_ANNOTATION,
     MANIFEST_TYPE,
@@ -25,24 +29,13 @@ from kanister_py.adapters.packages_oci.images import (
     digest_of,
     write_whole,
 )
-from kanister_py.core.errors import UsageError
+from kanister_py.adapters.packages_oci.layers import Allowance, UnreadableLayer, find_file
+from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.package import InvalidPackage, PackageReference
-from kanister_py.ports.packages import RegistryLogin, RegistryUnavailable
+from kanister_py.ports.packages import RegistryLogin
 
 if TYPE_CHECKING:
-    from urllib3 import BaseHTTPResponse, PoolManager
-
-
-class PackageNotFound(UsageError):
-    """A registry does not have a package, or not for us."""
-
-    reason = "PackageNotFound"
-
-    def __init__(self, package: str, why: str) -> None:
-        super().__init__(f"Package {package} cannot be had: {why}")
-        self.package = package
-        self.why = why
-
+    from urllib3 import BaseHTTPResponse
 
 INDEX_TYPES: Final = (
     "application/vnd.oci.image.index.v1+json",
@@ -52,8 +45,14 @@ MANIFEST_TYPES: Final = (MANIFEST_TYPE, "application/vnd.docker.distribution.man
 
 _MAX_JSON_BYTES: Final = 4 << 20
 _MAX_PACKAGE_BYTES: Final = 16 << 20
-_MAX_LAYER_BYTES: Final = 1 << 30
+_MAX_LAYER_BYTES: Final = 256 << 20
+_MAX_UNPACKED_BYTES: Final = 1 << 30
+_MAX_IMAGE_BYTES: Final = 2 << 30
+_MAX_LAYERS: Final = 128
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_TOKEN: Final = re.compile(r"[\x21-\x7e]{1,65536}")
 _CHALLENGE: Final = re.compile(r'(\w+)="([^"]*)"')
+_ADDRESS: Final = re.compile(r"[0-9.]+|.*:.*")
 _LOOPBACK: Final = re.compile(r"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?")
 
 
@@ -61,6 +60,8 @@ class OciPackages:
     """Reads packages from registries, and keeps what they say in a folder if given one.
 
     Registries on this machine are spoken to without TLS, as container tools do.
+    `timeout_seconds` is the patience for one answer, `pull_seconds` for all that belongs
+    to one package.
     """
 
     def __init__(
@@ -69,27 +70,39 @@ class OciPackages:
         *,
         ca_file: Path | None = None,
         timeout_seconds: float = 30.0,
+        pull_seconds: float = 300.0,
     ) -> None:
         self._cache = cache
         self._ca_file = ca_file
         self._timeout_seconds = timeout_seconds
-        self._pool: PoolManager | None = None
+        self._pull_seconds = pull_seconds
+        self._seen: set[tuple[str, str]] = set()
+        """Digests that were held against their content, by the repository they are in."""
 
     def resolve(self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()) -> str:
         if reference.digest:
             return reference.digest
-        session = self._session(reference, logins)
-        response = session.ask("HEAD", f"manifests/{reference.tag}", accept=_ALL_MANIFESTS)
-        found = response.headers.get("Docker-Content-Digest", "")
-        return found or digest_of(session.manifest(reference.tag)[1])
+        with self._exchange(reference) as exchange:
+            session = _Session(exchange, reference, logins)
+            # Registries count who reads a manifest, but not who asks for its digest.
+            claimed = session.claimed_digest()
+            if (reference.source, claimed) in self._seen:
+                return claimed
+            digest = digest_of(session.manifest(reference.tag)[1])
+        if claimed and claimed != digest:
+            raise InvalidPackage(str(reference), f"its registry calls {digest} {claimed}")
+        self._seen.add((reference.source, digest))
+        return digest
 
     def read(
         self, reference: PackageReference, digest: str, logins: Sequence[RegistryLogin] = ()
     ) -> bytes:
+        checked_digest(digest, str(reference))
         kept = self._kept(digest)
         if kept is not None and kept.is_file():
             return kept.read_bytes()
-        text = self._session(reference, logins).package_file(digest)
+        with self._exchange(reference) as exchange:
+            text = _Session(exchange, reference, logins).package_file(digest)
         if kept is not None:
             write_whole(kept, text)
         return text
@@ -98,48 +111,58 @@ class OciPackages:
         self, reference: PackageReference, image: Image, logins: Sequence[RegistryLogin] = ()
     ) -> str:
         """Bring an image to its registry under its tag, and give its digest."""
-        session = self._session(reference, logins)
-        for blob in (*image.layers, image.config):
-            session.upload(blob)
         manifest = image.manifest()
-        session.ask(
-            "PUT",
-            f"manifests/{reference.tag or manifest.digest}",
-            body=manifest.data,
-            content_type=manifest.media_type,
-        )
+        with self._exchange(reference) as exchange:
+            session = _Session(exchange, reference, logins)
+            for blob in (*image.layers, image.config):
+                session.upload(blob)
+            session.ask(
+                "PUT",
+                f"manifests/{reference.tag or manifest.digest}",
+                body=manifest.data,
+                content_type=manifest.media_type,
+            ).close()
         return manifest.digest
 
     def pull(self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()) -> Image:
         """Give an image whole, to build another on."""
-        session = self._session(reference, logins)
-        manifest = session.image_manifest(reference.digest or reference.tag)
-        described = [manifest["config"], *manifest["layers"]]
-        config, *layers = (
-            Blob(
-                str(each.get("mediaType", "")),
-                session.blob(each["digest"], _MAX_LAYER_BYTES),
-                each.get("annotations") or {},
-            )
-            for each in described
-        )
-        return Image(config, tuple(layers))
+        with self._exchange(reference) as exchange:
+            session = _Session(exchange, reference, logins)
+            manifest = session.image_manifest(reference.digest or reference.tag)
+            left = _MAX_IMAGE_BYTES
+            blobs: list[Blob] = []
+            for described in (manifest["config"], *manifest["layers"]):
+                data = session.blob(described, left)
+                left -= len(data)
+                annotations = mapping_of(described.get("annotations"))
+                blobs.append(Blob(str(described.get("mediaType", "")), data, dict(annotations)))
+        return Image(blobs[0], tuple(blobs[1:]))
 
     def _kept(self, digest: str) -> Path | None:
         return self._cache / f"{digest.replace(':', '-')}.yaml" if self._cache else None
 
-    def _session(self, reference: PackageReference, logins: Sequence[RegistryLogin]) -> _Session:
-        if self._pool is None:
-            import urllib3
+    def _exchange(self, reference: PackageReference) -> Exchange:
+        return Exchange(
+            reference.registry,
+            str(reference),
+            self._context,
+            patience=self._timeout_seconds,
+            total=self._pull_seconds,
+        )
 
-            context = ssl.create_default_context()
-            if self._ca_file is not None:
-                context.load_verify_locations(str(self._ca_file))
-            self._pool = urllib3.PoolManager(
-                ssl_context=context, timeout=self._timeout_seconds, retries=False, maxsize=8
-            )
-        login = next((each for each in logins if each.registry == reference.registry), None)
-        return _Session(self._pool, reference, login)
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        if self._ca_file is not None:
+            context.load_verify_locations(str(self._ca_file))
+        return context
+
+
+def checked_digest(digest: Any, where: str) -> str:
+    """Give a digest, which is sha256 and nothing else."""
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise InvalidPackage(where, f"{str(digest)[:100]!r} is no sha256 digest")
+    return digest
 
 
 _ALL_MANIFESTS: Final = ", ".join((*INDEX_TYPES, *MANIFEST_TYPES))
@@ -149,14 +172,16 @@ class _Session:
     """Talks to one registry about one repository; remembers the token it was given."""
 
     def __init__(
-        self, pool: PoolManager, reference: PackageReference, login: RegistryLogin | None
+        self, exchange: Exchange, reference: PackageReference, logins: Sequence[RegistryLogin]
     ) -> None:
-        self._pool = pool
+        self._exchange = exchange
         self._reference = reference
-        self._login = login
+        self._login = next((each for each in logins if each.registry == reference.registry), None)
+        self._trusted = {each.registry for each in logins}
         self._authorization = ""
         scheme = "http" if _LOOPBACK.fullmatch(reference.registry) else "https"
-        self._root = f"{scheme}://{reference.registry}/v2/{reference.repository}/"
+        self._origin = f"{scheme}://{reference.registry}"
+        self._root = f"{self._origin}/v2/{reference.repository}/"
 
     def ask(
         self,
@@ -169,35 +194,27 @@ class _Session:
         allowed: Sequence[int] = (),
     ) -> BaseHTTPResponse:
         """Ask the registry, with a login where it wants one."""
-        url = urljoin(self._root, path)
+        url = path if path.startswith(("http://", "https://")) else f"{self._root}{path}"
         headers = {"Accept": accept} if accept else {}
         if content_type:
             headers["Content-Type"] = content_type
         response = self._send(method, url, headers, body)
         if response.status == 401 and not self._authorization:
-            response.drain_conn()
+            response.close()
             self._log_in(response.headers.get("WWW-Authenticate", ""), writes=method != "GET")
             response = self._send(method, url, headers, body)
+        if method == "GET":
+            response = self._exchange.follow(response, url)
         self._refuse(response, allowed)
         return response
 
     def _send(
         self, method: str, url: str, headers: dict[str, str], body: bytes | None
     ) -> BaseHTTPResponse:
-        from urllib3.exceptions import HTTPError, SSLError
-
         # A login is for the registry, not for the store that it may send us to.
-        is_theirs = url.startswith(self._root.partition("/v2/")[0] + "/")
-        if self._authorization and is_theirs:
+        if self._authorization and url.startswith(f"{self._origin}/"):
             headers = {**headers, "Authorization": self._authorization}
-        try:
-            return self._pool.request(
-                method, url, headers=headers, body=body, preload_content=False, redirect=False
-            )
-        except SSLError as error:
-            raise PackageNotFound(str(self._reference), f"TLS: {_words(error)}") from error
-        except HTTPError as error:
-            raise RegistryUnavailable(self._reference.registry, _words(error)) from error
+        return self._exchange.send(method, url, headers, body)
 
     def _log_in(self, challenge: str, *, writes: bool) -> None:
         """Answer what the registry asks for: a password, or a token that another service gives."""
@@ -215,147 +232,167 @@ class _Session:
     def _token(self, asked: Mapping[str, str], writes: bool) -> str:
         scope = f"repository:{self._reference.repository}:{'pull,push' if writes else 'pull'}"
         query = urlencode({"service": asked.get("service", ""), "scope": scope})
-        headers = {"Authorization": self._basic()} if self._login is not None else {}
         realm = asked.get("realm", "")
         if not realm.startswith(("https://", "http://")):
             raise PackageNotFound(str(self._reference), "the registry says not where to log in")
-        response = self._send("GET", f"{realm}?{query}", headers, None)
+        headers = {}
+        if self._login is not None:
+            refusal = refusal_of(realm, self._origin, self._trusted)
+            if refusal:
+                raise PackageNotFound(str(self._reference), refusal)
+            headers["Authorization"] = self._basic()
+        elif realm.startswith("http://") and self._origin.startswith("https://"):
+            raise PackageNotFound(str(self._reference), f"it sends us to {realm}, without TLS")
+        response = self._exchange.send("GET", f"{realm}?{query}", headers)
         self._refuse(response, ())
-        said = json.loads(_read_up_to(response, _MAX_JSON_BYTES))
-        return str(said.get("token") or said.get("access_token") or "")
+        said = mapping_of(self._json(self._exchange.read(response, _MAX_JSON_BYTES), "token"))
+        token = said.get("token") or said.get("access_token")
+        if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+            raise InvalidPackage(str(self._reference), "its registry gives a token that is none")
+        return token
 
     def _refuse(self, response: BaseHTTPResponse, allowed: Sequence[int]) -> None:
         status = response.status
-        if status < 400 or status in allowed:
+        if 200 <= status < 300 or status in allowed:
             return
-        response.drain_conn()
+        response.close()
         if status in (401, 403):
             who = f"as {self._login.username}" if self._login else "without a login"
             raise PackageNotFound(str(self._reference), f"the registry refuses us {who}")
         if status == 404:
             raise PackageNotFound(str(self._reference), "the registry does not have it")
         if status == 429 or status >= 500:
-            raise RegistryUnavailable(self._reference.registry, f"it answers {status}")
+            raise self._exchange.unavailable(f"it answers {status}")
         raise PackageNotFound(str(self._reference), f"the registry answers {status}")
 
-    def manifest(self, reference: str) -> tuple[dict[str, Any], bytes]:
+    def claimed_digest(self) -> str:
+        """Ask what a tag means; empty if the registry does not say."""
+        response = self.ask("HEAD", f"manifests/{self._reference.tag}", accept=_ALL_MANIFESTS)
+        response.close()
+        found = response.headers.get("Docker-Content-Digest", "")
+        return checked_digest(found, str(self._reference)) if found else ""
+
+    def manifest(self, reference: str) -> tuple[Mapping[str, Any], bytes]:
         response = self.ask("GET", f"manifests/{reference}", accept=_ALL_MANIFESTS)
-        body = _read_up_to(response, _MAX_JSON_BYTES)
+        body = self._exchange.read(response, _MAX_JSON_BYTES)
         if reference.startswith("sha256:") and digest_of(body) != reference:
             raise InvalidPackage(str(self._reference), "its manifest is not what its digest says")
-        try:
-            read = json.loads(body)
-        except ValueError as error:
-            raise InvalidPackage(str(self._reference), "its manifest is no JSON") from error
+        read = self._json(body, "manifest")
         if not isinstance(read, dict):
             raise InvalidPackage(str(self._reference), "its manifest is no object")
         return read, body
 
-    def image_manifest(self, reference: str) -> dict[str, Any]:
+    def _json(self, body: bytes, what: str) -> Any:
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise InvalidPackage(str(self._reference), f"its {what} is no JSON") from error
+
+    def image_manifest(self, reference: str) -> Mapping[str, Any]:
         """Give the manifest of the one platform where there are several."""
         found, _body = self.manifest(reference)
         if "manifests" in found:
-            described = found["manifests"]
+            described = self._objects(found["manifests"])
             fitting = [each for each in described if _platform_of(each) == PLATFORM]
             if not fitting:
-                have = ", ".join(sorted("/".join(_platform_of(each)) for each in described))
+                have = ", ".join(sorted("/".join(_platform_of(each)) for each in described[:10]))
                 wanted = "/".join(PLATFORM)
                 raise InvalidPackage(str(self._reference), f"it is for {have}, not for {wanted}")
-            found, _body = self.manifest(fitting[0]["digest"])
-        if not isinstance(found.get("config"), dict) or not isinstance(found.get("layers"), list):
+            chosen = checked_digest(fitting[0].get("digest"), str(self._reference))
+            found, _body = self.manifest(chosen)
+        if not isinstance(found.get("config"), dict):
             raise InvalidPackage(str(self._reference), "its manifest describes no image")
+        self._objects(found.get("layers"))
         return found
 
-    def blob(self, digest: str, limit: int) -> bytes:
+    def _objects(self, listed: Any) -> list[Mapping[str, Any]]:
+        is_fine = isinstance(listed, list) and all(isinstance(each, dict) for each in listed)
+        if not is_fine or len(listed) > _MAX_LAYERS:
+            raise InvalidPackage(str(self._reference), "its manifest describes no image")
+        return list(listed)
+
+    def blob(self, described: Mapping[str, Any], limit: int) -> bytes:
+        return b"".join(self._blob_chunks(described, limit))
+
+    def _blob_chunks(self, described: Mapping[str, Any], limit: int) -> Iterator[bytes]:
+        """Give a blob in pieces; the end is an error if they are not what the digest names."""
+        digest = checked_digest(described.get("digest"), str(self._reference))
         response = self.ask("GET", f"blobs/{digest}")
-        for _hop in range(5):
-            if response.status not in (301, 302, 303, 307, 308):
-                break
-            response.drain_conn()
-            response = self._send(
-                "GET", urljoin(self._root, response.headers["Location"]), {}, None
-            )
-            self._refuse(response, ())
-        data = _read_up_to(response, limit)
-        if digest_of(data) != digest:
+        hashed = hashlib.sha256()
+        for piece in self._exchange.chunks(response, limit):
+            hashed.update(piece)
+            yield piece
+        if f"sha256:{hashed.hexdigest()}" != digest:
             raise InvalidPackage(str(self._reference), f"{digest} is not what its digest says")
-        return data
 
     def package_file(self, digest: str) -> bytes:
         """Find `package.yaml`: in the layer that is marked, else in the topmost that has it."""
-        manifest = self.image_manifest(digest)
-        layers = manifest["layers"]
+        layers = self.image_manifest(digest)["layers"]
         marked = [each for each in layers if _is_package_layer(each)]
+        allowance = Allowance(_MAX_UNPACKED_BYTES)
         for layer in marked or reversed(layers):
-            found = _file_in(self.blob(layer["digest"], _MAX_LAYER_BYTES), str(self._reference))
+            pieces = self._blob_chunks(layer, _MAX_LAYER_BYTES)
+            try:
+                found = find_file(pieces, PACKAGE_FILE, allowance, _MAX_PACKAGE_BYTES)
+            except UnreadableLayer as error:
+                why = f"a layer of it cannot be read: {error}"
+                raise InvalidPackage(str(self._reference), why) from error
             if found is not None:
                 return found
         raise InvalidPackage(str(self._reference), f"it has no {PACKAGE_FILE}")
 
     def upload(self, blob: Blob) -> None:
-        if self.ask("HEAD", f"blobs/{blob.digest}", allowed=(404,)).status < 300:
+        response = self.ask("HEAD", f"blobs/{blob.digest}", allowed=(404,))
+        response.close()
+        if response.status < 300:
             return
         begun = self.ask("POST", "blobs/uploads/", body=b"")
-        where = urljoin(self._root, begun.headers["Location"])
+        begun.close()
+        where = self._exchange.target(begun, self._root)
+        if self._origin.startswith("https://") and not where.startswith("https://"):
+            raise InvalidPackage(
+                str(self._reference), "its registry sends us from TLS to plain HTTP"
+            )
         joint = "&" if "?" in where else "?"
         self.ask(
             "PUT",
             f"{where}{joint}{urlencode({'digest': blob.digest})}",
             body=blob.data,
             content_type="application/octet-stream",
-        ).drain_conn()
+        ).close()
 
 
-def _words(error: Exception) -> str:
-    """Say what went wrong without the objects that the library names."""
-    return re.sub(r"^<?[^>]*>: ", "", str(error)) or type(error).__name__
+def refusal_of(realm: str, origin: str, trusted: set[str]) -> str:
+    """Say why a login must not go to a realm; empty if it may.
+
+    It may go to the registry's own host and domain, and to hosts that we have a login for.
+    """
+    to, own = urlsplit(realm), urlsplit(origin)
+    if own.scheme == "https" and to.scheme != "https":
+        return f"it asks for the password at {to.scheme}://{to.netloc}, without TLS"
+    if to.netloc in trusted or (
+        to.hostname and _are_of_one_domain(to.hostname, own.hostname or "")
+    ):
+        return ""
+    return (
+        f"it asks for the password at {to.netloc}, which is not its own domain; "
+        f"if that is meant, log in to {to.netloc}, too"
+    )
 
 
-def _read_up_to(response: BaseHTTPResponse, limit: int) -> bytes:
-    from urllib3.exceptions import HTTPError
-
-    try:
-        data = response.read(limit + 1)
-    except HTTPError as error:
-        raise RegistryUnavailable("in mid-answer", _words(error)) from error
-    finally:
-        response.release_conn()
-    if len(data) > limit:
-        raise InvalidPackage("An answer of the registry", f"it has more than {limit >> 20} MiB")
-    return data
+def _are_of_one_domain(host: str, own: str) -> bool:
+    domain = own.partition(".")[2]
+    if host == own or host.endswith(f".{own}"):
+        return True
+    # What stands beside registry.example.com: example.com, and auth.example.com.
+    has_domain = "." in domain and not _ADDRESS.fullmatch(own)
+    return has_domain and (host == domain or host.endswith(f".{domain}"))
 
 
 def _platform_of(described: Mapping[str, Any]) -> tuple[str, str]:
-    platform = described.get("platform") or {}
-    return str(platform.get("os", "?")), str(platform.get("architecture", "?"))
+    platform = mapping_of(described.get("platform"))
+    return str(platform.get("os", "?"))[:40], str(platform.get("architecture", "?"))[:40]
 
 
 def _is_package_layer(described: Mapping[str, Any]) -> bool:
-    return (described.get("annotations") or {}).get(LAYER_ANNOTATION) == PACKAGE_LAYER
-
-
-def _file_in(layer: bytes, where: str) -> bytes | None:
-    """Find `package.yaml` in a layer; a mark that it was removed hides those below."""
-    try:
-        stream: Any = io.BytesIO(layer)
-        if layer[:2] == b"\x1f\x8b":
-            stream = gzip.GzipFile(fileobj=stream)
-        with tarfile.open(fileobj=stream, mode="r|") as archive:
-            return _file_in_archive(archive, where)
-    except (tarfile.TarError, OSError, EOFError) as error:
-        raise InvalidPackage(where, f"a layer of it cannot be read: {error}") from error
-
-
-def _file_in_archive(archive: tarfile.TarFile, where: str) -> bytes | None:
-    for member in archive:
-        name = member.name.removeprefix("./").lstrip("/")
-        if name == f".wh.{PACKAGE_FILE}":
-            raise InvalidPackage(where, f"{PACKAGE_FILE} was removed from it")
-        if name != PACKAGE_FILE or not member.isfile():
-            continue
-        if member.size > _MAX_PACKAGE_BYTES:
-            raise InvalidPackage(where, f"{PACKAGE_FILE} has more than {_MAX_PACKAGE_BYTES} bytes")
-        content = archive.extractfile(member)
-        assert content is not None  # a regular file has content
-        return content.read()
-    return None
+    return mapping_of(described.get("annotations")).get(LAYER_ANNOTATION) == PACKAGE_LAYER

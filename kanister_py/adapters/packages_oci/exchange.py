@@ -1,0 +1,197 @@
+"""Requests to a registry: bounded in time and in size, whatever answers them."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from http.client import HTTPException
+from threading import Timer
+from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import urljoin, urlsplit
+
+from kanister_py.core.errors import UsageError
+from kanister_py.core.revisions.package import InvalidPackage
+from kanister_py.ports.packages import RegistryUnavailable
+
+if TYPE_CHECKING:
+    from urllib3 import BaseHTTPResponse, PoolManager
+
+_CHUNK_BYTES: Final = 1 << 16
+_MAX_REDIRECTS: Final = 5
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+
+
+class PackageNotFound(UsageError):
+    """A registry does not have a package, or not for us."""
+
+    reason = "PackageNotFound"
+
+    def __init__(self, package: str, why: str) -> None:
+        super().__init__(f"Package {package} cannot be had: {why}")
+        self.package = package
+        self.why = why
+
+
+class Exchange:
+    """Speaks HTTP to one registry, and to where it sends us, until its time is over.
+
+    The time is one for all requests together. When it is over, connections are ended
+    from outside: a registry that sends a byte now and then is waited for no longer.
+    """
+
+    def __init__(
+        self, registry: str, package: str, context: ssl.SSLContext, *, patience: float, total: float
+    ) -> None:
+        self._registry = registry
+        self._package = package
+        self._total_seconds = total
+        self._sockets: list[socket.socket] = []
+        self._answers: list[BaseHTTPResponse] = []
+        self._is_over = False
+        self._pools = _pools(context, patience, self._sockets)
+        self._timer = Timer(total, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._timer.cancel()
+        for answer in self._answers:
+            answer.close()
+        self._pools.clear()
+        for each in self._sockets:
+            each.close()
+
+    def _end(self) -> None:
+        self._is_over = True
+        for each in list(self._sockets):
+            try:
+                each.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # it has ended by itself
+
+    def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> BaseHTTPResponse:
+        """Send one request; what comes back is read by `read` or `chunks`."""
+        from urllib3.exceptions import HTTPError, SSLError
+
+        if self._is_over:
+            raise self._too_late()
+        try:
+            answer = self._pools.request(
+                method,
+                url,
+                headers={"Accept-Encoding": "identity", **headers},
+                body=body,
+                preload_content=False,
+                decode_content=False,
+                redirect=False,
+            )
+        except SSLError as error:
+            raise PackageNotFound(self._package, f"TLS: {_words(error)}") from error
+        except HTTPError as error:
+            raise self._broken(error) from error
+        except (ValueError, OSError, HTTPException) as error:
+            raise InvalidPackage(self._package, f"its registry speaks no HTTP: {error}") from error
+        self._answers.append(answer)
+        return answer
+
+    def follow(self, response: BaseHTTPResponse, url: str) -> BaseHTTPResponse:
+        """Go where an answer sends us, without a login, and never from TLS to plain HTTP."""
+        for _ in range(_MAX_REDIRECTS):
+            if response.status not in _REDIRECTS:
+                return response
+            response.close()
+            following = self.target(response, url)
+            if urlsplit(url).scheme == "https" and urlsplit(following).scheme != "https":
+                raise InvalidPackage(self._package, "its registry sends us from TLS to plain HTTP")
+            url = following
+            response = self.send("GET", url, {})
+        raise InvalidPackage(self._package, "its registry sends us around in circles")
+
+    def target(self, response: BaseHTTPResponse, url: str) -> str:
+        """Read where an answer sends us."""
+        try:
+            found = urljoin(url, response.headers.get("Location", ""))
+            is_web = urlsplit(found).scheme in ("http", "https") and found != url
+        except ValueError:
+            is_web = False
+        if not is_web:
+            raise InvalidPackage(self._package, "its registry sends us to no address")
+        return found
+
+    def read(self, response: BaseHTTPResponse, limit: int) -> bytes:
+        return b"".join(self.chunks(response, limit))
+
+    def chunks(self, response: BaseHTTPResponse, limit: int) -> Iterator[bytes]:
+        """Give an answer in pieces, up to a limit."""
+        from urllib3.exceptions import HTTPError
+
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise InvalidPackage(self._package, "its registry packs answers that are to be plain")
+        left = limit
+        try:
+            while data := response.read(_CHUNK_BYTES, decode_content=False):
+                left -= len(data)
+                if left < 0:
+                    raise InvalidPackage(
+                        self._package, f"an answer of its registry has more than {limit >> 20} MiB"
+                    )
+                yield data
+            if self._is_over:
+                raise self._too_late()
+        except HTTPError as error:
+            raise self._broken(error) from error
+        except (ValueError, OSError, HTTPException) as error:
+            raise InvalidPackage(self._package, f"its registry speaks no HTTP: {error}") from error
+        finally:
+            response.close()
+
+    def _broken(self, error: Exception) -> RegistryUnavailable:
+        return self._too_late() if self._is_over else self.unavailable(_words(error))
+
+    def _too_late(self) -> RegistryUnavailable:
+        return self.unavailable(f"it was not done within {self._total_seconds:g}s")
+
+    def unavailable(self, why: str) -> RegistryUnavailable:
+        return RegistryUnavailable(self._registry, why)
+
+
+def _pools(context: ssl.SSLContext, patience: float, opened: list[socket.socket]) -> PoolManager:
+    """Make connections whose sockets are known, so that they can be ended from outside."""
+    import urllib3
+    from urllib3.connection import HTTPConnection, HTTPSConnection
+
+    def keep(made: socket.socket) -> socket.socket:
+        # A duplicate: TLS takes the socket itself, and what ends one ends both.
+        opened.append(made.dup())
+        return made
+
+    class Plain(HTTPConnection):
+        def _new_conn(self) -> socket.socket:
+            return keep(super()._new_conn())
+
+    class Secure(HTTPSConnection):
+        def _new_conn(self) -> socket.socket:
+            return keep(super()._new_conn())
+
+    class PlainPool(urllib3.HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class SecurePool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = Secure
+
+    settings: dict[str, Any] = {"timeout": patience, "retries": False}
+    pools = urllib3.PoolManager(ssl_context=context, **settings)
+    pools.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
+    return pools
+
+
+def _words(error: Exception) -> str:
+    """Say what went wrong without the objects that the library names."""
+    return re.sub(r"^<?[^>]*>: ", "", str(error)).replace("\n", " ") or type(error).__name__

@@ -1,0 +1,202 @@
+"""Layers: one file out of a packed archive, read piece by piece and within limits."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Final
+
+_BLOCK: Final = 512
+_MAX_ENTRIES: Final = 100_000
+_MAX_HEADER_BYTES: Final = 1 << 16
+_STEP_BYTES: Final = 1 << 18
+_GZIP: Final = b"\x1f\x8b"
+_FILES: Final = b"0\0"
+_LONG_NAME, _PAX, _PAX_OF_ALL = b"L", b"x", b"g"
+
+
+class UnreadableLayer(Exception):
+    """A layer is no archive, or goes beyond its limits."""
+
+
+class Allowance:
+    """How many bytes may still be unpacked, by all layers of one image together."""
+
+    def __init__(self, unpacked_bytes: int) -> None:
+        self._all = self._left = unpacked_bytes
+
+    def take(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise UnreadableLayer(f"it unpacks to more than {self._all >> 20} MiB")
+
+
+def find_file(
+    packed: Iterator[bytes], name: str, allowance: Allowance, most_bytes: int
+) -> bytes | None:
+    """Give the content of a file, `None` if it is not there.
+
+    Everything is read, even behind the file: only then the digest of a layer is known.
+    """
+    found: bytes | None = None
+    archive = _Archive(_unpacked(packed, allowance))
+    for entry_name, size, is_file in archive.entries():
+        plain = entry_name.removeprefix("./").lstrip("/")
+        if plain == f".wh.{name}":
+            raise UnreadableLayer(f"{name} was removed from it")
+        if plain == name and is_file and found is None:
+            if size > most_bytes:
+                raise UnreadableLayer(f"{name} has more than {most_bytes >> 20} MiB")
+            found = archive.take(size)
+    for _ in packed:
+        pass
+    return found
+
+
+def _unpacked(packed: Iterator[bytes], allowance: Allowance) -> Iterator[bytes]:
+    """Undo gzip where there is one; what is not packed is handed on as it is."""
+    first = b""
+    for piece in packed:
+        first += piece
+        if len(first) >= len(_GZIP):
+            break
+    if not first.startswith(_GZIP):
+        yield from _counted(first, packed, allowance)
+        return
+    data = first
+    while True:
+        unpack = zlib.decompressobj(wbits=31)
+        while not unpack.eof:
+            if not data:
+                data = next(packed, b"")
+                if not data:
+                    raise UnreadableLayer("it ends in the middle")
+            try:
+                piece = unpack.decompress(data, _STEP_BYTES)
+            except zlib.error as error:
+                raise UnreadableLayer(f"it is no gzip: {error}") from None
+            data = unpack.unconsumed_tail
+            allowance.take(len(piece))
+            if piece:
+                yield piece
+        # Several pieces of gzip, one behind the other, are one.
+        data = unpack.unused_data
+        while len(data) < len(_GZIP) and (more := next(packed, b"")):
+            data += more
+        if not data.startswith(_GZIP):
+            return
+
+
+def _counted(first: bytes, packed: Iterator[bytes], allowance: Allowance) -> Iterator[bytes]:
+    allowance.take(len(first))
+    if first:
+        yield first
+    for piece in packed:
+        allowance.take(len(piece))
+        yield piece
+
+
+class _Archive:
+    """The entries of a tar archive that comes in pieces."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._begun = b""
+        self._left = 0
+        """How much of the entry is still to come, with what fills its last block."""
+
+    def entries(self) -> Iterator[tuple[str, int, bool]]:
+        """Go through the archive: the name of each entry, its size, and whether it is a file."""
+        named = ""
+        for _ in range(_MAX_ENTRIES):
+            self._skip(self._left)
+            header = self._read(_BLOCK)
+            if not header.strip(b"\0"):
+                return
+            size = _number(header[124:136])
+            if _sum_of(header) != _number(header[148:156]):
+                raise UnreadableLayer("an entry of it is damaged")
+            self._left = -(-size // _BLOCK) * _BLOCK
+            kind = header[156:157]
+            if kind in (_LONG_NAME, _PAX, _PAX_OF_ALL):
+                if size > _MAX_HEADER_BYTES:
+                    raise UnreadableLayer(f"a header in it has more than {_MAX_HEADER_BYTES} bytes")
+                told = self.take(size)
+                if kind == _LONG_NAME:
+                    named = _text(told)
+                elif kind == _PAX:
+                    named = _path_of(told) or named
+                continue
+            yield named or _name_of(header), size, kind in _FILES
+            named = ""
+        raise UnreadableLayer(f"it has more than {_MAX_ENTRIES} entries")
+
+    def take(self, size: int) -> bytes:
+        """Read the beginning of the entry that `entries` has come to."""
+        self._left -= size
+        return self._read(size)
+
+    def _read(self, size: int) -> bytes:
+        pieces, left = [self._begun], size - len(self._begun)
+        while left > 0:
+            piece = next(self._pieces, None)
+            if piece is None:
+                if size == _BLOCK and not any(pieces):
+                    return b""  # an archive without its end is one all the same
+                raise UnreadableLayer("it ends in the middle")
+            pieces.append(piece)
+            left -= len(piece)
+        data = b"".join(pieces)
+        self._begun = data[size:]
+        return data[:size]
+
+    def _skip(self, size: int) -> None:
+        self._left = 0
+        while size > len(self._begun):
+            size -= len(self._begun)
+            self._begun = next(self._pieces, b"")
+            if not self._begun:
+                raise UnreadableLayer("it ends in the middle")
+        self._begun = self._begun[size:]
+
+
+def _number(field: bytes) -> int:
+    """Read a number: octal digits, or for large ones bytes behind a mark."""
+    if field[:1] == b"\x80":
+        return int.from_bytes(field[1:], "big")
+    try:
+        number = int(field.strip(b" \0") or b"0", 8)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise UnreadableLayer("it is no archive")
+    return number
+
+
+def _sum_of(header: bytes) -> int:
+    return sum(header) - sum(header[148:156]) + 8 * ord(" ")
+
+
+def _name_of(header: bytes) -> str:
+    name = _text(header[:100])
+    prefix = (
+        _text(header[345:500]) if header[257:262] == b"ustar" and header[262:263] == b"\0" else ""
+    )
+    return f"{prefix}/{name}" if prefix else name
+
+
+def _text(field: bytes) -> str:
+    return field.partition(b"\0")[0].decode("utf-8", "replace")
+
+
+def _path_of(records: bytes) -> str:
+    """Find the path among records such as `16 path=a/b.txt\\n`."""
+    while records:
+        length, space, _ = records.partition(b" ")
+        if not (space and length.isdigit() and len(length) < 8 and 0 < int(length) <= len(records)):
+            raise UnreadableLayer("a header in it is damaged")
+        key, _, value = records[len(length) + 1 : int(length) - 1].partition(b"=")
+        if key == b"path":
+            return value.decode("utf-8", "replace")
+        records = records[int(length) :]
+    return ""
