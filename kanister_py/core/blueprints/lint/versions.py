@@ -86,7 +86,7 @@ def check_version(
     """
     function = where.function
     if function not in context.registry and function in NOT_YET_HERE:
-        told = f"{function} is not here yet: the phase can be planned, not run"
+        told = f"{function} of Kanister is not here yet: the phase can be planned, not run"
         return None, [where.finding(NOT_YET, told)]
     if function not in context.registry:
         near = context.hints.nearest(function, [*context.function_names, *NOT_YET_HERE])

@@ -43,7 +43,7 @@ class TestEveryUseOfAVersion:
             pytest.param("Notify", "v1", "version-invalid", "error", 9, 1, id="too few numbers"),
             pytest.param("Notifi", "", "function-unknown", "error", 8, 1, id="unknown function"),
             pytest.param("Compose", "", "function-unknown", "error", 8, 1, id="of compositions"),
-            pytest.param("BackupData", "", "function-not-yet-here", "error", 8, 1, id="not yet"),
+            pytest.param("CreateRDSSnapshot", "", "function-not-yet-here", "error", 8, 1, id="new"),
         ],
     )
     def test_is_told_with_its_line(
@@ -85,8 +85,8 @@ class TestEveryUseOfAVersion:
     def test_names_what_an_unknown_function_may_be(self, context: Context) -> None:
         (finding,) = lint(context, blueprint("notify"))
         assert "did you mean Notify?" in finding.message
-        (finding,) = lint(context, blueprint("BackupDate"))
-        assert "BackupData" in finding.message
+        (finding,) = lint(context, blueprint("CreateRDSSnapshots"))
+        assert "CreateRDSSnapshot" in finding.message
 
     def test_is_found_in_a_deferred_phase_too(self, context: Context) -> None:
         text = (
