@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -216,11 +216,13 @@ def memory_cluster(clock: Clock, **more: Any) -> MemoryCluster:
     return MemoryCluster(clock=clock, **more)
 
 
-def process_pods(clock: Clock, state: Path | None = None) -> ProcessPodRunner:
+def process_pods(
+    clock: Clock, state: Path | None = None, locations: Path | None = None
+) -> ProcessPodRunner:
     """Make what runs pods as processes of this machine, until it is closed."""
     from kanister_py.embedded.pods.runner import ProcessPodRunner
 
-    return ProcessPodRunner(clock, state=state)
+    return ProcessPodRunner(clock, state=state, locations=locations)
 
 
 def pods_warning() -> str:
@@ -357,7 +359,7 @@ def plan_blueprint(
     effects = system_effects(clock)
     given = Circumstances(registry, clock.now(), effects, at or {}, settings.is_strict)
     with ExitStack() as stack:
-        cluster, _, _ = _cluster(settings, clock, None, stack)
+        cluster, _, _ = _cluster(settings, clock, None, None, stack)
         wanted = parse_action_spec(parse_document(json.dumps(spec)))
         return plan_action(located.blueprint, wanted, cluster, given)
 
@@ -441,13 +443,15 @@ class RunSettings(NamedTuple):
     Without a `cluster` it gets one of its own, in memory, with `objects` in it, and
     kept in the folder `state` if one is named. `checks_access` asks a cluster for the rights
     that the phases need before the first of them acts. `pods` may be `processes`, which runs
-    commands on this machine.
+    commands on this machine; there the folder `locations` stands in for every store of a
+    Profile, if one is named.
     """
 
     objects: Sequence[Mapping[str, Any]] = ()
     cluster: Cluster | None = None
     state: Path | None = None
     pods: str = ""
+    locations: Path | None = None
     name: str = ""
     namespace: str = "default"
     registry: Registry[FunctionEntry] | None = None
@@ -465,7 +469,8 @@ def _start(header: Header | None, settings: RunSettings, name: str = "") -> Run:
     clock = settings.clock or system_clock()
     with ExitStack() as stack:
         folder = stack.enter_context(_folder(settings)) if settings.state is not None else None
-        cluster, own, pods = _cluster(settings, clock, folder, stack)
+        runner = _runner(settings, clock, stack)
+        cluster, own, pods = _cluster(settings, clock, folder, runner, stack)
         # These take a while to load; the first process of pods starts meanwhile.
         from kanister_py.executor.phase_context import Surroundings
         from kanister_py.executor.run.actions import FunctionSource
@@ -479,6 +484,10 @@ def _start(header: Header | None, settings: RunSettings, name: str = "") -> Run:
             assert folder is not None  # whoever resumes has named one
             recorded = folder.read_run(name)
             header = Header.of(recorded.header)
+        if pods is not None and settings.locations is None:
+            from kanister_py.executor.check_stores import check_stores
+
+            check_stores(cluster, header.actionset, object_stores().open)
         journal = None
         if folder is not None:
             kept = (own, own.save) if own is not None else None
@@ -505,22 +514,43 @@ def _start(header: Header | None, settings: RunSettings, name: str = "") -> Run:
             journal=journal,
             onlooker=settings.onlooker,
             before=pods.wait_until_workloads_stand if pods is not None else None,
-            close=stack.pop_all().close,
+            close=partial(_close_run, stack.pop_all(), runner),
         )
     raise AssertionError("an exit stack swallows nothing")
 
 
+def _close_run(stack: ExitStack, runner: ProcessPodRunner | None) -> Sequence[Notice]:
+    """Let go of what a run needed, and say what ended with it."""
+    ended = runner.claims_that_end() if runner is not None else ()
+    stack.close()
+    if not ended:
+        return ()
+    from kanister_py.core.notices import Notice
+
+    message = f"What pods wrote into {', '.join(ended)} ended with the run; --state DIR keeps it"
+    return (Notice("VolumesNotKept", message),)
+
+
+def _runner(settings: RunSettings, clock: Clock, stack: ExitStack) -> ProcessPodRunner | None:
+    """Give what runs the pods of a run's own cluster."""
+    if settings.cluster is not None or not settings.pods:
+        return None
+    state = settings.state / "pods" if settings.state is not None else None
+    runner = process_pods(clock, state, settings.locations)
+    stack.callback(runner.close)
+    return runner
+
+
 def _cluster(
-    settings: RunSettings, clock: Clock, folder: StateFolder | None, stack: ExitStack
+    settings: RunSettings,
+    clock: Clock,
+    folder: StateFolder | None,
+    runner: ProcessPodRunner | None,
+    stack: ExitStack,
 ) -> tuple[Cluster, MemoryCluster | None, StandingPods | None]:
     """Give the cluster of a run; that it is a new one in memory; and who runs its pods."""
     if settings.cluster is not None:
         return settings.cluster, None, None
-    runner = None
-    if settings.pods:
-        state = settings.state / "pods" if settings.state is not None else None
-        runner = process_pods(clock, state)
-        stack.callback(runner.close)
     cluster = memory_cluster(clock, default_namespace=settings.namespace)
     kept = folder.read_cluster() if folder is not None else None
     if kept is not None:

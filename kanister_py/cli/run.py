@@ -62,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("processes",),
         help="run pods as processes of this machine: executes their commands here",
     )
+    how.add_argument(
+        "--locations",
+        type=Path,
+        metavar="DIR",
+        help="with --pods: this folder stands in for every store of a Profile, and is kept",
+    )
     how.add_argument("--state", type=Path, metavar="DIR", help="keep cluster and journal here")
     how.add_argument("--name", default="", help="what the run is called")
     how.add_argument(
@@ -98,6 +104,8 @@ def run(args: argparse.Namespace) -> int:
     with connected(args) as cluster, _Interrupts() as interrupts, view:
         if args.pods:
             say_warning(pods_warning())
+        if args.locations:
+            say_warning(_stand_in(args.locations))
         started = _start(args, view, cluster)
         is_stopped = _follow(started, interrupts, view, args.timeout)
         why_broken = _why_broken(started)
@@ -117,6 +125,8 @@ def _why_unclear(args: argparse.Namespace) -> str:
     takes_up = args.resume is not None or args.retry_from is not None
     if is_connected(args) and (args.pods or args.files):
         return "--pods and -f are for a cluster in memory, not for a real one"
+    if args.locations and not args.pods:
+        return "--locations is for pods that run here: it needs --pods"
     if takes_up and args.state is None:
         return "--resume and --retry-from need --state"
     if args.artifacts_from and args.state is None:
@@ -136,6 +146,7 @@ def _start(args: argparse.Namespace, view: View, cluster: Cluster | None) -> Run
         cluster=cluster,
         state=args.state,
         pods=args.pods or "",
+        locations=args.locations,
         name=args.name,
         namespace=args.namespace,
         is_strict=args.strict_versions,
@@ -166,6 +177,10 @@ def _start_new(args: argparse.Namespace, settings: RunSettings) -> Run:
         settings=settings,
         **more,
     )
+
+
+def _stand_in(folder: Path) -> str:
+    return f"The folder {folder} stands in for every store of a Profile: nothing is sent to one"
 
 
 class _Interrupts:
@@ -225,8 +240,10 @@ def _end(
 ) -> int:
     from kanister_py.cli.summary import Ending, summary_of
 
+    where = str(args.locations or "")
     if args.output:
-        write_data(started.status if args.show_secrets else started.masked_status, args.output)
+        status = started.status if args.show_secrets else started.masked_status
+        write_data({**status, "locations": where} if where else status, args.output)
     ending = Ending(
         started.name,
         started.progress,
@@ -234,7 +251,12 @@ def _end(
         is_stopped=is_stopped,
         is_kept=started.is_kept,
         state=str(args.state or ""),
-        more=[f"--pods={args.pods}"] if args.pods else [],
+        locations=where,
+        more=[
+            f"--{key}={value}"
+            for key, value in (("pods", args.pods), ("locations", args.locations))
+            if value
+        ],
         brings="" if is_connected(args) else _BRINGS,
     )
     for line in summary_of(ending, width):

@@ -28,7 +28,8 @@ _MISSING: Final = ("ObjectMissing", "ObjectNotFetched", "NotFound")
 class Ending(NamedTuple):
     """A run that nobody carries on any more. `is_stopped`: somebody could not wait for its end.
 
-    `state` is the folder it is kept in, empty for none; `is_kept` says whether this end
+    `state` is the folder it is kept in, empty for none, `locations` the one that stood in
+    for every store of a Profile; `is_kept` says whether this end
     is written down there; `more` are the words of the command line that it needs again
     to be taken up. `retry_with` is the command that does a run of a controller again, and
     `brings` says how an object that is missing comes into the cluster.
@@ -40,6 +41,7 @@ class Ending(NamedTuple):
     is_stopped: bool = False
     is_kept: bool = True
     state: str = ""
+    locations: str = ""
     more: Sequence[str] = ()
     retry_with: Sequence[str] = ()
     brings: str = ""
@@ -72,6 +74,8 @@ def summary_of(ending: Ending, width: int | None = None) -> Iterator[Line]:
         where = f"{ending.state}, as {ending.name}"
         kept = where if ending.is_kept else f"{where}, but for this end: it could not be written"
         yield _entry("kept in", kept)
+    if ending.locations:
+        yield _entry("stored in", f"{ending.locations}, a folder in place of every store")
     if ending.is_stopped:
         left = [_named(each) for each in rows if _was_cut_off(each)]
         yield _entry("cut off", _few(left) or "nothing")

@@ -81,7 +81,7 @@ def fetch_facts(
         artifacts=artifacts_as_dict(spec.artifacts),
         config_maps=_fetch_each(cluster, CONFIG_MAPS, "configMaps", spec.config_maps, missing),
         secrets=_fetch_each(cluster, SECRETS, "secrets", spec.secrets, missing),
-        profile=_attempt(lambda: _fetch_profile(cluster, spec), missing),
+        profile=_attempt(lambda: fetch_profile(cluster, spec), missing),
         options=spec.options,
         pod_override=spec.pod_override,
         pod_labels=spec.pod_labels,
@@ -214,7 +214,8 @@ def _full_selector(selector: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return {"matchLabels": selector}
 
 
-def _fetch_profile(cluster: Cluster, spec: ActionSpec) -> ResolvedProfile | None:
+def fetch_profile(cluster: Cluster, spec: ActionSpec) -> ResolvedProfile | None:
+    """Read the Profile of an action with the Secrets it refers to; None if it names none."""
     reference = spec.profile
     if reference is None or not reference.name:
         return None

@@ -151,14 +151,17 @@ class Stage:
         self._controllers.append((api_version, kind, status))
         return self
 
-    def use_processes(self, runner: PodRunner | None = None) -> Self:
+    def use_processes(
+        self, runner: PodRunner | None = None, *, locations: Path | None = None
+    ) -> Self:
         """Run the commands of pods as processes of this machine, with its programs.
 
-        Before the first run. It executes what the blueprint says, here.
+        Before the first run. It executes what the blueprint says, here. The folder
+        `locations` stands in for every store of a Profile, if one is named.
         """
         assert self._pods is None, "the pods of this stage run already"
         self._clock.speed = 1.0
-        self._runner = runner or process_pods(self._clock, self._state)
+        self._runner = runner or process_pods(self._clock, self._state, locations)
         return self
 
     # A run

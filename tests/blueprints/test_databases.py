@@ -15,7 +15,7 @@ ROWS = 2000
 
 
 def test_postgresql_has_every_row_again_after_a_restore(
-    blueprint_stage: Stage, blueprints: Path, postgresql: Server
+    blueprint_stage: Stage, blueprints: Path, postgresql: Server, tmp_path: Path
 ) -> None:
     postgresql.ask(
         f"""
@@ -45,7 +45,9 @@ def test_postgresql_has_every_row_again_after_a_restore(
     before = postgresql.ask(everything)
     assert len(before.splitlines()) == ROWS * 4 + 1
 
-    stage = blueprint_stage.use_processes().given(blueprints / "postgresql/objects.yaml")
+    stage = blueprint_stage.use_processes(locations=tmp_path / "stores").given(
+        blueprints / "postgresql/objects.yaml"
+    )
     options = {"host": "127.0.0.1", "port": str(postgresql.port), "database": "app"}
     blueprint = blueprints / "postgresql/blueprint.yaml"
     action: dict[str, Any] = {
@@ -77,9 +79,11 @@ def test_postgresql_has_every_row_again_after_a_restore(
 
 
 def test_a_database_that_is_not_there_is_no_empty_backup(
-    blueprint_stage: Stage, blueprints: Path, postgresql: Server
+    blueprint_stage: Stage, blueprints: Path, postgresql: Server, tmp_path: Path
 ) -> None:
-    stage = blueprint_stage.use_processes().given(blueprints / "postgresql/objects.yaml")
+    stage = blueprint_stage.use_processes(locations=tmp_path / "stores").given(
+        blueprints / "postgresql/objects.yaml"
+    )
     backup = stage.run(
         blueprints / "postgresql/blueprint.yaml",
         "backup",
@@ -93,7 +97,7 @@ def test_a_database_that_is_not_there_is_no_empty_backup(
 
 
 def test_mariadb_has_every_row_again_after_a_restore(
-    blueprint_stage: Stage, blueprints: Path, mariadb: Server
+    blueprint_stage: Stage, blueprints: Path, mariadb: Server, tmp_path: Path
 ) -> None:
     mariadb.ask(
         f"""
@@ -116,7 +120,9 @@ def test_mariadb_has_every_row_again_after_a_restore(
     before = mariadb.ask(everything)
     assert len(before.splitlines()) == ROWS * 3
 
-    stage = blueprint_stage.use_processes().given(blueprints / "mariadb/objects.yaml")
+    stage = blueprint_stage.use_processes(locations=tmp_path / "stores").given(
+        blueprints / "mariadb/objects.yaml"
+    )
     options = {"host": "127.0.0.1", "port": str(mariadb.port), "database": "app"}
     blueprint = blueprints / "mariadb/blueprint.yaml"
     action: dict[str, Any] = {
@@ -173,13 +179,13 @@ redis.call('SET', 'ends', 'some day', 'PXAT', '4102444800123')
 
 @pytest.mark.usefixtures("mounts")
 def test_redis_has_every_key_again_after_a_restore(
-    blueprint_stage: Stage, blueprints: Path
+    blueprint_stage: Stage, blueprints: Path, tmp_path: Path
 ) -> None:
     program("redis-server", "redis-server")
     client = program("redis-cli", "redis-tools")
     port = free_port()
     manifests = (blueprints / "redis/objects.yaml").read_text().replace("6379", str(port))
-    stage = blueprint_stage.use_processes().given_text(manifests)
+    stage = blueprint_stage.use_processes(locations=tmp_path / "stores").given_text(manifests)
     stage.stand()
     words = [client, "-h", "127.0.0.1", "-p", str(port), "--no-raw", "EVAL"]
     env = {"REDISCLI_AUTH": PASSWORD}

@@ -55,9 +55,11 @@ def in_volume(stage: Stage, script: str) -> tuple[str, ...]:
 
 
 def test_files_are_all_there_again_after_a_restore(
-    blueprint_stage: Stage, blueprints: Path
+    blueprint_stage: Stage, blueprints: Path, tmp_path: Path
 ) -> None:
-    stage = blueprint_stage.use_processes().given(blueprints / "pvc-files/objects.yaml")
+    stage = blueprint_stage.use_processes(locations=tmp_path / "stores").given(
+        blueprints / "pvc-files/objects.yaml"
+    )
     in_volume(stage, FILL)
     before = in_volume(stage, LOOK)
     assert len(before) == COUNT
@@ -75,8 +77,12 @@ def test_files_are_all_there_again_after_a_restore(
     assert in_volume(stage, LOOK) == before
 
 
-def test_an_archive_that_is_gone_removes_no_file(blueprint_stage: Stage, blueprints: Path) -> None:
-    stage = blueprint_stage.use_processes().given(blueprints / "pvc-files/objects.yaml")
+def test_an_archive_that_is_gone_removes_no_file(
+    blueprint_stage: Stage, blueprints: Path, tmp_path: Path
+) -> None:
+    stage = blueprint_stage.use_processes(locations=tmp_path / "stores").given(
+        blueprints / "pvc-files/objects.yaml"
+    )
     in_volume(stage, "echo precious > file")
     gone = {"files": {"keyValue": {"path": "files/gone.tar.gz"}}}
     restore = stage.run(

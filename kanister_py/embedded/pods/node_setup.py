@@ -40,9 +40,9 @@ _PRIVATE: Final = 0o700
 class NodeSetup:
     """The folders of one run of a node, and what its pods are started with.
 
-    `state` holds what outlives the run: the data of claims and what `kando`
-    pushed. Without it these live as long as the run does. What runs that died
-    left behind is removed here.
+    `state` holds the data of claims, which without it lives as long as the run
+    does. `locations` stands in for every store that `kando` is told of. What runs
+    that died left behind is removed here.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class NodeSetup:
         clock: Clock,
         *,
         state: Path | None = None,
+        locations: Path | None = None,
         namespaces: Wanted = "any",
         restart_backoff_seconds: float = 10.0,
     ) -> None:
@@ -64,12 +65,14 @@ class NodeSetup:
             self._run = runs / uuid4().hex[:12]
             self._run.mkdir(mode=_PRIVATE)
             self._lock = _lock(self._run / _LOCK)
+            if locations is not None:
+                locations = locations.absolute()
+                locations.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)
         except OSError as error:
             raise ProcessesUnavailable(f"{error.filename}: {error.strerror}") from error
-        kept = state or self._run
-        self.claims = Claims(kept / "volumes")
-        self.locations = kept / "locations"
-        self.locations.mkdir(exist_ok=True)
+        self.is_kept = state is not None
+        self.claims = Claims((state or self._run) / "volumes")
+        self._locations = locations
         self.launcher = Launcher(self._run, wanted=namespaces)
         self.reactor = Reactor()
         self._laid: Path | None = None
@@ -86,9 +89,12 @@ class NodeSetup:
     @property
     def given_env(self) -> Mapping[str, str]:
         """Say what every container's environment holds besides its own."""
+        if self._locations is None:
+            return {}
         is_apart = bool(self.launcher.namespaces)
-        locations = f"{HELPERS_FOLDER}/locations" if is_apart else str(self.locations)
-        return {LOCATIONS_VARIABLE: locations}
+        return {
+            LOCATIONS_VARIABLE: f"{HELPERS_FOLDER}/locations" if is_apart else str(self._locations)
+        }
 
     def folder_of(self, pod: Mapping[str, Any]) -> Path:
         """Say where a pod keeps what ends with it."""
@@ -100,10 +106,9 @@ class NodeSetup:
 
     def mounts(self) -> list[Mount]:
         """Say what every container sees besides its volumes."""
-        mounts = [
-            Mount(str(self._helpers), HELPERS_FOLDER, read_only=True),
-            Mount(str(self.locations), f"{HELPERS_FOLDER}/locations"),
-        ]
+        mounts = [Mount(str(self._helpers), HELPERS_FOLDER, read_only=True)]
+        if self._locations is not None:
+            mounts.append(Mount(str(self._locations), f"{HELPERS_FOLDER}/locations"))
         # A pod has a /tmp of its own; what kando starts from there must stay visible.
         package = Path(__file__).parents[2]
         for each in dict.fromkeys((Path(sys.base_prefix), Path(sys.prefix), package)):

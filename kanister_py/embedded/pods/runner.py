@@ -25,8 +25,9 @@ class ProcessPodRunner:
     nothing of that is a wall: never run pods that you would not run as a
     script. Nothing makes one of these unless a user asked for it.
 
-    With `state`, the data of claims and of `kando` is kept there. When our
-    process ends, however it ends, every process and mount of every pod ends with it.
+    With `state`, the data of claims is kept there; the folder `locations` stands
+    in for every store that `kando` is told of. When our process ends, however it
+    ends, every process and mount of every pod ends with it.
     """
 
     def __init__(
@@ -34,12 +35,14 @@ class ProcessPodRunner:
         clock: Clock,
         *,
         state: Path | None = None,
+        locations: Path | None = None,
         namespaces: Wanted = "any",
         restart_backoff_seconds: float = 10.0,
     ) -> None:
         self._setup = NodeSetup(
             clock,
             state=state,
+            locations=locations,
             namespaces=namespaces,
             restart_backoff_seconds=restart_backoff_seconds,
         )
@@ -56,10 +59,9 @@ class ProcessPodRunner:
         """Say why this machine gives pods no mounts; empty if it does."""
         return "" if self._setup.launcher.namespaces else self._setup.launcher.why
 
-    @property
-    def locations(self) -> Path:
-        """Say which folder stands in for every bucket that `kando` is told of."""
-        return self._setup.locations
+    def claims_that_end(self) -> list[str]:
+        """Name the claims with data that ends with this runner."""
+        return [] if self._setup.is_kept else self._setup.claims.names_with_data()
 
     def claim_path(self, claim: KubeObject) -> Path:
         """Say which folder holds the data of a PersistentVolumeClaim."""

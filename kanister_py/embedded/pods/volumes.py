@@ -50,6 +50,16 @@ class Claims:
         name = _UNSAFE.sub("_", f"{metadata['name']}-{str(metadata.get('uid', ''))[:8]}")
         return self._folder / _UNSAFE.sub("_", metadata["namespace"]) / name
 
+    def names_with_data(self) -> list[str]:
+        """Name the claims whose folders hold something, as `namespace/name`."""
+        return sorted(
+            {
+                f"{path.parent.name}/{path.name.rpartition('-')[0]}"
+                for path in self._folder.glob("*/*")
+                if any(path.iterdir())
+            }
+        )
+
     def open(self, claim: Mapping[str, Any]) -> Path:
         """Give the folder that holds the data of a claim, made if need be."""
         path = self.path_of(claim)

@@ -25,7 +25,7 @@ def start_run(
     source: FunctionSource,
     around: Surroundings,
     *,
-    close: Callable[[], None],
+    close: Callable[[], Sequence[Notice]],
     journal: Journal | None = None,
     onlooker: Onlooker | None = None,
     before: Callable[[Callable[[], bool]], Sequence[Notice]] | None = None,
@@ -39,8 +39,8 @@ def start_run(
 class Run:
     """An ActionSet that runs in the background of this process.
 
-    `before` is done first, for as long as what it is given answers true, and says
-    what should be heard about it. `close` comes last, whatever happened.
+    `before` is done first, for as long as what it is given answers true. `close`
+    comes last, whatever happened. Both say what should be heard about them.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Run:
         name: str,
         work: ActionSetRun,
         clock: Clock,
-        close: Callable[[], None],
+        close: Callable[[], Sequence[Notice]],
         before: Callable[[Callable[[], bool]], Sequence[Notice]] | None = None,
     ) -> None:
         self.name = name
@@ -57,6 +57,7 @@ class Run:
         self._close = close
         self._before = before
         self._early_notices: tuple[Warned, ...] = ()
+        self._late_notices: tuple[Warned, ...] = ()
         self._error: BaseException | None = None
         self._is_kept = True
         self._thread = Thread(target=self._carry_out, name=f"run {name}", daemon=True)
@@ -77,7 +78,7 @@ class Run:
             self._abandon(error if isinstance(error, KanisterError) else Fault(str(error)))
         finally:
             try:
-                self._close()
+                self._late_notices = tuple(map(warned_of, self._close()))
             except KanisterError as error:
                 self._error = self._error or error
                 self._is_kept = False
@@ -169,4 +170,4 @@ class Run:
     @property
     def notices(self) -> tuple[Warned, ...]:
         """What should be heard about it, such as versions that are on their way out."""
-        return (*self._early_notices, *self._work.status.warnings)
+        return (*self._early_notices, *self._work.status.warnings, *self._late_notices)

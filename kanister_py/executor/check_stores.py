@@ -1,0 +1,62 @@
+"""Stores of Profiles, asked before a run acts: is each one there, and may it be used?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kanister_py.core.actionsets.model import parse_actionset
+from kanister_py.core.errors import KanisterError, UsageError
+from kanister_py.core.objects.documents import parse_document
+from kanister_py.core.objects.locations import Location, StoreKind, read_location
+from kanister_py.core.templates.facts import ResolvedProfile
+from kanister_py.executor.fetching import fetch_profile
+from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.object_store import ObjectStore
+
+
+class StoreNotUsable(UsageError):
+    """A Profile names a store that a run could not use."""
+
+    reason = "StoreNotUsable"
+
+
+def check_stores(
+    cluster: Cluster,
+    actionset: Mapping[str, Any],
+    open_store: Callable[[Location], ObjectStore],
+) -> None:
+    """Refuse an ActionSet whose Profiles name stores that cannot be used from here.
+
+    A Profile that is not there is left to the run, which says so with its phase.
+    """
+    if not any(each.get("profile") for each in actionset["spec"].get("actions") or ()):
+        return
+    actions = parse_actionset(parse_document(json.dumps(actionset))).spec.actions
+    for spec in {each.profile: each for each in actions if each.profile}.values():
+        try:
+            profile = fetch_profile(cluster, spec)
+        except KanisterError:
+            continue
+        if profile is None:
+            continue
+        try:
+            _check(profile, open_store)
+        except KanisterError as error:
+            assert spec.profile is not None  # only actions with one are looked at
+            raise StoreNotUsable(
+                f"Profile {spec.profile.namespace}/{spec.profile.name} cannot be used: "
+                f"{error.message}; --locations DIR lets a folder stand in for its store"
+            ) from error
+
+
+def _check(profile: ResolvedProfile, open_store: Callable[[Location], ObjectStore]) -> None:
+    location = read_location(
+        profile.location,
+        profile.key_pair,
+        profile.secret,
+        skip_tls_verify=profile.skip_ssl_verify,
+    )
+    if location.kind is not StoreKind.FILE:
+        open_store(location).check()

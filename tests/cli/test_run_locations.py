@@ -1,0 +1,125 @@
+"""Stores of Profiles in runs whose pods are processes: the real ones, or a folder when asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from kanister_py.cli.main import main
+
+Command: TypeAlias = Callable[..., list[str]]
+"""Puts an action and more words into the command line of a run."""
+
+BLUEPRINT = """
+kind: Blueprint
+metadata: {name: store}
+actions:
+  backup:
+    phases:
+      - func: KubeTask
+        name: push
+        args:
+          namespace: default
+          image: x
+          command:
+            - sh
+            - -c
+            - echo kept | kando location push --profile '{{ toJson .Profile }}' --path a/b -
+  write:
+    phases:
+      - func: PrepareData
+        name: fill
+        args:
+          namespace: default
+          image: x
+          volumes: {data: /data}
+          command: [sh, -c, echo precious > /data/file]
+"""
+OBJECTS = """
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: default}
+stringData: {id: a, secret: b}
+---
+apiVersion: cr.kanister.io/v1alpha1
+kind: Profile
+metadata: {name: store, namespace: default}
+location: {type: %s, bucket: backups, endpoint: "http://127.0.0.1:1"}
+credential:
+  type: keyPair
+  keyPair: {idField: id, secretField: secret, secret: {name: key, namespace: default}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: default}
+spec:
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Mi}}
+"""
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    (tmp_path / "blueprint.yaml").write_text(BLUEPRINT)
+    (tmp_path / "objects.yaml").write_text(OBJECTS % "s3Compliant")
+    objects = ["-f", str(tmp_path / "objects.yaml"), "--object", "Namespace/default"]
+    start = ["run", str(tmp_path / "blueprint.yaml")]
+    return lambda action, *more: [*start, action, *objects, "--pods=processes", *more]
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        pytest.param("kopia", "there is no kopia here", id="of a kind that is not here"),
+        pytest.param("ftp", "not supported", id="of a kind that is unknown"),
+        pytest.param("s3Compliant", "127.0.0.1:1", id="that does not answer"),
+    ],
+)
+def test_a_store_that_cannot_be_used_refuses_the_run_before_it_acts(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, why: str
+) -> None:
+    (tmp_path / "objects.yaml").write_text(OBJECTS % kind)
+    assert main(command("backup", "--profile", "default/store")) == 1
+    err = capsys.readouterr().err
+    assert "Profile default/store cannot be used: " in err
+    assert why in err
+    assert "--locations DIR" in err
+    assert "backup/push" not in err
+
+
+def test_a_folder_stands_in_for_a_store_when_asked_and_the_run_says_so(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stores = tmp_path / "stores"
+    words = command("backup", "--profile", "default/store", "--locations", str(stores))
+    assert main([*words, "-o", "json"]) == 0
+    out, err = capsys.readouterr()
+    assert (stores / "s3Compliant" / "backups" / "a" / "b").read_text() == "kept\n"
+    assert json.loads(out)["locations"] == str(stores)
+    first, *_, last = [each for each in err.splitlines() if str(stores) in each]
+    assert "stands in for every store" in first
+    assert "stored in" in last
+
+
+def test_what_ends_with_a_run_in_volumes_of_claims_is_said(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command("write")) == 0
+    err = capsys.readouterr().err
+    assert "What pods wrote into default/data ended with the run; --state DIR keeps it" in err
+    assert main(command("write", "--state", str(tmp_path / "state"))) == 0
+    assert "ended with the run" not in capsys.readouterr().err
+    (file,) = (tmp_path / "state").rglob("volumes/default/*/file")
+    assert file.read_text() == "precious\n"
+
+
+def test_a_folder_for_stores_is_for_pods_that_run_here(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = command("backup", "--locations", "stores")
+    assert main([each for each in words if each != "--pods=processes"]) == 64
+    assert "--locations" in capsys.readouterr().err
