@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 from threading import Condition
 
 
 class SystemClock:
     """Tells the time of the machine, and waits in real time."""
 
-    def now(self) -> datetime:
-        return datetime.now(UTC)  # noqa: TID251 # here is the one place that asks the machine
-
-    def monotonic(self) -> float:
-        return time.monotonic()
+    # Both are asked all the time: no call of ours stands before them.
+    now = staticmethod(partial(datetime.now, UTC))  # noqa: TID251 # the one place that asks the machine
+    monotonic = staticmethod(time.monotonic)
 
     def sleep(self, seconds: float) -> None:
         time.sleep(max(0.0, seconds))

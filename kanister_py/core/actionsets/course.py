@@ -79,8 +79,8 @@ class Course(NamedTuple):
 
 def course_of(actionset: ActionSet, blueprints: Mapping[str, Blueprint]) -> Course:
     """Bring an ActionSet together with its blueprints, by their names."""
-    actions = tuple(_action_course(spec, blueprints) for spec in actionset.spec.actions)
-    rules = Rules(tuple(_rules_of(each) for each in actions), mode=actionset.spec.execution_mode)
+    actions = tuple([_action_course(spec, blueprints) for spec in actionset.spec.actions])
+    rules = Rules(tuple(map(_rules_of, actions)), mode=actionset.spec.execution_mode)
     return Course(actionset, actions, rules)
 
 
@@ -96,7 +96,7 @@ def _rules_of(course: ActionCourse) -> ActionRules:
     action = course.action
     return ActionRules(
         name=course.spec.name,
-        phases=tuple(_phase_rules(phase) for phase in action.phases),
+        phases=tuple(map(_phase_rules, action.phases)),
         deferred=_phase_rules(action.defer_phase) if action.defer_phase is not None else None,
         has_artifacts=bool(action.output_artifacts),
     )
@@ -112,7 +112,7 @@ def _phase_rules(phase: Phase) -> PhaseRules:
 
 def first_status(course: Course) -> Status:
     """Say how an ActionSet stands that nobody has touched yet."""
-    return new_status(_first_action_status(each) for each in course.actions)
+    return new_status(map(_first_action_status, course.actions))
 
 
 def _first_action_status(course: ActionCourse) -> ActionStatus:
@@ -122,7 +122,7 @@ def _first_action_status(course: ActionCourse) -> ActionStatus:
         name=course.spec.name,
         object=MappingProxyType(reference_as_dict(course.spec.object)),
         blueprint=course.spec.blueprint,
-        phases=tuple(PhaseStatus(phase.name) for phase in action.phases),
+        phases=tuple([PhaseStatus(phase.name) for phase in action.phases]),
         deferred=PhaseStatus(deferred.name) if deferred is not None else None,
     )
 
@@ -138,11 +138,11 @@ class ChosenVersions(NamedTuple):
 
     @property
     def entries(self) -> tuple[FunctionEntry, ...]:
-        return tuple(each.chosen for each in self.choices if isinstance(each, Choice))
+        return tuple([each.chosen for each in self.choices if isinstance(each, Choice)])
 
     @property
     def versions(self) -> tuple[str, ...]:
-        return tuple(str(entry.version) for entry in self.entries)
+        return tuple([str(entry.version) for entry in self.entries])
 
     @property
     def are_complete(self) -> bool:

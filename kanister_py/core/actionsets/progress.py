@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kanister_py.core.actionsets.status import PhaseStatus, Place, State, Status
+from kanister_py.core.actionsets.status import DEFER, PhaseStatus, Place, State, Status
 
 DONE = 100
 
@@ -39,13 +39,13 @@ def record_phase(status: Status, place: Place, phase: PhaseStatus) -> Status:
             running = (*running, place)
         elif before.state is State.RUNNING:
             running = tuple(each for each in running if each != place)
-    counted = 0 if place.is_deferred else (phase.percent or 0) - (before.percent or 0)
+    counted = 0 if place.phase == DEFER else (phase.percent or 0) - (before.percent or 0)
     totals = totals._replace(
         percents=totals.percents + counted,
         output_bytes=totals.output_bytes + _output_bytes(phase) - _output_bytes(before),
         running=running,
     )
-    if place.is_deferred:
+    if place.phase == DEFER:
         action = action._replace(deferred=phase)
     else:
         phases = action.phases

@@ -6,7 +6,8 @@ implementation of these resources writes, and a few fields more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -36,6 +37,10 @@ class State(StrEnum):
     RUNNING = "running"
     FAILED = "failed"
     COMPLETE = "complete"
+
+
+FINAL: Final = frozenset({State.FAILED, State.COMPLETE})
+"""States that nothing changes any more."""
 
 
 class Place(NamedTuple):
@@ -314,7 +319,7 @@ class Status(NamedTuple):
 
     @property
     def is_final(self) -> bool:
-        return self.state in (State.FAILED, State.COMPLETE)
+        return self.state in FINAL
 
     @property
     def running_phase(self) -> str:
@@ -327,7 +332,10 @@ class Status(NamedTuple):
         return self.actions[place.action].phase(place.phase)
 
     def condition(self, kind: str) -> Condition | None:
-        return next((each for each in self.conditions if each.type == kind), None)
+        for each in self.conditions:
+            if each.type == kind:
+                return each
+        return None
 
     @property
     def output_artifacts(self) -> dict[str, dict[str, Any]]:
@@ -399,14 +407,17 @@ _WARNED_KEYS: Final = ("reason", "message", "action", "phase", "function", "vers
 def with_totals(status: Status) -> Status:
     """Count everything anew, as after reading a status somebody else wrote."""
     running: list[tuple[datetime, Place]] = []
-    percents = outputs = phases = 0
+    percents = outputs = phases = still_open = unlaunched = 0
     for at, action in enumerate(status.actions):
         phases += len(action.phases)
-        percents += sum(phase.percent or 0 for phase in action.phases)
+        still_open += action.completion_time is None
+        unlaunched += action.start_time is None
         every = [*enumerate(action.phases)]
         if action.deferred is not None:
             every.append((DEFER, action.deferred))
         for index, phase in every:
+            if index != DEFER:
+                percents += phase.percent or 0
             if phase.output is not None:
                 outputs += phase.output.size_bytes
             if phase.state is State.RUNNING:
@@ -415,20 +426,11 @@ def with_totals(status: Status) -> Status:
         phases=phases,
         percents=percents,
         output_bytes=outputs,
-        open_actions=sum(action.completion_time is None for action in status.actions),
-        unlaunched=sum(action.start_time is None for action in status.actions),
-        running=tuple(place for _, place in sorted(running)),
+        open_actions=still_open,
+        unlaunched=unlaunched,
+        running=tuple([place for _, place in sorted(running)]),
     )
-    return Status(
-        status.state,
-        status.actions,
-        status.error,
-        status.percent,
-        status.progress_time,
-        status.warnings,
-        status.conditions,
-        totals,
-    )
+    return status._replace(totals=totals)
 
 
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -508,14 +510,17 @@ def measure_output(values: Mapping[str, Any]) -> PhaseOutput:
 
 
 def size_of(value: object) -> int:
-    """Say about how many bytes a value takes as JSON."""
-    if isinstance(value, str):
-        return len(value.encode("utf-8", "replace")) + 2
-    if isinstance(value, Mapping):
-        return 2 + sum(size_of(key) + size_of(each) + 2 for key, each in value.items())
-    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return 2 + sum(size_of(each) + 1 for each in value)
-    return len(str(value))
+    """Say how many bytes a value takes as JSON."""
+    text = _ENCODER.encode(value)
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def _plain(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+# Made once, and quick: every write of a status and every output is measured.
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
 # Times

@@ -16,6 +16,7 @@ from kanister_py.core.actionsets.status import (
     CANCEL_ASKED,
     CANCELLED,
     DEFER,
+    FINAL,
     SUSPENDED,
     ActionStatus,
     Condition,
@@ -133,7 +134,7 @@ def next_steps(
     `action`, only that one is looked at, which is enough after an outcome that
     concerns no other.
     """
-    if status.is_final:
+    if status.state in FINAL:
         return []
     cancel = status.condition(CANCEL_ASKED)
     is_suspended = cancel is None and is_true(status.condition(SUSPENDED))

@@ -40,6 +40,7 @@ from kanister_py.core.actionsets.status import (
     CANCELLED,
     COMPLETE,
     FAILED,
+    FINAL,
     SUSPENDED,
     ActionStatus,
     Condition,
@@ -68,7 +69,7 @@ def record(rules: Rules, status: Status, outcome: Outcome) -> Status:
 
     An outcome that does not fit the status is answered with the same status.
     """
-    if status.is_final:
+    if status.state in FINAL:
         return status
     return _RECORDERS[type(outcome)](rules, status, outcome)
 

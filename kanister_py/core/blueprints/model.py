@@ -90,12 +90,14 @@ class Action(NamedTuple):
     phases: tuple[Phase, ...] = ()
     defer_phase: Phase | None = None
 
-    def every_phase(self) -> Iterator[tuple[Path, Phase]]:
-        """Go through the phases in the order they run, each with its path in the action."""
-        for index, phase in enumerate(self.phases):
-            yield ("phases", index), phase
+    def every_phase(self) -> list[tuple[Path, Phase]]:
+        """List the phases in the order they run, each with its path in the action."""
+        every: list[tuple[Path, Phase]] = [
+            (("phases", index), phase) for index, phase in enumerate(self.phases)
+        ]
         if self.defer_phase is not None:
-            yield ("deferPhase",), self.defer_phase
+            every.append((("deferPhase",), self.defer_phase))
+        return every
 
 
 class Metadata(NamedTuple):

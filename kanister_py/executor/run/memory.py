@@ -7,7 +7,7 @@ from typing import Protocol
 
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.rules import Rules
-from kanister_py.core.actionsets.status import Status
+from kanister_py.core.actionsets.status import FINAL, Status
 from kanister_py.core.actionsets.transitions import record
 from kanister_py.core.errors import JournalUnwritable
 from kanister_py.ports.journal import Journal, StateJournal
@@ -50,7 +50,7 @@ class Memory:
         if isinstance(journal, StateJournal) and is_followed is not None and is_followed(status):
             journal.pass_over(status)
         elif journal is not None:
-            journal.write(outcome, status, must_last=must_last or status.is_final)
+            journal.write(outcome, status, must_last=must_last or status.state in FINAL)
         self._take(outcome, status)
         return True
 

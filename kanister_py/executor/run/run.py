@@ -71,7 +71,7 @@ class ActionSetRun:
 
     @property
     def status(self) -> Status:
-        return self._steps.status
+        return self._steps.memory.status
 
     def mask(self, data: Any) -> Any:
         """Give plain data without any secret that the run has come to know."""
@@ -191,7 +191,7 @@ class ActionSetRun:
         """
         steps = self._steps
         with steps.lock:
-            if steps.status.is_final:
+            if steps.memory.status.is_final:
                 return True
             is_kept = steps.memory.record_end(Abandoned(steps.now(), phase_error_of(why)))
             steps.tell()

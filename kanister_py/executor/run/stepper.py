@@ -19,7 +19,14 @@ from kanister_py.core.actionsets.outcomes import (
     Resumed,
     Suspended,
 )
-from kanister_py.core.actionsets.status import CANCEL_ASKED, PhaseError, Place, Status, Warned
+from kanister_py.core.actionsets.status import (
+    CANCEL_ASKED,
+    FINAL,
+    PhaseError,
+    Place,
+    Status,
+    Warned,
+)
 from kanister_py.core.actionsets.steps import (
     Begin,
     ContinuePhase,
@@ -71,6 +78,7 @@ class Stepper:
         self.surroundings: Final = surroundings
         self.memory: Final = memory
         self.actions: Final = actions
+        self.now: Final = surroundings.clock.now
         self.lock: Final = RLock()
         self.changed: Final = Condition(self.lock)
         self.timers: Final = Timers(surroundings.clock, self._wake_in)
@@ -86,12 +94,8 @@ class Stepper:
         self._rests: dict[Place, float] = {}
 
     @property
-    def status(self) -> Status:
-        return self.memory.status
-
-    @property
     def is_over(self) -> bool:
-        return self.status.is_final or self.is_aborted or self.error is not None
+        return self.memory.status.state in FINAL or self.is_aborted or self.error is not None
 
     @property
     def is_tidying(self) -> bool:
@@ -100,10 +104,7 @@ class Stepper:
     @property
     def is_wanted(self) -> bool:
         """Whether nobody has asked for an early end."""
-        return not self.is_over and self.status.condition(CANCEL_ASKED) is None
-
-    def now(self) -> datetime:
-        return self.surroundings.clock.now()
+        return not self.is_over and self.memory.status.condition(CANCEL_ASKED) is None
 
     # Whoever waits for the run
 
@@ -127,7 +128,7 @@ class Stepper:
 
     def follow_spec(self) -> None:
         """Heed what the ActionSet itself says of cancelling and suspending."""
-        if self.status.is_final:
+        if self.memory.status.is_final:
             return
         spec = self.course.actionset.spec
         if spec.cancel:
@@ -142,20 +143,20 @@ class Stepper:
     def _advance_once(self, action: int | None) -> bool:
         """Take the steps of this moment, and say whether there may be others after them."""
         is_changed = False
-        for step in self.next_steps(self.status, action):
+        for step in self.next_steps(self.memory.status, action):
             if self.is_over:
                 return False
             is_changed = self.take(step) or is_changed
         return is_changed
 
     def next_steps(self, status: Status, action: int | None) -> list[Step]:
-        passed = self.surroundings.clock.monotonic()
+        rests, passed = self._rests, self.surroundings.clock.monotonic()
         return next_steps(
             self.course.rules,
             status,
             self.now(),
             working=self.attempts,
-            rested={place: due <= passed for place, due in self._rests.items()},
+            rested={place: due <= passed for place, due in rests.items()} if rests else {},
             action=action,
         )
 
@@ -168,7 +169,7 @@ class Stepper:
                 # Whoever is about to look at this action will be told the same.
                 return place.action not in self._busy and self.refuse(place, reason, message)
             case StopPhase(place):
-                condition = self.status.condition(CANCEL_ASKED)
+                condition = self.memory.status.condition(CANCEL_ASKED)
                 why = _STOPS.get(condition.reason if condition is not None else "", RunCancelled)
                 self.attempts.stop(place, why())
             case WaitForRetry(place, until):
@@ -222,7 +223,7 @@ class Stepper:
         if isinstance(step, StartPhase):
             self.record(PhaseStarted(now, place, step.attempt))
             self._rests.pop(place, None)
-        started = self.status.phase_at(place).start_time or now
+        started = self.memory.status.phase_at(place).start_time or now
         return self.attempts.begin(
             place,
             step.attempt,
@@ -264,7 +265,7 @@ class Stepper:
         except JournalUnwritable as error:
             self.break_off(error)
             raise
-        if is_news and self.status.is_final:
+        if is_news and self.memory.status.state in FINAL:
             self.tell()
         return is_news
 

@@ -84,7 +84,7 @@ class ActionThread:
         """Choose the next step for the action; if there is none, let go of it."""
         run, action = self._run, self._action
         while not run.is_over and not run.is_draining:
-            steps = run.next_steps(run.status, action)
+            steps = run.next_steps(run.memory.status, action)
             step = next((each for each in steps if _action_of(each) in (action, None)), None)
             if isinstance(step, RefusePhase):
                 run.refuse(step.place, step.reason, step.message)
@@ -95,7 +95,7 @@ class ActionThread:
                 return step
             break
         run.let_go(action)
-        is_done = run.status.actions[action].completion_time is not None
+        is_done = run.memory.status.actions[action].completion_time is not None
         if is_done and run.course.rules.mode is ExecutionMode.SEQUENTIAL:
             run.advance()
         return None
@@ -118,13 +118,13 @@ class ActionThread:
                 run.record(LaunchFailed(run.now(), self._action, failure, at_fault))
                 return
             run.record(Launched(run.now(), self._action, work.facts, work.warnings))
-            if run.status.totals.unlaunched == 0:
+            if run.memory.status.totals.unlaunched == 0:
                 run.advance()
 
     def _found(self) -> ActionWork:
         run = self._run
         return run.actions.work_of(
-            self._action, run.status.actions[self._action], run.now(), self._rest
+            self._action, run.memory.status.actions[self._action], run.now(), self._rest
         )
 
     def _rest(self, _: KanisterError, seconds: float) -> bool:
@@ -138,7 +138,7 @@ class ActionThread:
 
     def _is_wanted_still(self) -> bool:
         # A cancel spares what has to be tidied up.
-        was_launched = self._run.status.actions[self._action].start_time is not None
+        was_launched = self._run.memory.status.actions[self._action].start_time is not None
         return not self._run.is_over and (was_launched or self._run.is_wanted)
 
     def _render_artifacts(self) -> None:
@@ -207,7 +207,7 @@ class ActionThread:
             return False
         run.record(self._outcome_of(attempt, result), is_tidy=not attempt.cleanups)
         run.leave_if_drained()
-        output = run.status.phase_at(attempt.place).output
+        output = run.memory.status.phase_at(attempt.place).output
         run.actions.leave(attempt.place, output.values if output is not None else None)
         return True
 
