@@ -26,7 +26,9 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, finding_of, in_order
 from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, OVERLOOKED, UNREADABLE, Source
 from kanister_py.core.blueprints.lint.versions import REMOVED
-from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.blueprints.model import Found
+from kanister_py.core.errors import InvalidDocument, Problem
+from kanister_py.core.objects.reading import UnknownKey
 
 FORMATS = ("table", "json", "yaml", "github", "sarif")
 
@@ -121,7 +123,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lint(args: argparse.Namespace) -> tuple[Report, int]:
-    from kanister_py.core.actionsets.model import read_what_can_be_read
     from kanister_py.executor.loading import load_function
     from kanister_py.functions.builtin import read_signatures
     from kanister_py.wiring import read_functions
@@ -146,7 +147,7 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
         args.strict_versions,
         load_function,
         read_signatures(),
-        read_what_can_be_read,
+        _read_action_set,
     )
     report = lint_sources(sources, context, args.ignore)
     unread = [finding_of(each, UNREADABLE) for each in problems]
@@ -162,6 +163,13 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
         )
     whole = Report(tuple(findings), report.blueprints, report.action_sets, report.empty_files)
     return whole, len(inputs)
+
+
+def _read_action_set(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+    # Most files hold none, and do without what reads them.
+    from kanister_py.core.actionsets.model import read_what_can_be_read
+
+    return read_what_can_be_read(found)
 
 
 def _is_wanted(finding: Finding, args: argparse.Namespace) -> bool:

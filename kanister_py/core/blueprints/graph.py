@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from kanister_py.core.blueprints.language import engine_of
 from kanister_py.core.blueprints.model import Action, Blueprint, Found
 from kanister_py.core.blueprints.reads import Read, reads_of
-from kanister_py.core.blueprints.rendering import engine_of
 from kanister_py.core.blueprints.texts import DEFER, texts_of
 from kanister_py.core.errors import TemplateError
 from kanister_py.core.templates.engines import Engine

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from kanister_py.core.blueprints.language import engine_of
 from kanister_py.core.blueprints.model import Action, Blueprint
 from kanister_py.core.blueprints.reads import reads_of
-from kanister_py.core.blueprints.rendering import engine_of
 from kanister_py.core.blueprints.texts import texts_of
 from kanister_py.core.errors import TemplateError
 from kanister_py.core.objects.access import Access, merged

@@ -1,18 +1,12 @@
-"""The engine and the renderer of a Blueprint's templates."""
+"""The renderer of a Blueprint's templates."""
 
 from __future__ import annotations
 
+from kanister_py.core.blueprints.language import engine_of
 from kanister_py.core.blueprints.model import Action, Blueprint
-from kanister_py.core.blueprints.texts import templates_of
 from kanister_py.core.objects.documents import Path
-from kanister_py.core.templates.engines import EngineChoice, choose_engine
 from kanister_py.core.templates.render import Origin, Renderer
 from kanister_py.gotemplate import Effects
-
-
-def engine_of(blueprint: Blueprint) -> EngineChoice:
-    """Say in which language a Blueprint's templates are written."""
-    return choose_engine(blueprint.metadata.annotations, templates_of(blueprint))
 
 
 def renderer_of(blueprint: Blueprint, name: str, effects: Effects) -> Renderer:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kanister_py.core.errors import TemplateParseError, UsageError
 from kanister_py.core.templates.go import compile_go
-from kanister_py.core.templates.params import ROOT_NAMES
+from kanister_py.core.templates.param_types import ROOT_NAMES
 from kanister_py.gotemplate import FunctionTable
 
 

@@ -1,8 +1,8 @@
-"""What does a template see?
+"""Parameters of templates: all that the templates of one action see.
 
 The tree is in Go's names and of Go's types, so that texts of errors and everything
-that prints a type say what Go would say. It is built from facts that somebody else
-has read, each part when it is first looked at; it grows with each phase and is never
+that prints a type say what Go would say. It is built from facts that were read
+before, each part when it is first looked at; it grows with each phase and is never
 built anew.
 """
 
@@ -20,107 +20,21 @@ from kanister_py.core.templates.kube_types import (
     secret_value,
     whole_numbers,
 )
+from kanister_py.core.templates.param_types import (
+    PHASE_POINTER,
+    PHASES,
+    ROOT_NAMES,
+    TEMPLATE_PARAMS,
+)
 from kanister_py.gotemplate.types import (
     ANY_MAP,
-    BOOL,
-    INT,
-    STRING,
     STRING_MAP,
-    STRINGS,
-    Field,
     GoType,
-    map_of,
-    named_type,
     pointer_to,
-    slice_of,
-    struct_type,
 )
 from kanister_py.gotemplate.values import GoMap, NilPointer, Struct, Value, wrap, zero
 
 KubeObject = Mapping[str, Any]
-
-
-def _workload_type(name: str) -> GoType:
-    return struct_type(
-        name,
-        Field("Name", STRING),
-        Field("Namespace", STRING),
-        Field("Pods", STRINGS),
-        Field("Containers", slice_of(STRINGS)),
-        Field("PersistentVolumeClaims", map_of(STRING, STRING_MAP)),
-    )
-
-
-def _place_type(name: str) -> GoType:
-    return struct_type(name, Field("Name", STRING), Field("Namespace", STRING))
-
-
-LOCATION = struct_type(
-    "v1alpha1.Location",
-    Field("Type", named_type("v1alpha1.LocationType", STRING), "type"),
-    Field("Bucket", STRING, "bucket"),
-    Field("Endpoint", STRING, "endpoint"),
-    Field("Prefix", STRING, "prefix"),
-    Field("Region", STRING, "region"),
-)
-ARTIFACT = struct_type(
-    "v1alpha1.Artifact",
-    Field("KeyValue", STRING_MAP, "keyValue,omitempty"),
-    Field("KopiaSnapshot", STRING, "kopiaSnapshot,omitempty"),
-)
-KEY_PAIR = struct_type("param.KeyPair", Field("ID", STRING), Field("Secret", STRING))
-KOPIA_SERVER = struct_type(
-    "param.KopiaServerCreds",
-    Field("Username", STRING),
-    Field("Hostname", STRING),
-    Field("Password", STRING),
-    Field("Cert", STRING),
-    Field("ConnectOptions", map_of(STRING, INT)),
-)
-CREDENTIAL = struct_type(
-    "param.Credential",
-    Field("Type", named_type("param.CredentialType", STRING)),
-    Field("KeyPair", pointer_to(KEY_PAIR)),
-    Field("Secret", pointer_to(SECRET)),
-    Field("KopiaServerSecret", pointer_to(KOPIA_SERVER)),
-)
-PROFILE = struct_type(
-    "param.Profile",
-    Field("Location", LOCATION),
-    Field("Credential", CREDENTIAL),
-    Field("SkipSSLVerify", BOOL),
-)
-PHASE = struct_type(
-    "param.Phase",
-    Field("Secrets", SECRETS),
-    Field("ConfigMaps", CONFIG_MAPS),
-    Field("Output", ANY_MAP),
-)
-_PHASE_POINTER = pointer_to(PHASE)
-_PHASES = map_of(STRING, _PHASE_POINTER)
-TEMPLATE_PARAMS = struct_type(
-    "param.TemplateParams",
-    Field("StatefulSet", pointer_to(_workload_type("param.StatefulSetParams"))),
-    Field("DeploymentConfig", pointer_to(_workload_type("param.DeploymentConfigParams"))),
-    Field("Deployment", pointer_to(_workload_type("param.DeploymentParams"))),
-    Field("PVC", pointer_to(_place_type("param.PVCParams"))),
-    Field("Namespace", pointer_to(_place_type("param.NamespaceParams"))),
-    Field("ArtifactsIn", map_of(STRING, ARTIFACT)),
-    Field("ConfigMaps", CONFIG_MAPS),
-    Field("Secrets", SECRETS),
-    Field("Time", STRING),
-    Field("Profile", pointer_to(PROFILE)),
-    Field("Options", STRING_MAP),
-    Field("Object", ANY_MAP),
-    Field("Phases", _PHASES),
-    Field("DeferPhase", _PHASE_POINTER),
-    Field("CurrentPhase", _PHASE_POINTER),
-    Field("PodOverride", named_type("v1alpha1.JSONMap", ANY_MAP)),
-    Field("PodAnnotations", STRING_MAP),
-    Field("PodLabels", STRING_MAP),
-)
-ROOT_NAMES = frozenset(TEMPLATE_PARAMS.fields)
-"""What a template can read at the top of the tree."""
 
 
 class Params:
@@ -134,13 +48,13 @@ class Params:
 
     def __init__(self, facts: ActionFacts) -> None:
         self.facts = facts
-        self._phases = GoMap(_PHASES)
+        self._phases = GoMap(PHASES)
         self.root = Struct(
             TEMPLATE_PARAMS,
             {
                 "Time": facts.time,
                 "Phases": self._phases,
-                "DeferPhase": Struct(_PHASE_POINTER),
+                "DeferPhase": Struct(PHASE_POINTER),
             },
             {
                 "StatefulSet": lambda: _workload("StatefulSet", facts.stateful_set),
@@ -194,7 +108,7 @@ class Params:
         """
         root = self.root.pointed_at()
         current = self._phases.get(phase) if phase else self.root["DeferPhase"]
-        root["CurrentPhase"] = zero(_PHASE_POINTER) if current is None else current
+        root["CurrentPhase"] = zero(PHASE_POINTER) if current is None else current
         return root
 
     @property
@@ -312,7 +226,7 @@ def _phase(
     secrets: Mapping[str, KubeObject] | None, config_maps: Mapping[str, KubeObject] | None
 ) -> Struct:
     return Struct(
-        _PHASE_POINTER,
+        PHASE_POINTER,
         None,
         {
             "Secrets": lambda: _secrets(secrets),

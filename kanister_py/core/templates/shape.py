@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kanister_py.core.templates.engines import Engine
-from kanister_py.core.templates.params import TEMPLATE_PARAMS
+from kanister_py.core.templates.param_types import TEMPLATE_PARAMS
 from kanister_py.core.templates.wording import not_found
 from kanister_py.gotemplate.types import GoType, Kind
 

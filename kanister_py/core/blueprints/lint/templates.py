@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from kanister_py.core.blueprints.language import engine_of
 from kanister_py.core.blueprints.lint.arguments import condition_functions, declared_outputs
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import Action, Blueprint, LocatedBlueprint, Phase
 from kanister_py.core.blueprints.reads import Read, check_condition, reads_of
-from kanister_py.core.blueprints.rendering import engine_of
 from kanister_py.core.blueprints.texts import DEFER, Text, templates_of, texts_of
 from kanister_py.core.errors import TemplateError, TemplateParseError
 from kanister_py.core.objects.documents import Path

@@ -31,7 +31,7 @@ from kanister_py.core.templates.jinja.metering import (
     replaced,
 )
 from kanister_py.core.templates.jinja.views import MapView, view_of
-from kanister_py.core.templates.params import ROOT_NAMES
+from kanister_py.core.templates.param_types import ROOT_NAMES
 from kanister_py.core.templates.wording import there_are
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.times import TIME, Time

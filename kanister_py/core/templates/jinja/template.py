@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from functools import cache, lru_cache
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from jinja2 import Template, TemplateSyntaxError, UndefinedError, nodes
 from jinja2.exceptions import TemplateError as JinjaError
@@ -25,10 +25,13 @@ from kanister_py.core.templates.jinja.sandbox import (
     BlueprintEnvironment,
     Missing,
 )
-from kanister_py.core.templates.params import ROOT_NAMES, Params
+from kanister_py.core.templates.param_types import ROOT_NAMES
 from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Effects, GoError, Limits
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.values import byte_length
+
+if TYPE_CHECKING:
+    from kanister_py.core.templates.params import Params
 
 
 class TemplateUndefined(TemplateExecError):
