@@ -86,8 +86,15 @@ def course_of(actionset: ActionSet, blueprints: Mapping[str, Blueprint]) -> Cour
 
 def _action_course(spec: ActionSpec, blueprints: Mapping[str, Blueprint]) -> ActionCourse:
     blueprint = blueprints.get(spec.blueprint)
-    known = sorted(blueprint.actions) if blueprint is not None else []
-    if blueprint is None or spec.name not in blueprint.actions:
+    if blueprint is None:
+        there = f"; there are {', '.join(sorted(blueprints))}" if blueprints else ""
+        raise UsageError(
+            f"The Blueprint {spec.blueprint} of action {spec.name} is missing: give its file "
+            f"with -f, too{there}",
+            reason="BlueprintNotFound",
+        )
+    if spec.name not in blueprint.actions:
+        known = sorted(blueprint.actions)
         raise ActionNotFound(spec.name, spec.object.kind, spec.blueprint, known)
     return ActionCourse(spec, blueprint, blueprint.actions[spec.name])
 
