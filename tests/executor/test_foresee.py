@@ -19,17 +19,21 @@ from kanister_py.wiring import RunSettings, registry_of, run_blueprint
 _ACTED: list[str] = []
 
 
+class ActArgs(Args):
+    say: str = ""
+    times: int = 1
+
+
+class ActOutputs(Outputs):
+    said: str = ""
+
+
 class Act(Func):
     """Acts, and touches nothing that templates read."""
 
     name = "Act"
-
-    class Args(Args):
-        say: str = ""
-        times: int = 1
-
-    class Outputs(Outputs):
-        said: str = ""
+    Args = ActArgs
+    Outputs = ActOutputs
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:

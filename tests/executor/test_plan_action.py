@@ -59,7 +59,7 @@ actions:
       name: second
       funcVersion: v7.0.0
       args: {command: ["{{ .Phases.first.Output.path }}", fixed]}
-    - {func: BackupData, name: third, args: {pod: p}}
+    - {func: CreateRDSSnapshot, name: third, args: {pod: p}}
     - {func: Shel, name: fourth}
     deferPhase: {func: Shell, name: last, args: {command: ["{{ .Bad"]}}
   pods:

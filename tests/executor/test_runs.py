@@ -187,7 +187,9 @@ def test_a_transient_failure_is_retried_until_it_passes() -> None:
     ("phase", "reason"),
     [
         pytest.param({"func": "Nope", "name": "x"}, "FunctionNotRegistered", id="unknown"),
-        pytest.param({"func": "BackupData", "name": "x"}, "FunctionNotYetHere", id="not yet here"),
+        pytest.param(
+            {"func": "CreateRDSSnapshot", "name": "x"}, "FunctionNotYetHere", id="not yet here"
+        ),
         pytest.param(
             {"func": "Echo", "name": "x", "funcVersion": ">=9"},
             "FunctionVersionNotFound",

@@ -1,0 +1,64 @@
+"""Stop signal of a phase: whether it has been told to stop, why, and who listens."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from threading import Lock, Thread
+from typing import Final
+
+from kanister_py.core.errors import KanisterError
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class StopSignal:
+    """Whether a phase has been told to stop, why, and who wants to be told of it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._why: KanisterError | None = None
+        self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def why(self) -> KanisterError | None:
+        return self._why
+
+    def check(self) -> None:
+        """Raise why, if the phase has been told to stop."""
+        if self._why is not None:
+            raise self._why
+
+    def set(self, why: KanisterError) -> None:
+        """Tell the phase to stop. The first reason counts."""
+        with self._lock:
+            if self._why is not None:
+                return
+            self._why = why
+            listeners = [*self._listeners]
+        if listeners:
+            # They may take their time; whoever tells the phase to stop has others to tell.
+            Thread(target=_call_each, args=(listeners,), name="stop", daemon=True).start()
+
+    @contextmanager
+    def listening(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Have a listener called when it is set inside the block, or at once if it is already."""
+        with self._lock:
+            self._listeners.append(listener)
+            is_set = self._why is not None
+        if is_set:
+            listener()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.remove(listener)
+
+
+def _call_each(listeners: Iterable[Callable[[], None]]) -> None:
+    for listener in listeners:
+        try:
+            listener()
+        except Exception:  # noqa: BLE001 # the others want to hear of it all the same
+            _LOG.exception("Somebody who was told that a phase must stop fell over")
