@@ -18,8 +18,9 @@ What runs a function is said by annotations of its Function: render.crossplane.i
 Containers are not started: a Function whose runtime is Docker, which is the default of what is
 not built in, is refused with these ways out.
 
-Data of Secrets are masked unless --show-secrets
-is given. Ends with 1 where a pipeline or an expectation fails.
+Data of Secrets are masked on a terminal, unless --show-secrets is given, and in a pipe or
+file only with --mask-secrets. What is told of steps and errors is masked anywhere. Ends
+with 1 where a pipeline or an expectation fails.
 """
 
 from __future__ import annotations
@@ -120,10 +121,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     out.add_argument("-x", "--include-full-xr", action="store_true", help="all of the input XR")
     out.add_argument("-c", "--include-context", action="store_true", help="the Context document")
-    out.add_argument("--output", choices=_FORMATS, default=None, help="default: yaml")
-    out.add_argument("--trace", action="store_true", help="tell what each step got and gave")
     out.add_argument(
+        *("--output", "--mode"),
+        choices=(*_FORMATS, "text"),
+        help="yaml, which text is as well, in the layout of the original; or json; default: yaml",
+    )
+    out.add_argument("--trace", action="store_true", help="tell what each step got and gave")
+    secrets = out.add_mutually_exclusive_group()
+    secrets.add_argument(
         "--show-secrets", action="store_true", help="print data of Secrets as they are"
+    )
+    secrets.add_argument(
+        "--mask-secrets", action="store_true", help="mask them in a pipe or file as well, for logs"
     )
     tests = parser.add_argument_group("tests")
     tests.add_argument(
@@ -184,6 +193,7 @@ def _print(
         for trace in _traces(args, inputs, results, renderer):
             for line in trace_lines(masker.mask_data(trace)):
                 say(line)
+    is_masked = args.mask_secrets or (sys.stdout.isatty() and not args.show_secrets)
     documents: list[Data] = []
     renders = []
     was_masked = False
@@ -194,20 +204,22 @@ def _print(
             xr if args.include_full_xr else None,
         )
         made = documents_of(result, shown) if result.error is None else []
-        if not args.show_secrets:
+        if is_masked:
             masked: list[Data] = masked_secrets(made)
             was_masked = was_masked or masked != made
             made = masked
         documents += made
         renders.append(_as_data(result, made, args))
     failed = [each for each in results if each.error is not None]
+    if is_masked:
+        documents, renders = masker.mask_data(documents), masker.mask_data(renders)
     if form == "json":
         data = {"renders": renders}
         if args.trace:
-            data["trace"] = _traces(args, inputs, results, renderer)
-        write_data(masker.mask_data(data), form)
+            data["trace"] = masker.mask_data(_traces(args, inputs, results, renderer))
+        write_data(data, form)
     else:
-        write_text(_yaml_of(masker.mask_data(documents)))
+        write_text(_yaml_of(documents))
     if was_masked:
         say("note: data of Secrets are masked; --show-secrets prints them")
     for each in failed:
@@ -271,17 +283,10 @@ def _secrets_of(inputs: Inputs) -> list[str]:
 
 
 def _yaml_of(documents: Sequence[Mapping[str, Any]]) -> str:
-    from kanister_py.core.objects.documents import dump_yaml
+    """Write documents as the original does, byte for byte: people keep them in git."""
+    from kanister_py.core.objects.go_yaml import dump_go_yaml
 
-    return "".join(f"---\n{dump_yaml(_sorted(each))}" for each in documents)
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    if isinstance(value, list):
-        return [_sorted(each) for each in value]
-    return value
+    return "".join(f"---\n{dump_go_yaml(each)}" for each in documents)
 
 
 def _say_failure(result: Rendered, masker: Masker, *, several: bool) -> None:

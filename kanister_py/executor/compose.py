@@ -16,6 +16,7 @@ from kanister_py.core.compositions.pipeline import (
     PipelineState,
     StepOutcome,
     accept,
+    as_doubles,
     blamed,
     first_state,
     give_up,
@@ -111,16 +112,26 @@ def compose(
     `remembered` is what each step asked for when this XR was last composed: it is
     fetched beforehand, so that one call is enough. Failures are in the answer.
     """
-    state = first_state(observed, context)
-    state = state._replace(
-        notices=tuple(map(notice_of_number, _inexact_inputs(composition, observed)))
-    )
+    notices = tuple(map(notice_of_number, _inexact_inputs(composition, observed)))
+    if notices:
+        composition, observed = _as_functions_get_it(composition, observed)
+    state = first_state(observed, context)._replace(notices=notices)
     digests = Digests(is_exact=engine.cache is not None)
     for step in composition.steps:
         state = _run_step(step, state, engine, digests, (remembered or {}).get(step.name))
         if state.error is not None:
             break
     return compose_state(observed, state, engine.rules)
+
+
+def _as_functions_get_it(
+    composition: Composition, observed: Observed
+) -> tuple[Composition, Observed]:
+    steps = tuple(each._replace(input=as_doubles(each.input)) for each in composition.steps)
+    resources = {name: as_doubles(each) for name, each in observed.resources.items()}
+    return composition._replace(steps=steps), observed._replace(
+        composite=as_doubles(observed.composite), resources=resources
+    )
 
 
 def _inexact_inputs(composition: Composition, observed: Observed) -> Iterator[str]:

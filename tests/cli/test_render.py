@@ -412,16 +412,24 @@ class TestWhatIsPrinted:
 
 
 class TestSecrets:
-    def test_data_of_secrets_are_masked_unless_asked_for(
+    def test_what_goes_into_a_pipe_is_what_was_composed_unless_asked_otherwise(
         self, write: Write, render: Render
     ) -> None:
         write(composition=composition(templating(SECRET)))
         _, documents, err = render()
-        assert documents[1]["data"] == {"password": "**REDACTED**"}
-        assert "--show-secrets prints them" in err
-        _, documents, err = render("--show-secrets")
         assert documents[1]["data"] == {"password": "aHVudGVyMg=="}
         assert err == ""
+        _, documents, err = render("--mask-secrets")
+        assert documents[1]["data"] == {"password": "**REDACTED**"}
+        assert "--show-secrets prints them" in err
+
+    def test_a_terminal_shows_no_data_of_secrets_unless_asked_for(
+        self, write: Write, render: Render, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write(composition=composition(templating(SECRET)))
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        assert render()[1][1]["data"] == {"password": "**REDACTED**"}
+        assert render("--show-secrets")[1][1]["data"] == {"password": "aHVudGVyMg=="}
 
     def test_a_credential_that_a_function_gives_away_is_masked_wherever_it_stands(
         self, write: Write, render: Render
@@ -438,10 +446,10 @@ class TestSecrets:
             composition=composition(templating(tells, credentials=given)),
         )
         words = ("--function-credentials", "secrets.yaml")
-        code, documents, err = render(*words)
+        code, documents, err = render(*words, "--mask-secrets")
         assert code == 0, err
         assert documents[1]["data"] == {"seen": "***"}
-        assert render(*words, "--show-secrets")[1][1]["data"] == {"seen": "open-sesame"}
+        assert render(*words)[1][1]["data"] == {"seen": "open-sesame"}
         fails = '{{ fail (printf "not %s" (getCredentialData . "c").token) }}'
         write(composition=composition(templating(fails, credentials=given)))
         code, _, err = render(*words)
@@ -488,10 +496,10 @@ class TestSecrets:
             ),
         )
         words = ("-o", "observed.yaml", "-e", "secret.yaml")
-        code, documents, err = render(*words)
+        code, documents, err = render(*words, "--mask-secrets")
         assert code == 0, err
         assert documents[1]["data"] == {"secret": "***"}
-        assert render(*words, "--show-secrets")[1][1]["data"] == {"secret": "open-sesame"}
+        assert render(*words)[1][1]["data"] == {"secret": "open-sesame"}
         as_credential = ("-o", "observed.yaml", "--function-credentials", "secret.yaml")
         _, documents, _ = render(*as_credential, "--show-secrets")
         assert documents[1]["data"] == {"secret": "open-sesame"}

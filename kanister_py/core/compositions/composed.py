@@ -379,10 +379,11 @@ class _Making:
         if kind is list:
             return [self.copy(each, f"{path}[{index}]") for index, each in enumerate(value)]
         if kind is float:
-            is_whole = value.is_integer() and -_EXACT <= value <= _EXACT
-            return int(value) if is_whole else value
+            # Go writes whole doubles with all their digits up to here, and so does a cluster.
+            return int(value) if value.is_integer() and abs(value) < 1e21 else value
         if kind is int and (value > _EXACT or value < -_EXACT) and int(float(value)) != value:
             self.inexact.append(path)
+            return int(float(value))
         return value
 
 

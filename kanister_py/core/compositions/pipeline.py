@@ -237,6 +237,15 @@ def inexact_numbers(value: Any, path: str) -> Iterator[str]:
                 yield from inexact_numbers(each, f"{path}[{index}]")
 
 
+def as_doubles(value: Any) -> Any:
+    """Give data with its whole numbers as doubles hold them, however a function is called."""
+    if isinstance(value, dict):
+        return {key: as_doubles(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [as_doubles(each) for each in value]
+    return int(float(value)) if type(value) is int else value
+
+
 def notice_of_number(path: str) -> Notice:
     return Notice(
         "InexactNumber",
