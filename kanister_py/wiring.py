@@ -217,19 +217,23 @@ def memory_cluster(clock: Clock, **more: Any) -> MemoryCluster:
 
 
 def process_pods(
-    clock: Clock, state: Path | None = None, locations: Path | None = None
+    clock: Clock,
+    state: Path | None = None,
+    locations: Path | None = None,
+    *,
+    is_sandboxed: bool = False,
 ) -> ProcessPodRunner:
     """Make what runs pods as processes of this machine, until it is closed."""
     from kanister_py.embedded.pods.runner import ProcessPodRunner
 
-    return ProcessPodRunner(clock, state=state, locations=locations)
+    return ProcessPodRunner(clock, state=state, locations=locations, is_sandboxed=is_sandboxed)
 
 
-def pods_warning() -> str:
+def pods_warning(pods: str) -> str:
     """Say what a user should know before pods run as processes."""
-    from kanister_py.embedded.pods import WARNING
+    from kanister_py.embedded.pods import SANDBOXED, WARNING
 
-    return WARNING
+    return SANDBOXED if pods == "sandboxed" else WARNING
 
 
 def attach_pods(
@@ -443,8 +447,8 @@ class RunSettings(NamedTuple):
     Without a `cluster` it gets one of its own, in memory, with `objects` in it, and
     kept in the folder `state` if one is named. `checks_access` asks a cluster for the rights
     that the phases need before the first of them acts. `pods` may be `processes`, which runs
-    commands on this machine; there the folder `locations` stands in for every store of a
-    Profile, if one is named.
+    commands on this machine, or `sandboxed`, which confines them; there the folder
+    `locations` stands in for every store of a Profile, if one is named.
     """
 
     objects: Sequence[Mapping[str, Any]] = ()
@@ -485,9 +489,11 @@ def _start(header: Header | None, settings: RunSettings, name: str = "") -> Run:
             recorded = folder.read_run(name)
             header = Header.of(recorded.header)
         if pods is not None and settings.locations is None:
-            from kanister_py.executor.check_stores import check_stores
+            from kanister_py.executor.check_stores import check_stores, no_store_in_a_sandbox
 
-            check_stores(cluster, header.actionset, object_stores().open)
+            is_reached = settings.pods != "sandboxed"
+            open_store = object_stores().open if is_reached else no_store_in_a_sandbox
+            check_stores(cluster, header.actionset, open_store)
         journal = None
         if folder is not None:
             kept = (own, own.save) if own is not None else None
@@ -536,7 +542,9 @@ def _runner(settings: RunSettings, clock: Clock, stack: ExitStack) -> ProcessPod
     if settings.cluster is not None or not settings.pods:
         return None
     state = settings.state / "pods" if settings.state is not None else None
-    runner = process_pods(clock, state, settings.locations)
+    runner = process_pods(
+        clock, state, settings.locations, is_sandboxed=settings.pods == "sandboxed"
+    )
     stack.callback(runner.close)
     return runner
 

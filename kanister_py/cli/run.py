@@ -59,8 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how it runs")
     how.add_argument(
         "--pods",
-        choices=("processes",),
-        help="run pods as processes of this machine: executes their commands here",
+        choices=("processes", "sandboxed"),
+        help="run pods as processes of this machine: executes their commands here, with your "
+        "rights, or in a sandbox without your home, other mounts and network",
     )
     how.add_argument(
         "--locations",
@@ -103,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     began = clock.monotonic()
     with connected(args) as cluster, _Interrupts() as interrupts, view:
         if args.pods:
-            say_warning(pods_warning())
+            say_warning(pods_warning(args.pods))
         if args.locations:
             say_warning(_stand_in(args.locations))
         started = _start(args, view, cluster)

@@ -60,3 +60,8 @@ def _check(profile: ResolvedProfile, open_store: Callable[[Location], ObjectStor
     )
     if location.kind is not StoreKind.FILE:
         open_store(location).check()
+
+
+def no_store_in_a_sandbox(location: Location) -> ObjectStore:
+    """Open nothing: pods in a sandbox have no network."""
+    raise StoreNotUsable(f"The {location} is out of reach of pods in a sandbox")

@@ -117,6 +117,18 @@ def test_what_ends_with_a_run_in_volumes_of_claims_is_said(
     assert file.read_text() == "precious\n"
 
 
+def test_pods_in_a_sandbox_reach_a_folder_and_no_store(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*command("backup", "--profile", "default/store"), "--pods=sandboxed"]
+    assert main(words) == 1
+    err = capsys.readouterr().err
+    assert "Pods run in a sandbox" in err
+    assert "out of reach of pods in a sandbox; --locations DIR" in err
+    assert main([*words, "--locations", str(tmp_path / "stores")]) == 0, capsys.readouterr().err
+    assert (tmp_path / "stores/s3Compliant/backups/a/b").read_text() == "kept\n"
+
+
 def test_a_folder_for_stores_is_for_pods_that_run_here(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:

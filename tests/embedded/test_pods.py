@@ -427,10 +427,57 @@ def test_a_killed_run_leaves_no_process_and_no_mount(
         process.stdout.close()
         process.stdin.close()
     wait_no_mounts(str(state))
-    # What a dead run left on disk goes when the next one begins.
-    assert list((state / "runs").iterdir()) != []
-    runner_in(state).close()
-    assert list((state / "runs").iterdir()) == []
+    if victim == "spawner":
+        # Nobody was left to clear up: what is on disk goes when the next run begins.
+        assert list((state / "runs").iterdir()) != []
+        runner_in(state).close()
+    wait_empty(state / "runs")
+
+
+def test_a_killed_run_leaves_nothing_in_the_temporary_folder(tmp_path: Path) -> None:
+    blueprint = tmp_path / "stays.yaml"
+    blueprint.write_text(STAYS)
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    words = ["run", str(blueprint), "stay", "--pods=processes", "--object", "Namespace/default"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kanister_py", *words],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stderr is not None
+    try:
+        while not list(temporary.glob("*/pods/*/volumes")):
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+    wait_empty(temporary)
+
+
+STAYS = """
+kind: Blueprint
+metadata: {name: stays}
+actions:
+  stay:
+    phases:
+      - func: KubeTask
+        name: stay
+        args:
+          namespace: default
+          image: x
+          podOverride: {volumes: [{name: v, emptyDir: {}}]}
+          command: [sh, -c, "while :; do date > /tmp/now; done"]
+"""
+
+
+def wait_empty(folder: Path) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while left := list(folder.iterdir()):
+        assert time.monotonic() < deadline, f"still there: {left}"
+        time.sleep(0.05)
 
 
 def wait_no_mounts(text: str) -> None:

@@ -11,3 +11,9 @@ WARNING: Final = (
     "images are ignored and programs are taken from this machine"
 )
 """What a surface says once, before the first pod."""
+
+SANDBOXED: Final = (
+    "Pods run in a sandbox on this machine, which hides homes, other mounts and the network; "
+    "images are ignored and programs are taken from this machine"
+)
+"""The same where pods are sandboxed."""

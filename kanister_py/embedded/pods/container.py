@@ -142,7 +142,13 @@ class Container:
         if self._process is None:
             raise BadRequest(f'unable to upgrade connection: container not found ("{self.name}")')
         folder = self.spec.get("workingDir") or "/"
-        launch = Launch(tuple(command), self._env, folder, is_exec=True)
+        launch = Launch(
+            tuple(command),
+            self._env,
+            folder,
+            is_exec=True,
+            is_sandboxed=self._setup.is_sandboxed,
+        )
 
         def ended(session: ProcessSession) -> None:
             with self._shared.changed:
@@ -215,6 +221,7 @@ class Container:
                 *mounts,
                 Mount(str(self._message_file), message_path),
             ],
+            is_sandboxed=self._setup.is_sandboxed,
         )
 
     def _rotate_logs(self) -> None:
@@ -296,7 +303,7 @@ class Container:
         self._probe = ReadinessProbe(
             probe,
             self.spec,
-            address_of(self._shared.pod),
+            "" if self._setup.is_sandboxed else address_of(self._shared.pod),
             self._setup.clock,
             run=self._run,
             tell=tell,

@@ -32,6 +32,9 @@ class ProcessesUnavailable(UsageError):
 Wanted: TypeAlias = Literal["any", "user", "none"]
 """Which namespaces to try: whatever there is, those an ordinary user gets, or none."""
 
+QUIT: Final = b"q"
+"""Asks the process that starts others to end, in place of a process to start."""
+
 _START_SECONDS: Final = 30
 _READ_BYTES: Final = 256 * 1024
 
@@ -65,6 +68,7 @@ class Launch(NamedTuple):
     tmp: str = ""
     mounts: Sequence[Mount] = ()
     is_exec: bool = False
+    is_sandboxed: bool = False
 
     def as_json(self) -> bytes:
         # In order of depth, so that a mount inside another one comes after it.
@@ -78,6 +82,7 @@ class Launch(NamedTuple):
             "tmp": self.tmp,
             "mounts": [mount.as_dict() for mount in mounts],
             "exec": self.is_exec,
+            "sandboxed": self.is_sandboxed,
         }
         return json.dumps(spec).encode("utf-8", "surrogateescape")
 
@@ -234,9 +239,9 @@ class Launcher:
     """
 
     def __init__(self, folder: Path, *, wanted: Wanted = "any") -> None:
+        """Start the first process; when our own is gone, it removes `folder`."""
         ours, theirs = socket.socketpair()
-        probe = folder / "probe"
-        probe.mkdir(exist_ok=True)
+        (folder / "probe").mkdir(exist_ok=True)
         package = Path(__file__).parent.parent
         log = (folder / "spawner.log").open("wb")
         try:
@@ -250,7 +255,7 @@ class Launcher:
                     _SPAWNER,
                     str(package),
                     str(theirs.fileno()),
-                    str(probe),
+                    str(folder),
                     wanted,
                 ],
                 stdin=subprocess.DEVNULL,
@@ -334,7 +339,9 @@ class Launcher:
             raise StartFailed("the process that starts others has ended", None) from error
 
     def close(self) -> None:
-        """End everything that was started here."""
+        """End everything that was started here; whoever does removes the folder."""
+        with contextlib.suppress(OSError):
+            self._channel.send(QUIT)
         self._channel.close()
         try:
             self._process.wait(_START_SECONDS)

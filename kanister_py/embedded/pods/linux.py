@@ -7,7 +7,10 @@ nothing but the standard library.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
+import socket
+import struct
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +20,7 @@ CLONE_NEWUTS: Final = 0x04000000
 CLONE_NEWIPC: Final = 0x08000000
 CLONE_NEWUSER: Final = 0x10000000
 CLONE_NEWPID: Final = 0x20000000
+CLONE_NEWNET: Final = 0x40000000
 
 MS_RDONLY: Final = 1
 MS_NOSUID: Final = 2
@@ -35,6 +39,10 @@ _MS_RELATIME: Final = 1 << 21
 
 _MNT_DETACH: Final = 2
 _PR_SET_PDEATHSIG: Final = 1
+_PR_CAPBSET_DROP: Final = 24
+_PR_SET_NO_NEW_PRIVS: Final = 38
+_SIOCSIFFLAGS: Final = 0x8914
+_IFF_UP: Final = 1
 
 _libc: Any = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -76,9 +84,28 @@ def bind(source: str, target: str, *, read_only: bool = False) -> None:
     """Show a file or folder at a second place, with all that is mounted inside."""
     mount(source, target, flags=MS_BIND | MS_REC)
     if read_only:
-        found = os.statvfs(target).f_flag
-        kept = found & _KEPT_FLAGS | (_MS_RELATIME if found & _ST_RELATIME else 0)
-        mount("", target, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | kept)
+        _make_read_only(target)
+
+
+def bind_tree_read_only(source: str, target: str) -> None:
+    """Show a file or folder at a second place, and let nothing in it be changed there."""
+    mount(source, target, flags=MS_BIND | MS_REC)
+    with Path("/proc/self/mountinfo").open() as file:
+        points = [os.fsdecode(_unescaped(line.split()[4])) for line in file]
+    for point in points:
+        if point == target or point.startswith(f"{target}/"):
+            _make_read_only(point)
+
+
+def _unescaped(text: str) -> bytes:
+    """Read a path of mountinfo, where a space is written as an octal number."""
+    return text.encode("utf-8", "surrogateescape").decode("unicode_escape").encode("latin-1")
+
+
+def _make_read_only(place: str) -> None:
+    found = os.statvfs(place).f_flag
+    kept = found & _KEPT_FLAGS | (_MS_RELATIME if found & _ST_RELATIME else 0)
+    mount("", place, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | kept)
 
 
 def change_root(root: str) -> None:
@@ -94,3 +121,18 @@ def map_own_ids(uid: int, gid: int) -> None:
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+
+
+def raise_loopback() -> None:
+    """Bring up the one device that a new network namespace has."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device:
+        fcntl.ioctl(device, _SIOCSIFFLAGS, struct.pack("16sh", b"lo", _IFF_UP))
+
+
+def give_up_privileges() -> None:
+    """Let no program that this process becomes undo what confines it, whoever's it is."""
+    for capability in range(64):
+        if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+            # Beyond the last one that this kernel knows.
+            break
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import marshal
 import os
@@ -15,7 +14,6 @@ from importlib.machinery import SourceFileLoader
 from importlib.util import MAGIC_NUMBER, find_spec
 from pathlib import Path
 from typing import Any, Final
-from uuid import uuid4
 
 from kanister_py.embedded.pods.launcher import (
     Launcher,
@@ -34,6 +32,7 @@ LOCATIONS_VARIABLE: Final = "KANDO_LOCATIONS"
 """Tells `kando` which folder stands in for every bucket."""
 
 _LOCK: Final = "lock"
+_PREFIX: Final = "kanister-py-"
 _PRIVATE: Final = 0o700
 
 
@@ -52,18 +51,19 @@ class NodeSetup:
         state: Path | None = None,
         locations: Path | None = None,
         namespaces: Wanted = "any",
+        is_sandboxed: bool = False,
         restart_backoff_seconds: float = 10.0,
     ) -> None:
         self.clock = clock
         self.restart_backoff_seconds = restart_backoff_seconds
+        self.is_sandboxed = is_sandboxed
         # Processes are started elsewhere: a folder must mean the same from everywhere.
         state = state.absolute() if state is not None else None
-        runs = (state or _default_folder()) / "runs"
+        runs = state / "runs" if state is not None else Path(tempfile.gettempdir())
         try:
             runs.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)
-            sweep(runs)
-            self._run = runs / uuid4().hex[:12]
-            self._run.mkdir(mode=_PRIVATE)
+            sweep(runs, _PREFIX)
+            self._run = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=runs))
             self._lock = _lock(self._run / _LOCK)
             if locations is not None:
                 locations = locations.absolute()
@@ -89,12 +89,12 @@ class NodeSetup:
     @property
     def given_env(self) -> Mapping[str, str]:
         """Say what every container's environment holds besides its own."""
-        if self._locations is None:
-            return {}
-        is_apart = bool(self.launcher.namespaces)
-        return {
-            LOCATIONS_VARIABLE: f"{HELPERS_FOLDER}/locations" if is_apart else str(self._locations)
-        }
+        env = {"HOME": "/tmp"} if self.is_sandboxed else {}  # noqa: S108 - its own one
+        if self._locations is not None:
+            is_apart = bool(self.launcher.namespaces)
+            seen = f"{HELPERS_FOLDER}/locations" if is_apart else str(self._locations)
+            env[LOCATIONS_VARIABLE] = seen
+        return env
 
     def folder_of(self, pod: Mapping[str, Any]) -> Path:
         """Say where a pod keeps what ends with it."""
@@ -109,11 +109,12 @@ class NodeSetup:
         mounts = [Mount(str(self._helpers), HELPERS_FOLDER, read_only=True)]
         if self._locations is not None:
             mounts.append(Mount(str(self._locations), f"{HELPERS_FOLDER}/locations"))
-        # A pod has a /tmp of its own; what kando starts from there must stay visible.
+        # What kando starts from must be visible, though it lie in a /tmp or a home that is not.
         package = Path(__file__).parents[2]
         for each in dict.fromkeys((Path(sys.base_prefix), Path(sys.prefix), package)):
             place = each.resolve()
-            if place.is_relative_to("/tmp"):  # noqa: S108 - the very place is meant
+            is_hidden = self.is_sandboxed and not place.is_relative_to("/usr")
+            if is_hidden or place.is_relative_to("/tmp"):  # noqa: S108 - the very place is meant
                 mounts.append(Mount(str(place), str(place), read_only=True))
         return mounts
 
@@ -161,34 +162,25 @@ def _compiled(module: str) -> bytes:
     return MAGIC_NUMBER + bytes(12) + marshal.dumps(code)
 
 
-def sweep(runs: Path) -> None:
+def sweep(runs: Path, prefix: str = "") -> None:
     """Remove the folders of runs that ended without doing so; a run that lives holds its lock."""
-    for folder in runs.iterdir():
-        if not folder.is_dir():
-            continue
+    for folder in runs.glob(f"{prefix}*"):
         try:
-            fd = _lock(folder / _LOCK)
+            if folder.stat().st_uid != os.getuid():
+                continue
+            # One without a lock is only just being made.
+            fd = _lock(folder / _LOCK, os.O_RDWR)
         except OSError:
             continue
         shutil.rmtree(folder, ignore_errors=True)
         os.close(fd)
 
 
-def _lock(path: Path) -> int:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
+    fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(fd)
         raise
     return fd
-
-
-def _default_folder() -> Path:
-    """Say where runs live that keep nothing; nobody else may look into it."""
-    folder = Path(tempfile.gettempdir()) / f"kanister-py-{os.getuid()}"
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=_PRIVATE)
-    if folder.stat().st_uid != os.getuid() or folder.is_symlink():
-        raise ProcessesUnavailable(f"{folder} belongs to somebody else")
-    return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -10,13 +11,20 @@ from typing import Any, Final
 from kanister_py.ports.clock import Clock
 
 _DEFAULT_PERIOD_SECONDS: Final = 10
+_CONNECT: Final = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])))"
+_GET: Final = (
+    "import sys; from http.client import HTTPConnection; "
+    "asked = HTTPConnection('127.0.0.1', int(sys.argv[1])); asked.request('GET', sys.argv[2]); "
+    "sys.exit(not 200 <= asked.getresponse().status < 400)"
+)
 
 
 class ReadinessProbe:
     """Asks the readiness probe of one container, in a thread of its own, until stopped.
 
     `run` runs a command in the container and is true if it ends well in time;
-    `tell` takes what was found once it is sure.
+    `tell` takes what was found once it is sure. Without an `address`, which a
+    sandbox does not have, the container is asked from within.
     """
 
     def __init__(
@@ -68,6 +76,8 @@ class ReadinessProbe:
         seconds = float(self._probe.get("timeoutSeconds") or 1)
         if command := self._probe.get("exec"):
             return self._run(command["command"], seconds)
+        if not self._address:
+            return self._run(self._words(), seconds)
         if request := self._probe.get("httpGet"):
             host = request.get("host") or self._address
             return _get(request, host, self._port(request["port"]), seconds)
@@ -76,6 +86,13 @@ class ReadinessProbe:
             return _connects(host, self._port(connection["port"]), seconds)
         # A kind of probe that is not known here says nothing against the container.
         return True
+
+    def _words(self) -> list[str]:
+        """Put what is asked over the network into a command that runs in the container."""
+        request = self._probe.get("httpGet")
+        port = self._port((request or self._probe.get("tcpSocket") or {}).get("port", 0))
+        words = [sys.executable, "-I", "-S", "-c", _GET if request else _CONNECT, str(port)]
+        return [*words, request.get("path") or "/"] if request else words
 
     def _port(self, port: int | str) -> int:
         for named in self._container.get("ports") or ():

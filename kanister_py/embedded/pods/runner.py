@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from kanister_py.core.errors import BadRequest
-from kanister_py.embedded.pods.launcher import Wanted
+from kanister_py.embedded.pods.launcher import ProcessesUnavailable, Wanted
 from kanister_py.embedded.pods.node_setup import NodeSetup
 from kanister_py.embedded.pods.pod import PodRun
 from kanister_py.ports.clock import Clock
@@ -23,7 +23,9 @@ class ProcessPodRunner:
     and programs are taken from this machine; a container without a command
     idles. Processes have their own view of files, processes and host name, but
     nothing of that is a wall: never run pods that you would not run as a
-    script. Nothing makes one of these unless a user asked for it.
+    script. If `is_sandboxed`, they see the folders of the system, which they cannot
+    change, and their volumes: no home, no other mount, no network, no privilege.
+    Nothing makes one of these unless a user asked for it.
 
     With `state`, the data of claims is kept there; the folder `locations` stands
     in for every store that `kando` is told of. When our process ends, however it
@@ -37,13 +39,15 @@ class ProcessPodRunner:
         state: Path | None = None,
         locations: Path | None = None,
         namespaces: Wanted = "any",
+        is_sandboxed: bool = False,
         restart_backoff_seconds: float = 10.0,
     ) -> None:
         self._setup = NodeSetup(
             clock,
             state=state,
             locations=locations,
-            namespaces=namespaces,
+            namespaces="user" if is_sandboxed else namespaces,
+            is_sandboxed=is_sandboxed,
             restart_backoff_seconds=restart_backoff_seconds,
         )
         self._lock = threading.Lock()
@@ -52,7 +56,8 @@ class ProcessPodRunner:
 
     def wait_until_ready(self) -> None:
         """Come back when pods can be started; `ProcessesUnavailable` says why they never can."""
-        _ = self._setup.launcher.namespaces
+        if not self._setup.launcher.namespaces and self._setup.is_sandboxed:
+            raise ProcessesUnavailable(f"there is no sandbox: {self._setup.launcher.why}")
 
     @property
     def why_no_mounts(self) -> str:

@@ -31,7 +31,9 @@ from . import linux
 _NAMESPACES: Final = (
     linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC | linux.CLONE_NEWPID
 )
-_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "fuse")
+_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
+_SYSTEM: Final = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc")
+"""The folders of the machine that a sandbox shows."""
 _FORWARDED: Final = (
     signal.SIGTERM,
     signal.SIGINT,
@@ -44,25 +46,42 @@ _MAX_LINKS: Final = 40
 _CLOSE_ON_EXEC: Final[int] = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
-def main(channel_fd: int, probe_folder: str, wanted: str) -> None:
-    """Say what this machine offers, then start what is asked for until nobody asks any more."""
+def main(channel_fd: int, folder: str, wanted: str) -> None:
+    """Say what this machine offers, then start what is asked for until the asking process ends.
+
+    Then remove `folder`, which a killed process could not.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = socket.socket(fileno=channel_fd)
     namespaces, why = "", "they were not wanted"
     if wanted != "none":
-        namespaces, why = _probe(probe_folder, wanted)
+        namespaces, why = _probe(f"{folder}/probe", wanted)
     # Children are not waited for: who started them hears from their supervisors.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     channel.sendall(json.dumps({"namespaces": namespaces, "why": why}).encode() + b"\n")
     parent = os.getpid()
     while True:
         request, fds, _, _ = socket.recv_fds(channel, 1, 8, _CLOSE_ON_EXEC)
-        if not request:
+        if request != b"s":
+            if not request and os.fork() == 0:
+                _exit_after(functools.partial(_remove, folder))
             os._exit(0)
         if os.fork() == 0:
             _exit_after(functools.partial(_start, fds, namespaces, parent, channel))
         for fd in fds:
             os.close(fd)
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder in which processes that are being killed may still write."""
+    import shutil
+    import time
+
+    for _ in range(100):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not Path(folder).exists():
+            return
+        time.sleep(0.05)
 
 
 def _start(fds: list[int], namespaces: str, parent: int, channel: socket.socket) -> None:
@@ -85,12 +104,13 @@ def _supervise(
     """Start one container or one command in it, pass on signals, tell how it ended."""
     streams, target = rest[:3], rest[3:]
     is_exec = bool(spec.get("exec"))
+    network = linux.CLONE_NEWNET if spec["sandboxed"] else 0
     if namespaces and is_exec:
         user = linux.CLONE_NEWUSER if namespaces == "user" else 0
-        linux.setns(target[0], _NAMESPACES | user)
+        linux.setns(target[0], _NAMESPACES | network | user)
         os.close(target[0])
     elif namespaces:
-        _unshare(namespaces)
+        _unshare(namespaces, network)
     if sys.platform == "linux":
         linux.die_with_parent(signal.SIGKILL)
         if os.getppid() != parent:
@@ -168,13 +188,15 @@ def _follow(pid: int, control: socket.socket, wake: int, kill: Callable[[int, in
                 kill(pid, number)
 
 
-def _unshare(namespaces: str) -> None:
+def _unshare(namespaces: str, network: int = 0) -> None:
     uid, gid = os.geteuid(), os.getegid()
     if namespaces == "user":
-        linux.unshare(linux.CLONE_NEWUSER | _NAMESPACES)
+        linux.unshare(linux.CLONE_NEWUSER | _NAMESPACES | network)
         linux.map_own_ids(uid, gid)
     else:
-        linux.unshare(_NAMESPACES)
+        linux.unshare(_NAMESPACES | network)
+    if network:
+        linux.raise_loopback()
 
 
 def _be_first(spec: dict[str, Any], streams: list[int], report: int, result: int) -> None:
@@ -216,6 +238,8 @@ def _run_command(spec: dict[str, Any], streams: list[int], report: int) -> None:
         os.chdir(folder)
         for place, fd in enumerate(streams):
             os.dup2(fd, place)
+        if spec["sandboxed"]:
+            linux.give_up_privileges()
         argv = spec["argv"]
     except OSError as error:
         _report(report, error)
@@ -230,27 +254,30 @@ def build_root(spec: dict[str, Any]) -> None:
     """Lay out a root of its own: this machine's folders, a private /tmp, /dev and the mounts.
 
     Where a mount point is missing in a folder of the machine, a copy of that
-    folder made of mounts takes its place: nothing is created on the machine.
+    folder made of mounts takes its place: nothing is created on the machine. In a
+    sandbox there are only the folders of the system, and nothing in them can be changed.
     """
     root: str = spec["root"]
+    is_sandboxed = bool(spec["sandboxed"])
     linux.mount("", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
     linux.mount("tmpfs", root, "tmpfs", linux.MS_NODEV, "mode=0755")
     own = {root: True}
     for entry in os.scandir("/"):
-        if entry.name in {"proc", "dev", "tmp"}:
-            # These are made anew below.
+        # These are made anew below.
+        is_own = entry.name in {"proc", "dev", "tmp"}
+        if is_own or (is_sandboxed and entry.name not in _SYSTEM):
             continue
-        _show(entry, f"{root}/{entry.name}")
+        _show(entry, f"{root}/{entry.name}", read_only=is_sandboxed)
         own[f"{root}/{entry.name}"] = False
     temporary, devices = Path(root, "tmp"), Path(root, "dev")
     temporary.mkdir()
     linux.bind(spec["tmp"], str(temporary))
-    _make_devices(str(devices))
+    _make_devices(str(devices), is_sandboxed=is_sandboxed)
     own |= {str(temporary): True, str(devices): True}
     _make_proc(Path(root, "proc"))
     for wanted in spec["mounts"]:
         is_folder = os.path.isdir(wanted["source"])  # noqa: PTH112 - paths are text throughout
-        place = _place(root, wanted["target"], own, is_folder=is_folder)
+        place = _place(root, wanted["target"], own, is_folder=is_folder, read_only=is_sandboxed)
         linux.bind(wanted["source"], place, read_only=wanted["read_only"])
         own[place] = not wanted["read_only"]
     linux.change_root(root)
@@ -266,16 +293,16 @@ def _make_proc(folder: Path) -> None:
         linux.bind("/proc", str(folder))
 
 
-def _make_devices(folder: str) -> None:
+def _make_devices(folder: str, *, is_sandboxed: bool) -> None:
     Path(folder).mkdir()
     linux.mount("tmpfs", folder, "tmpfs", linux.MS_NOSUID, "mode=0755")
-    for name in _DEVICES:
+    for name in _DEVICES if is_sandboxed else (*_DEVICES, "fuse"):
         if Path(f"/dev/{name}").exists():
             Path(f"{folder}/{name}").touch()
             linux.bind(f"/dev/{name}", f"{folder}/{name}")
     Path(f"{folder}/shm").mkdir()
     linux.mount("tmpfs", f"{folder}/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777")
-    if Path("/dev/pts").is_dir():
+    if Path("/dev/pts").is_dir() and not is_sandboxed:
         Path(f"{folder}/pts").mkdir()
         linux.bind("/dev/pts", f"{folder}/pts")
     for name, target in (
@@ -288,22 +315,25 @@ def _make_devices(folder: str) -> None:
         Path(f"{folder}/{name}").symlink_to(target)
 
 
-def _show(entry: os.DirEntry[str], place: str, source: str = "") -> None:
+def _show(entry: os.DirEntry[str], place: str, source: str = "", *, read_only: bool) -> None:
     """Make an entry of a folder appear at a second place."""
     source = source or entry.path
+    bind = linux.bind_tree_read_only if read_only else linux.bind
     # What this user may not even look at is left out.
     with contextlib.suppress(PermissionError):
         if entry.is_symlink():
             Path(place).symlink_to(os.readlink(source))  # noqa: PTH115 - paths are text throughout
         elif entry.is_dir():
             Path(place).mkdir()
-            linux.bind(source, place)
+            bind(source, place)
         elif stat.S_ISREG(entry.stat().st_mode) or stat.S_ISSOCK(entry.stat().st_mode):
             Path(place).touch()
-            linux.bind(source, place)
+            bind(source, place)
 
 
-def _place(root: str, target: str, own: dict[str, bool], *, is_folder: bool) -> str:
+def _place(
+    root: str, target: str, own: dict[str, bool], *, is_folder: bool, read_only: bool
+) -> str:
     """Find or make the place of a mount, following links as they mean inside the new root."""
     waiting = [part for part in target.split("/") if part not in {"", "."}][::-1]
     at, links = root, 0
@@ -324,7 +354,7 @@ def _place(root: str, target: str, own: dict[str, bool], *, is_folder: bool) -> 
             continue
         if not path.exists():
             if not _is_own(at, own):
-                _mirror(at)
+                _mirror(at, read_only=read_only)
                 own[at] = True
             if waiting or is_folder:
                 path.mkdir()
@@ -340,7 +370,7 @@ def _is_own(path: str, own: dict[str, bool]) -> bool:
     return own[path]
 
 
-def _mirror(folder: str) -> None:
+def _mirror(folder: str, *, read_only: bool) -> None:
     """Put a folder of mounts in place of one that nothing may be added to."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -350,7 +380,8 @@ def _mirror(folder: str) -> None:
         with contextlib.suppress(OSError):
             os.chown(folder, was.st_uid, was.st_gid)
         for entry in entries:
-            _show(entry, f"{folder}/{entry.name}", f"/proc/self/fd/{fd}/{entry.name}")
+            source = f"/proc/self/fd/{fd}/{entry.name}"
+            _show(entry, f"{folder}/{entry.name}", source, read_only=read_only)
     finally:
         os.close(fd)
 
