@@ -613,6 +613,7 @@ def function_runner(
     folder: Path | None = None,
     *,
     over_grpc: FunctionRunner | None = None,
+    answer_limit_bytes: int = 0,
 ) -> FunctionRunner:
     """Make what calls functions wherever they are; without certificates, in the clear."""
     from kanister_py.adapters.runner_routing import RoutingRunner
@@ -633,12 +634,13 @@ def function_runner(
             return over_grpc
         from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
 
-        return GrpcRunner(ClientSecurity(folder, is_insecure=folder is None))
+        security = ClientSecurity(folder, is_insecure=folder is None)
+        return GrpcRunner(security, limit_bytes=answer_limit_bytes)
 
     def as_process() -> FunctionRunner:
         from kanister_py.adapters.runner_process import ProcessRunner
 
-        return ProcessRunner()
+        return ProcessRunner(limit_bytes=answer_limit_bytes)
 
     return RoutingRunner(
         {BUILTIN: in_process, PYTHON: in_process, EXEC: as_process, GRPC: reached_over_grpc}
@@ -653,6 +655,7 @@ class FunctionAccess(NamedTuple):
     certificates: Path | None = None
     is_insecure: bool = False
     replaces_crossplane: bool = False
+    answer_limit_bytes: int = 0
 
 
 def composing_part(
@@ -676,9 +679,13 @@ def composing_part(
     if settings.runs_functions and folder is None and not access.is_insecure:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="kanister-py-")))
     is_in_the_clear = folder is None and access.is_insecure
-    over_grpc = GrpcRunner(ClientSecurity(folder, is_insecure=is_in_the_clear))
+    over_grpc = GrpcRunner(
+        ClientSecurity(folder, is_insecure=is_in_the_clear), limit_bytes=access.answer_limit_bytes
+    )
     stack.callback(over_grpc.close)
-    runner = function_runner(functions.registry, over_grpc=over_grpc)
+    runner = function_runner(
+        functions.registry, over_grpc=over_grpc, answer_limit_bytes=access.answer_limit_bytes
+    )
     stack.callback(runner.close)
     known = built_in(functions.registry).registry()
 

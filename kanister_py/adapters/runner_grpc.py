@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import ssl
 import threading
@@ -23,6 +24,7 @@ from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.errors import CertificatesUnreadable
 from kanister_py.executor.transcribing import read_response, write_request
 from kanister_py.ports.function_runner import (
+    ANSWER_LIMIT_BYTES,
     FunctionAnswerInvalid,
     FunctionAnswerTooLarge,
     FunctionCall,
@@ -34,6 +36,8 @@ from kanister_py.ports.function_runner import (
     FunctionRequestInvalid,
     FunctionTimedOut,
     FunctionUnavailable,
+    mebibytes,
+    too_large,
 )
 from kanister_py.proto.decoding import NotDecodable
 from kanister_py.proto.encoding import NotEncodable
@@ -42,10 +46,13 @@ from kanister_py.proto.messages import METHODS, V1, V1BETA1
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024
+REQUEST_LIMIT_BYTES = 64 << 20
 DEFAULT_TIMEOUT_SECONDS = 60.0
 _DIAGNOSIS_SECONDS = 2.0
 
+_TOO_LARGE = re.compile(
+    r"(Received|Sent) message larger than max \((\d+) vs\.? (\d+)\)", re.IGNORECASE
+)
 _SERVICE_CONFIG = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
 
 
@@ -73,11 +80,11 @@ class GrpcRunner:
         self,
         security: ClientSecurity,
         *,
-        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        limit_bytes: int = 0,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     ) -> None:
         self._security = security
-        self._limit_bytes = limit_bytes
+        self._limit_bytes = limit_bytes or ANSWER_LIMIT_BYTES
         self._timeout_seconds = timeout_seconds
         self._lock = threading.Lock()
         self._connections: dict[str, _Connection] = {}
@@ -91,7 +98,8 @@ class GrpcRunner:
             request = write_request(call.request)
         except NotEncodable as error:
             raise FunctionRequestInvalid(*where, f"the request cannot be sent: {error}") from None
-        with self._connection(revision.name, revision.endpoint) as connection:
+        limit_bytes = revision.answer_limit_bytes or self._limit_bytes
+        with self._connection(revision.name, revision.endpoint, limit_bytes) as connection:
             try:
                 answer = connection.call(request, call.timeout_seconds or self._timeout_seconds)
             except grpc.RpcError as error:
@@ -103,15 +111,15 @@ class GrpcRunner:
             raise FunctionAnswerInvalid(*where, why) from None
 
     @contextmanager
-    def _connection(self, name: str, endpoint: str) -> Iterator[_Connection]:
+    def _connection(self, name: str, endpoint: str, limit_bytes: int) -> Iterator[_Connection]:
         """Give the connection to a revision, and keep it from being ended meanwhile."""
-        identity = (endpoint, _certificates_of(self._security))
+        identity = _Identity(endpoint, _certificates_of(self._security), limit_bytes)
         with self._lock:
             connection = self._connections.get(name)
             if connection is None or connection.identity != identity:
                 if connection is not None:
                     connection.retire()
-                connection = _Connection(identity, self._security, self._limit_bytes)
+                connection = _Connection(identity, self._security)
                 self._connections[name] = connection
             connection.enter()
         try:
@@ -152,8 +160,15 @@ class GrpcRunner:
             return FunctionTimedOut(*where, f"it did not answer in time{at}")
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
             # Of all codes this one alone has two meanings: too busy, and too large for ever.
-            if "larger than max" in details.casefold():
-                return FunctionAnswerTooLarge(*where, f"a message is too large: {details}")
+            if found := _TOO_LARGE.search(details):
+                size, limit = int(found[2]), int(found[3])
+                if found[1] == "Received":
+                    return FunctionAnswerTooLarge(*where, too_large(size, limit))
+                why = f"the request has {mebibytes(size)}, and at most {mebibytes(limit)} are sent"
+                return FunctionRequestInvalid(*where, why)
+            if "larger than max" in details.casefold():  # once it is unpacked
+                limit = connection.identity.limit_bytes
+                return FunctionAnswerTooLarge(*where, too_large(None, limit))
             return FunctionOverloaded(*where, f"it has no room for the call: {details}")
         if code is grpc.StatusCode.UNIMPLEMENTED:
             return FunctionNotServed(*where, f"no composition function is served{at}")
@@ -161,19 +176,25 @@ class GrpcRunner:
         return FunctionCallFailed(*where, why)
 
 
+class _Identity(NamedTuple):
+    """What makes a connection another one."""
+
+    address: str
+    certificates: tuple[bytes, ...]
+    limit_bytes: int
+
+
 class _Connection:
     """A channel that knows how many calls are under way on it."""
 
-    def __init__(
-        self, identity: tuple[str, tuple[bytes, ...]], security: ClientSecurity, limit_bytes: int
-    ) -> None:
+    def __init__(self, identity: _Identity, security: ClientSecurity) -> None:
         self.identity = identity
-        address, self._certificates = identity
+        self._certificates = identity.certificates
         # Addresses of pods bear no name of their own: it comes after them.
-        self.endpoint, _, named = address.partition("#")
+        self.endpoint, _, named = identity.address.partition("#")
         self._server_name = named or security.server_name
         self._security = security
-        self._channel = self._open(limit_bytes)
+        self._channel = self._open()
         self._methods = {
             package: self._channel.unary_unary(METHODS[package]) for package in (V1, V1BETA1)
         }
@@ -183,10 +204,10 @@ class _Connection:
         self._calls = 0
         self._is_retired = False
 
-    def _open(self, limit_bytes: int) -> Any:
+    def _open(self) -> Any:
         options: list[tuple[str, Any]] = [
-            ("grpc.max_receive_message_length", limit_bytes),
-            ("grpc.max_send_message_length", limit_bytes),
+            ("grpc.max_receive_message_length", self.identity.limit_bytes),
+            ("grpc.max_send_message_length", REQUEST_LIMIT_BYTES),
             ("grpc.service_config", _SERVICE_CONFIG),
             # Channels to the same address share nothing: each revision has its own.
             ("grpc.use_local_subchannel_pool", 1),

@@ -20,6 +20,7 @@ from kanister_py.core.compositions.endpoints import command_of
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.executor.transcribing import RESPONSE
 from kanister_py.ports.function_runner import (
+    ANSWER_LIMIT_BYTES,
     FunctionAnswerInvalid,
     FunctionAnswerTooLarge,
     FunctionCall,
@@ -27,11 +28,11 @@ from kanister_py.ports.function_runner import (
     FunctionNotServed,
     FunctionRequestInvalid,
     FunctionTimedOut,
+    too_large,
 )
 from kanister_py.proto.checking import check_message
 from kanister_py.proto.encoding import NotEncodable
 
-DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024
 _STDERR_BYTES = 16 * 1024
 _SHOWN_LINES = 10
 _PIECE = 256 * 1024
@@ -57,12 +58,12 @@ class ProcessRunner:
         command: Sequence[str] = (),
         *,
         environment: Mapping[str, str] | None = None,
-        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        limit_bytes: int = 0,
         timeout_seconds: float = 60.0,
     ) -> None:
         self._command = list(command)
         self._environment = environment
-        self._limit_bytes = limit_bytes
+        self._limit_bytes = limit_bytes or ANSWER_LIMIT_BYTES
         self._timeout_seconds = timeout_seconds
 
     def run(self, call: FunctionCall) -> FunctionResponse:
@@ -77,7 +78,8 @@ class ProcessRunner:
             command = self._command or command_of(call.revision.endpoint)
             if not command:
                 raise ValueError("it names no program")
-            ended = self._carry_out(command, given, seconds)
+            limit_bytes = call.revision.answer_limit_bytes or self._limit_bytes
+            ended = self._carry_out(command, given, limit_bytes, seconds)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise FunctionNotServed(*where, f"its program cannot be started: {why}") from None
@@ -85,8 +87,7 @@ class ProcessRunner:
             why = f"its program did not answer within {seconds:g} s{_said(ended.err)}"
             raise FunctionTimedOut(*where, why)
         if ended.why_killed == "size":
-            why = f"its program answered more than {self._limit_bytes} bytes"
-            raise FunctionAnswerTooLarge(*where, why)
+            raise FunctionAnswerTooLarge(*where, too_large(None, limit_bytes))
         if ended.code:
             raise FunctionCallFailed(*where, f"its program {_ending(ended.code)}{_said(ended.err)}")
         return self._read(where, ended)
@@ -103,7 +104,9 @@ class ProcessRunner:
         except NotEncodable as error:
             raise FunctionAnswerInvalid(*where, f"its program's response: {error}") from None
 
-    def _carry_out(self, command: list[str], given: bytes, seconds: float) -> Ended:
+    def _carry_out(
+        self, command: list[str], given: bytes, limit_bytes: int, seconds: float
+    ) -> Ended:
         environment = None if self._environment is None else dict(self._environment)
         with subprocess.Popen(  # noqa: S603 - running it is what was asked for
             command,
@@ -115,7 +118,7 @@ class ProcessRunner:
             start_new_session=True,
         ) as process:
             try:
-                return _converse(process, given, self._limit_bytes, seconds)
+                return _converse(process, given, limit_bytes, seconds)
             finally:
                 # Whatever it has started ends with it, also when it ended in good order.
                 with contextlib.suppress(ProcessLookupError):

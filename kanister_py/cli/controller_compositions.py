@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.parser import CommandLineError, seconds_from, whole
+from kanister_py.cli.parser import CommandLineError, seconds_from, size, whole
 
 if TYPE_CHECKING:
     from kanister_py.controller.machine.part import PartMaker
@@ -64,6 +64,14 @@ def add_composition_arguments(group: Any) -> None:
         metavar="N",
         help="composite resources that are looked at at once, those of one kind and those that "
         "call one function a quarter of that; default: %(default)s",
+    )
+    group.add_argument(
+        "--max-answer-size",
+        type=size,
+        default="8Mi",
+        metavar="SIZE",
+        help="the largest answer of a function that is read, unless the annotation "
+        "kanister-py.io/max-answer-size of its Function says another; default: %(default)s",
     )
     group.add_argument(
         "--package-runtime",
@@ -128,6 +136,7 @@ def composition_parts(
         _path(args.function_certificates),
         args.insecure_functions,
         args.replace_crossplane,
+        args.max_answer_size,
     )
     return [composing_part(functions, settings, access, stack)]
 

@@ -156,6 +156,19 @@ def whole(least: int, most: int, what: str = "a whole number") -> Callable[[str]
     return read
 
 
+def size(text: str) -> int:
+    """Read how large something may be, such as `8Mi`."""
+    from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
+
+    try:
+        found = parse_size(text)
+    except InvalidQuantity:
+        found = 0
+    if not 1 <= found < 1 << 31:
+        raise argparse.ArgumentTypeError(f"must be a size such as 8Mi, below 2Gi, found {text!r}")
+    return found
+
+
 port = whole(0, 65535, "a port")
 
 

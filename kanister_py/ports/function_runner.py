@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
 from kanister_py.core.errors import Fault, KanisterError, TransientError, UsageError
 from kanister_py.core.registry.entries import FunctionRevision
+
+ANSWER_LIMIT_BYTES: Final = 8 << 20
+"""How large an answer may be where nothing else is set. It is judged before it is read."""
 
 
 class FunctionCallError(KanisterError):
@@ -94,6 +97,19 @@ class FunctionCall(NamedTuple):
     request: FunctionRequest
     timeout_seconds: float = 0.0
     """How long one attempt may take; zero leaves that to the runner."""
+
+
+def too_large(size: int | None, limit: int) -> str:
+    """Say that an answer is too large, and what can be done; a size may not be known."""
+    found = f"has {mebibytes(size)}" if size is not None else "goes on"
+    return (
+        f"its answer {found}, and {mebibytes(limit)} are allowed; "
+        "if it needs more, annotate the Function with kanister-py.io/max-answer-size"
+    )
+
+
+def mebibytes(size: int) -> str:
+    return f"{size / (1 << 20):.3g} MiB" if size >= 1 << 20 else f"{size} bytes"
 
 
 class FunctionRunner(Protocol):

@@ -112,9 +112,12 @@ class TestGrpcRunner(FunctionRunnerContract):
 
 @contextmanager
 def raw_server(
-    answer: Callable[[bytes, Any], bytes], packages: tuple[str, ...] = (V1, V1BETA1)
+    answer: Callable[[bytes, Any], bytes],
+    packages: tuple[str, ...] = (V1, V1BETA1),
+    compression: Any = None,
 ) -> Iterator[int]:
-    server: Any = grpc.server(ThreadPoolExecutor(4), options=[("grpc.max_send_message_length", -1)])
+    options = [("grpc.max_send_message_length", -1)]
+    server: Any = grpc.server(ThreadPoolExecutor(4), options=options, compression=compression)
     for package in packages:
         service = METHODS[package].split("/")[1]
         handler = grpc.unary_unary_rpc_method_handler(answer)
@@ -213,21 +216,39 @@ def test_a_server_without_functions_is_named(cleanup: ExitStack) -> None:
         connect(cleanup, port)(request_with())
 
 
-def test_an_answer_of_65_megabytes_is_too_large_and_is_not_asked_for_again(
-    cleanup: ExitStack,
-) -> None:
-    answer = b"\x22" + b"\x80\x80\x80\x20" + bytes(64 * 1024 * 1024)
+def test_an_answer_of_20_megabytes_is_too_large_and_says_so(cleanup: ExitStack) -> None:
+    answer = b"\x22" + b"\x80\x80\x80\x0a" + bytes(20 << 20)
     port = cleanup.enter_context(raw_server(lambda _data, _context: answer))
-    with pytest.raises(FunctionAnswerTooLarge, match="a message is too large"):
+    with pytest.raises(
+        FunctionAnswerTooLarge, match=r"its answer has 20 MiB, and 8 MiB are allowed"
+    ) as caught:
+        connect(cleanup, port)(request_with())
+    assert "kanister-py.io/max-answer-size" in caught.value.message
+
+
+def test_a_packed_answer_is_judged_by_what_it_unpacks_to(cleanup: ExitStack) -> None:
+    answer = b"\x22" + b"\x80\x80\x80\x80\x01" + bytes(256 << 20)
+    packed = grpc.Compression.Gzip
+    port = cleanup.enter_context(raw_server(lambda _data, _context: answer, compression=packed))
+    with pytest.raises(FunctionAnswerTooLarge, match="8 MiB are allowed"):
         connect(cleanup, port)(request_with())
 
 
-def test_the_limit_is_a_setting(cleanup: ExitStack) -> None:
+def test_a_function_may_be_allowed_more_than_others(cleanup: ExitStack) -> None:
     server = serve(cleanup, "function-echo")
     running = connect(cleanup, server.port, limit_bytes=10_000)
     assert running(request_with()).tag == "a-tag"
-    with pytest.raises(FunctionAnswerTooLarge):
-        running(request_with(context=Part({"text": "x" * 20_000})))
+    large = request_with(context=Part({"text": "x" * 20_000}))
+    allowed = running._replace(revision=running.revision._replace(answer_limit_bytes=100_000))
+    assert allowed(large).tag == "a-tag"
+    with pytest.raises(FunctionAnswerTooLarge, match="10000 bytes are allowed"):
+        running(large)
+
+
+def test_a_request_beyond_what_is_sent_is_the_requests_fault(cleanup: ExitStack) -> None:
+    server = serve(cleanup, "function-echo")
+    with pytest.raises(FunctionRequestInvalid, match=r"has 65 MiB, and at most 64 MiB are sent"):
+        connect(cleanup, server.port)(request_with(context=Part({"text": "x" * (65 << 20)})))
 
 
 def test_what_cannot_be_written_names_its_path(cleanup: ExitStack) -> None:

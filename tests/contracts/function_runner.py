@@ -267,7 +267,7 @@ class FunctionRunnerContract:
         second = running(request_with(desired=first.desired, context=first.context))
         assert second.desired.data == request_with().desired.data
 
-    def test_ten_megabytes_pass(self, start: Start) -> None:
-        large = {"resources": {f"r{n}": {"resource": {"data": "x" * 100_000}} for n in range(100)}}
+    def test_seven_megabytes_pass(self, start: Start) -> None:
+        large = {"resources": {f"r{n}": {"resource": {"data": "x" * 100_000}} for n in range(70)}}
         answer = start("function-echo")(request_with(desired=Part(large)))
-        assert len(answer.desired.data["resources"]) == 100
+        assert len(answer.desired.data["resources"]) == 70

@@ -21,6 +21,7 @@ from kanister_py.core.objects.parts import (
     spec_of,
     status_of,
 )
+from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.activation import (
     DEFAULT_ACTIVE_LIMIT,
@@ -32,6 +33,7 @@ from kanister_py.core.revisions.activation import (
 )
 from kanister_py.core.revisions.collection import Revision, plan_collection
 from kanister_py.core.revisions.functions import (
+    ANSWER_LIMIT,
     PACKAGE_TAG,
     RUNTIME,
     Runtime,
@@ -130,14 +132,8 @@ class FunctionReconciler:
             said = "; ".join(f"spec.{field}: {why}" for field, why in wrong)
             self._refuse(function, "InvalidLimits", said)
             return None
-        said = _runtime_annotations(function).get(RUNTIME, "")
-        if said and said not in tuple(Runtime):
-            known = ", ".join(Runtime)
-            self._refuse(
-                function,
-                "InvalidRuntime",
-                f"metadata.annotations[{RUNTIME}]: expected one of {known}, found {said!r}",
-            )
+        if why := _problem_of_annotations(function):
+            self._refuse(function, "InvalidRuntime", f"metadata.annotations{why}")
             return None
         revisions = self._revisions_of(function)
         try:
@@ -281,7 +277,8 @@ class FunctionReconciler:
         wanted.update({key: spec[key] for key in _HANDED_ON if key in spec})
         wanted["revision"] = plan.number
         annotations = dict(annotations_of(revision))
-        annotations.pop(RUNTIME, None)
+        for key in _RUNTIME_ANNOTATIONS:
+            annotations.pop(key, None)
         annotations.update(_runtime_annotations(function))
         if (wanted, annotations) == (theirs, annotations_of(revision)):
             return revision
@@ -393,6 +390,19 @@ class FunctionReconciler:
         write_status(self._cluster, self._clock, function, [refused])
 
 
+def _problem_of_annotations(function: KubeObject) -> str:
+    found = _runtime_annotations(function)
+    runtime = found.get(RUNTIME, "")
+    if runtime and runtime not in tuple(Runtime):
+        known = ", ".join(Runtime)
+        return f"[{RUNTIME}]: expected one of {known}, found {runtime!r}"
+    try:
+        parse_size(found.get(ANSWER_LIMIT) or "0")
+    except InvalidQuantity as error:
+        return f"[{ANSWER_LIMIT}]: {error}"
+    return ""
+
+
 def _built_in(reference: PackageReference) -> _Found:
     """Take a function that comes with us for the package that a Function names."""
     name = reference.repository.rpartition("/")[2]
@@ -401,9 +411,12 @@ def _built_in(reference: PackageReference) -> _Found:
     return _Found(reference, f"sha256:{function_identity(str(reference), None)}", package)
 
 
+_RUNTIME_ANNOTATIONS: Final = (RUNTIME, ANSWER_LIMIT)
+
+
 def _runtime_annotations(function: KubeObject) -> dict[str, str]:
-    said = annotations_of(function).get(RUNTIME)
-    return {RUNTIME: said} if said else {}
+    said = annotations_of(function)
+    return {key: said[key] for key in _RUNTIME_ANNOTATIONS if said.get(key)}
 
 
 def _labels_of_revision(function: KubeObject, package: FunctionPackage) -> dict[str, str]:

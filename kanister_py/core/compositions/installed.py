@@ -14,6 +14,7 @@ from kanister_py.core.compositions.endpoints import (
 from kanister_py.core.errors import InvalidDocument, InvalidVersion
 from kanister_py.core.notices import Notice, Severity
 from kanister_py.core.objects.documents import Document
+from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
 from kanister_py.core.objects.reading import Reader
 from kanister_py.core.registry.entries import (
     DesiredState,
@@ -23,6 +24,7 @@ from kanister_py.core.registry.entries import (
     Registry,
     RegistryBuilder,
 )
+from kanister_py.core.revisions.functions import ANSWER_LIMIT
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.versions.semver import Version, parse_version
 
@@ -195,7 +197,15 @@ class _Reader(Reader):
         else:
             self.refuse(path, f"one of {', '.join(RUNTIMES)}", runtime)
             return
-        self.revisions.append(revision._replace(endpoint=endpoint))
+        limit = self._answer_limit(annotations)
+        self.revisions.append(revision._replace(endpoint=endpoint, answer_limit_bytes=limit))
+
+    def _answer_limit(self, annotations: Mapping[str, str]) -> int:
+        try:
+            return parse_size(annotations.get(ANSWER_LIMIT) or "0")
+        except InvalidQuantity as error:
+            self.problems.append((("metadata", "annotations", ANSWER_LIMIT), str(error)))
+            return 0
 
     def _command(self, annotations: Mapping[str, str]) -> str:
         try:

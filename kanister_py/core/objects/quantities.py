@@ -124,6 +124,14 @@ def parse_quantity(text: str) -> Quantity:
         return Quantity(_rounded(value), family)
 
 
+def parse_size(text: str) -> int:
+    """Read how many bytes something has, such as `8Mi`."""
+    value = parse_quantity(text).value
+    if value < 0 or value != value.to_integral_value():
+        raise InvalidQuantity(text, "it is no number of bytes")
+    return int(value)
+
+
 def _rounded(value: Decimal) -> Decimal:
     rounded = value.copy_abs().quantize(_SMALLEST, ROUND_UP)
     return rounded.copy_sign(value).normalize()

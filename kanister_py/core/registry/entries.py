@@ -132,6 +132,8 @@ class FunctionRevision(NamedTuple):
     digest: str = ""
     version: Version | None = None
     capabilities: tuple[str, ...] = ()
+    answer_limit_bytes: int = 0
+    """How large an answer of it may be; zero leaves that to who calls."""
 
     @property
     def identity(self) -> Hashable:

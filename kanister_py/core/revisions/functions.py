@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kanister_py.core.errors import InvalidVersion
 from kanister_py.core.objects.parts import annotations_of, spec_of, status_of
+from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.versions.semver import Version, parse_version
@@ -15,6 +16,8 @@ from kanister_py.core.versions.semver import Version, parse_version
 PACKAGE_TAG: Final = "kanister-py.io/package-tag"
 """What the package was called when the revision was made: its image is named by digest."""
 RUNTIME: Final = "kanister-py.io/runtime"
+ANSWER_LIMIT: Final = "kanister-py.io/max-answer-size"
+"""How large an answer of a function may be: a quantity such as 32Mi."""
 
 
 class Runtime(StrEnum):
@@ -47,7 +50,16 @@ def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
         digest_of_revision(obj),
         version_of_revision(obj),
         tuple(str(each) for each in status.get("capabilities") or ()),
+        _answer_limit_of(obj),
     )
+
+
+def _answer_limit_of(obj: Mapping[str, Any]) -> int:
+    """Read how large an answer may be; what cannot be read raises nothing beyond the default."""
+    try:
+        return parse_size(annotations_of(obj).get(ANSWER_LIMIT) or "0")
+    except InvalidQuantity:
+        return 0
 
 
 def is_healthy(obj: Mapping[str, Any]) -> bool:

@@ -362,3 +362,30 @@ def test_a_runtime_that_nobody_knows_is_refused_before_anything_is_installed(wor
     assert (installed["status"], installed["reason"]) == ("False", "InvalidRuntime")
     assert "one of Deployment, InProcess, External, found 'Inprocess'" in installed["message"]
     assert world.revisions() == []
+
+
+def test_how_large_an_answer_may_be_reaches_the_revision_and_makes_no_other(world: World) -> None:
+    world.push("v1.0.0")
+    world.function("v1.0.0")
+    world.reconcile()
+    _annotate(world, "32Mi")
+    world.reconcile()
+    assert [each.answer_limit_bytes for each in world.revisions()] == [32 << 20]
+    _annotate(world, "")
+    world.reconcile()
+    assert [each.answer_limit_bytes for each in world.revisions()] == [0]
+
+
+def test_a_size_that_is_none_is_refused(world: World) -> None:
+    world.push("v1.0.0")
+    world.function("v1.0.0")
+    _annotate(world, "much")
+    world.reconcile()
+    assert "max-answer-size]: 'much' is not a quantity" in world.condition("Installed")["message"]
+    assert world.revisions() == []
+
+
+def _annotate(world: World, size: str) -> None:
+    found = world.cluster.get(FUNCTIONS, "function-x")
+    found["metadata"]["annotations"] = {"kanister-py.io/max-answer-size": size} if size else {}
+    world.cluster.replace(found)

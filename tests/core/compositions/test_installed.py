@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.compositions.installed import built_in, repository_of, stand_ins_used
+from kanister_py.core.compositions.installed import (
+    built_in,
+    installed,
+    repository_of,
+    stand_ins_used,
+)
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.objects.documents import Document, parse_documents
 from kanister_py.wiring import read_functions
 
 
@@ -38,3 +45,29 @@ def test_every_composition_function_is_offered_under_both_names() -> None:
 def test_a_stand_in_is_told_once_and_a_function_of_ours_is_none() -> None:
     names = ["function-a", "crossplane-contrib-function-a", "crossplane-contrib-function-a"]
     assert [each.function for each in stand_ins_used(names)] == ["function-a"]
+
+
+@pytest.mark.parametrize(("size", "want"), [("32Mi", 32 << 20), ("1000", 1000), ("", 0)])
+def test_a_function_says_how_large_its_answers_may_be(size: str, want: int) -> None:
+    [revision] = installed(_function(size), read_functions().registry).revisions
+    assert revision.answer_limit_bytes == want
+
+
+@pytest.mark.parametrize("size", ["much", "-1", "1m"])
+def test_a_size_that_is_none_is_a_mistake_in_the_document(size: str) -> None:
+    with pytest.raises(InvalidDocument, match=r"max-answer-size\]: .* is not a quantity"):
+        installed(_function(size), read_functions().registry)
+
+
+def _function(size: str) -> list[Document]:
+    text = f"""
+apiVersion: pkg.crossplane.io/v1
+kind: Function
+metadata:
+  name: function-x
+  annotations:
+    render.crossplane.io/runtime: Development
+    kanister-py.io/max-answer-size: "{size}"
+spec: {{package: example.org/function-x:v1.0.0}}
+"""
+    return parse_documents(text, "functions.yaml")
