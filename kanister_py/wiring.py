@@ -592,6 +592,8 @@ def open_render_functions(
     documents: Sequence[Document] | None = None,
     annotations: Mapping[str, str] | None = None,
     addresses: Mapping[str, str] | None = None,
+    *,
+    strict: bool = False,
 ) -> RenderFunctions:
     """Make ready what manifests of functions say, or addresses where some run already.
 
@@ -601,7 +603,7 @@ def open_render_functions(
 
     entries = read_functions().registry
     if documents is not None:
-        found = installed(documents, entries, annotations)
+        found = installed(documents, entries, annotations, strict=strict)
     else:
         found = at_addresses(addresses) if addresses else built_in(entries)
     runner = function_runner(entries)
@@ -672,8 +674,6 @@ def composing_part(
     from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
     from kanister_py.controller.compositions.part import Compositions
     from kanister_py.controller.compositions.world import FunctionTools
-    from kanister_py.core.compositions.endpoints import builtin_endpoint
-    from kanister_py.core.compositions.installed import built_in
 
     folder = access.certificates
     if settings.runs_functions and folder is None and not access.is_insecure:
@@ -687,21 +687,13 @@ def composing_part(
         functions.registry, over_grpc=over_grpc, answer_limit_bytes=access.answer_limit_bytes
     )
     stack.callback(runner.close)
-    known = built_in(functions.registry).registry()
-
-    def endpoint_of(function: str) -> str:
-        if function not in known:
-            return ""
-        version = known.family(function).candidates[0].version
-        return builtin_endpoint(function, str(version or ""))
 
     def make(tools: PartTools) -> Compositions:
         return Compositions(
             tools,
             FunctionTools(
                 runner,
-                known,
-                endpoint_of,
+                functions.registry,
                 OciPackages(access.package_cache, ca_file=access.registry_authority),
                 certificates(system_clock()),
                 over_grpc.keep_only,

@@ -98,6 +98,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an annotation for all functions",
     )
     how.add_argument(
+        "--strict-versions",
+        action="store_true",
+        help="refuse packages of releases that no built-in version stands for",
+    )
+    how.add_argument(
         "--timeout",
         type=seconds,
         default="1m",

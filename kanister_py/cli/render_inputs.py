@@ -34,6 +34,7 @@ class Inputs(NamedTuple):
     timeout_seconds: float = 60.0
     max_concurrency: int = 8
     cache_folder: Path | None = None
+    is_strict: bool = False
 
 
 def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = None) -> Inputs:
@@ -73,6 +74,7 @@ def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = No
         args.timeout,
         args.max_concurrency,
         args.cache_dir,
+        args.strict_versions,
     )
 
 

@@ -49,11 +49,11 @@ class Renderer:
 
     def _open(self, inputs: Inputs) -> wiring.RenderFunctions:
         values = None if inputs.functions is None else [each.value for each in inputs.functions]
-        wanted = (values, inputs.function_annotations)
+        wanted = (values, inputs.function_annotations, inputs.is_strict)
         if self._functions is None or self._opened_for != wanted:
             self._close()
             self._functions = wiring.open_render_functions(
-                inputs.functions, inputs.function_annotations
+                inputs.functions, inputs.function_annotations, strict=inputs.is_strict
             )
             self._opened_for = wanted
         return self._functions

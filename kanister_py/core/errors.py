@@ -119,13 +119,23 @@ class FunctionNotRegistered(UsageError):
 
 
 class FunctionVersionRemoved(UsageError):
-    """A phase asks for a version that is past its deprecation window."""
+    """A phase or a step asks for a version that is past its deprecation window.
+
+    `setting` is where it asks, and where another version would be written.
+    """
 
     reason = "FunctionVersionRemoved"
 
-    def __init__(self, function: str, version: str, removed_in: str, replacement: str) -> None:
+    def __init__(
+        self,
+        function: str,
+        version: str,
+        removed_in: str,
+        replacement: str,
+        setting: str = "funcVersion",
+    ) -> None:
         way_out = (
-            f"set funcVersion to {replacement}, as `kanister-py upgrade` does"
+            f"set {setting} to {replacement}, as `kanister-py upgrade` does"
             if replacement
             else "no version replaces it"
         )

@@ -24,9 +24,16 @@ from kanister_py.core.compositions.pipeline import (
     notice_of_number,
     request_of,
     skip,
+    with_warnings,
 )
 from kanister_py.core.compositions.requirements import Fetched, check_allowed
-from kanister_py.core.errors import Fault, KanisterError, TransientError, UsageError
+from kanister_py.core.errors import (
+    Fault,
+    FunctionVersionRemoved,
+    KanisterError,
+    TransientError,
+    UsageError,
+)
 from kanister_py.core.registry.choose import choose_revision
 from kanister_py.core.registry.entries import FunctionRevision, Registry
 from kanister_py.executor.caching import CachingRunner, ResponseCache
@@ -118,6 +125,11 @@ def compose(
     state = first_state(observed, context)._replace(notices=notices)
     digests = Digests(is_exact=engine.cache is not None)
     for step in composition.steps:
+        # Nothing acts before it is checked: no function is called for a pipeline that must end.
+        removed = _removed(step, engine)
+        if removed is not None:
+            return compose_state(observed, give_up(step, state, "", removed), engine.rules)
+    for step in composition.steps:
         state = _run_step(step, state, engine, digests, (remembered or {}).get(step.name))
         if state.error is not None:
             break
@@ -132,6 +144,17 @@ def _as_functions_get_it(
     return composition._replace(steps=steps), observed._replace(
         composite=as_doubles(observed.composite), resources=resources
     )
+
+
+def _removed(step: Step, engine: Engine) -> KanisterError | None:
+    """Say that a step asks for a version that was removed."""
+    try:
+        choose_revision(engine.revisions, step.function, step.revision)
+    except FunctionVersionRemoved as error:
+        return _failure(step, "", error)
+    except KanisterError:
+        pass  # told at its turn: what is missing now may have come until then
+    return None
 
 
 def _inexact_inputs(composition: Composition, observed: Observed) -> Iterator[str]:
@@ -157,6 +180,7 @@ def _run_step(
             return skip(step, state, why)
         choice = choose_revision(engine.revisions, step.function, step.revision)
         revision_name = choice.chosen.name
+        state = with_warnings(step, state, choice.notices)
         check_capability(choice.chosen, engine.revisions.family(step.function))
         call = _call_of(step, state, choice.chosen, engine.source, digests, remembered)
         outcome, response = _answer(step, call, engine, digests)

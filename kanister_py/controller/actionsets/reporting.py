@@ -235,9 +235,7 @@ class RunTeller:
         )
         if warned.reason == "FunctionVersionDeprecated":
             removed_in = self._tellers.removal_of(warned)
-            self._tellers.metrics.deprecated_uses.labels(
-                warned.function, warned.version, removed_in
-            ).inc()
+            self._tellers.metrics.count_deprecated(warned.function, warned.version, removed_in)
 
     # Numbers
 

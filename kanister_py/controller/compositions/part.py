@@ -115,6 +115,7 @@ class Compositions:
         self._functions = FunctionReconciler(
             *(cluster, tools.packages, clock, part.tell, self.world.users_of_functions),
             namespace=settings.namespace,
+            entries=tools.entries,
             default_runtime=settings.default_runtime,
         )
         self._runtime = FunctionRuntime(
@@ -126,7 +127,7 @@ class Compositions:
                 settings.drains_for,
                 looks_every,
             ),
-            built_in=tools.built_in_endpoint,
+            entries=tools.entries,
             ready_addresses=self.world.addresses_of,
         )
         folder = tools.client_files

@@ -26,6 +26,7 @@ from kanister_py.core.compositions.composed import (
     observed_resources,
 )
 from kanister_py.core.compositions.conditions import (
+    DEPRECATED,
     FUNCTION_UNAVAILABLE,
     RECONCILE_ERROR,
     Conditions,
@@ -43,6 +44,7 @@ from kanister_py.core.compositions.naming import (
 from kanister_py.core.compositions.pipeline import Observed, StepOutcome
 from kanister_py.core.compositions.results import COMPOSE, CustomCondition
 from kanister_py.core.errors import Conflict, Invalid, KanisterError, NotFound, UsageError
+from kanister_py.core.notices import Notice
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.objects.parts import annotations_of, conditions_of, spec_of, status_of
@@ -175,7 +177,9 @@ class CompositeReconciler:
         kind: Kind,
         *,
         poll_seconds: float = 0.0,
+        count_deprecated: Callable[[str, str, str], None] = lambda *_: None,
     ) -> None:
+        self._count_deprecated = count_deprecated
         self._cluster = cluster
         self._world = world
         self._clock = clock
@@ -384,7 +388,11 @@ class CompositeReconciler:
         for event in composed.events:
             self._tell(run.subject, event.type, event.reason, event.message)
         for notice in composed.notices:
+            if notice.reason != DEPRECATED:
+                self._tell(run.subject, WARNING, notice.reason, notice.message)
+        for notice in run.conditions.set_deprecations(composed.notices):
             self._tell(run.subject, WARNING, notice.reason, notice.message)
+            self._note_deprecation(run.xr, notice)
         needs = _needs_of(chosen.composition)
         if composed.error is not None:
             kept = machinery_of(run.xr, legacy=self._kind.is_legacy).get("resourceRefs") or ()
@@ -423,6 +431,16 @@ class CompositeReconciler:
             bool(unsynced),
             composed.requirements,
             run.changed,
+        )
+
+    def _note_deprecation(self, xr: KubeObject, notice: Notice) -> None:
+        """Write a deprecated function of a pipeline into the log, and count it."""
+        metadata = xr["metadata"]
+        namespace = metadata.get("namespace")
+        where = f"{namespace}/{metadata['name']}" if namespace else metadata["name"]
+        _LOG.warning("%s %s: %s", self._kind.kind, where, notice.message)
+        self._count_deprecated(
+            notice.function, notice.version, str(notice.facts.get("removedIn", ""))
         )
 
     def _collect(self, composed: Composed) -> None:

@@ -129,6 +129,7 @@ class ServedKinds:
             part.tell,
             kind,
             poll_seconds=self._poll_seconds,
+            count_deprecated=part.metrics.count_deprecated,
         )
         claims = None
         if claim_resource is not None:

@@ -15,6 +15,7 @@ from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.machine.events import Tell
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
+from kanister_py.core.compositions.built_in import built_in_revisions, run_by_tag
 from kanister_py.core.compositions.composed import Composed
 from kanister_py.core.compositions.composed import Rules as ComposedRules
 from kanister_py.core.compositions.messages import Data
@@ -25,12 +26,19 @@ from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.parts import labels_of, spec_of, status_of
 from kanister_py.core.registry.entries import (
     DesiredState,
+    FunctionEntry,
     FunctionRevision,
     Registry,
     RegistryBuilder,
 )
 from kanister_py.core.revisions.collection import words_for_uses
-from kanister_py.core.revisions.functions import Runtime, revision_of, runtime_of
+from kanister_py.core.revisions.functions import (
+    Runtime,
+    package_name,
+    revision_of,
+    runtime_of,
+    tag_of_revision,
+)
 from kanister_py.core.revisions.identity import COMPOSITION_NAME_LABEL
 from kanister_py.core.revisions.kinds import (
     COMPOSITION_REVISIONS,
@@ -79,8 +87,8 @@ class FunctionTools(NamedTuple):
     """What functions are called with, and what runs their packages."""
 
     runner: FunctionRunner
-    built_in: Registry[FunctionRevision]
-    built_in_endpoint: Callable[[str], str]
+    entries: Registry[FunctionEntry]
+    """The versions that come with us, or with plugins: they run in this process."""
     packages: Packages
     certificates: Certificates
     keep_only: Callable[[Collection[str]], None] = lambda _names: None
@@ -289,15 +297,22 @@ class ComposingWorld:
             builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
             for revisions in by_function.values():
                 builder.add(revisions)
-            for family in self._tools.built_in:
-                if family.function not in by_function:
-                    builder.add(family.candidates)
+            here: dict[str, list[FunctionRevision]] = defaultdict(list)
+            for revision in built_in_revisions(self._tools.entries):
+                here[revision.function].append(revision)
+            for function, revisions in here.items():
+                if function not in by_function:
+                    builder.add(revisions)
             self._functions = builder.build()
             return self._functions
 
     def _reached(self, obj: KubeObject) -> FunctionRevision:
         """Give a revision with the addresses at which its pods answer now."""
         revision = revision_of(obj)
+        if runtime_of(obj, self._settings.default_runtime) is Runtime.IN_PROCESS:
+            return run_by_tag(
+                revision, self._tools.entries, package_name(obj), tag_of_revision(obj)
+            )
         if not self._settings.runs_functions:
             return revision
         if runtime_of(obj, self._settings.default_runtime) is not Runtime.DEPLOYMENT:

@@ -8,12 +8,22 @@ the conditions of the Function.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
 from kanister_py.controller.machine.writing import condition, find, write_status
-from kanister_py.core.errors import AlreadyExists, Conflict, KanisterError, NotFound
+from kanister_py.core.compositions.built_in import choose_built_in
+from kanister_py.core.errors import (
+    AlreadyExists,
+    Conflict,
+    FunctionNotRegistered,
+    FunctionVersionNotFound,
+    InvalidVersion,
+    KanisterError,
+    NotFound,
+)
 from kanister_py.core.objects.parts import (
     annotations_of,
     conditions_of,
@@ -22,7 +32,12 @@ from kanister_py.core.objects.parts import (
     status_of,
 )
 from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
-from kanister_py.core.registry.entries import DesiredState, FunctionRevision
+from kanister_py.core.registry.entries import (
+    DesiredState,
+    FunctionEntry,
+    FunctionRevision,
+    Registry,
+)
 from kanister_py.core.revisions.activation import (
     DEFAULT_ACTIVE_LIMIT,
     DEFAULT_HISTORY_LIMIT,
@@ -55,6 +70,7 @@ from kanister_py.core.revisions.owners import (
     with_controller,
 )
 from kanister_py.core.revisions.package import (
+    COMPOSITION,
     FunctionPackage,
     PackageReference,
     parse_function_package,
@@ -102,8 +118,10 @@ class FunctionReconciler:
         users: Users,
         *,
         namespace: str,
+        entries: Registry[FunctionEntry],
         default_runtime: Runtime = Runtime.DEPLOYMENT,
     ) -> None:
+        self._entries = entries
         self._cluster = cluster
         self._packages = packages
         self._clock = clock
@@ -164,13 +182,25 @@ class FunctionReconciler:
         spec = spec_of(function)
         reference = parse_package_reference(str(spec.get("package") or ""))
         if runtime_of(function, self._default_runtime) is Runtime.IN_PROCESS:
-            return _built_in(reference)
+            return self._built_in(reference)
         logins = self._logins(spec)
         digest = reference.digest or self._known_digest(function, revisions, reference)
         if not digest:
             digest = self._packages.resolve(reference, logins)
         text = self._packages.read(reference, digest, logins)
         return _Found(reference, digest, parse_function_package(text, str(reference)))
+
+    def _built_in(self, reference: PackageReference) -> _Found:
+        """Take a function that comes with us for the package that a Function names.
+
+        One that was removed is refused; of one that nobody knows, its revision will say so.
+        """
+        name = reference.repository.rpartition("/")[2]
+        with suppress(FunctionNotRegistered, FunctionVersionNotFound, InvalidVersion):
+            choose_built_in(self._entries, name, reference.tag)
+        package = FunctionPackage(name, {}, {}, (COMPOSITION,))
+        # There are no bytes to name: the reference itself is what it is.
+        return _Found(reference, f"sha256:{function_identity(str(reference), None)}", package)
 
     def _known_digest(
         self, function: KubeObject, revisions: Sequence[KubeObject], reference: PackageReference
@@ -401,14 +431,6 @@ def _problem_of_annotations(function: KubeObject) -> str:
     except InvalidQuantity as error:
         return f"[{ANSWER_LIMIT}]: {error}"
     return ""
-
-
-def _built_in(reference: PackageReference) -> _Found:
-    """Take a function that comes with us for the package that a Function names."""
-    name = reference.repository.rpartition("/")[2]
-    package = FunctionPackage(name, {}, {}, ("composition",))
-    # There are no bytes to name: the reference itself is what it is.
-    return _Found(reference, f"sha256:{function_identity(str(reference), None)}", package)
 
 
 _RUNTIME_ANNOTATIONS: Final = (RUNTIME, ANSWER_LIMIT)

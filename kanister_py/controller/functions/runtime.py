@@ -13,15 +13,22 @@ from typing import Any, Final, NamedTuple
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.controller.machine.writing import condition, ensure, find, write_status
 from kanister_py.core.actionsets.status import parse_time
-from kanister_py.core.errors import NotFound
+from kanister_py.core.compositions.built_in import choose_built_in
+from kanister_py.core.compositions.endpoints import builtin_endpoint
+from kanister_py.core.errors import KanisterError, NotFound
 from kanister_py.core.objects.parts import annotations_of, conditions_of, spec_of, status_of
 from kanister_py.core.objects.resources import (
     DEPLOYMENTS,
     SERVICE_ACCOUNTS,
     SERVICES,
 )
-from kanister_py.core.registry.entries import DesiredState
-from kanister_py.core.revisions.functions import Runtime, runtime_of
+from kanister_py.core.registry.entries import DesiredState, FunctionEntry, Registry
+from kanister_py.core.revisions.functions import (
+    Runtime,
+    package_name,
+    runtime_of,
+    tag_of_revision,
+)
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, RUNTIME_CONFIGS
 from kanister_py.core.revisions.owners import is_controlled_by
 from kanister_py.core.revisions.runtime import (
@@ -69,7 +76,7 @@ class FunctionRuntime:
         clock: Clock,
         settings: RuntimeSettings,
         *,
-        built_in: Callable[[str], str],
+        entries: Registry[FunctionEntry],
         ready_addresses: Callable[[str], Sequence[str]],
     ) -> None:
         self._cluster = cluster
@@ -77,7 +84,7 @@ class FunctionRuntime:
         self._keeper = keeper
         self._clock = clock
         self._settings = settings
-        self._built_in = built_in
+        self._entries = entries
         self._ready_addresses = ready_addresses
 
     def reconcile(self, name: str) -> float | None:
@@ -89,10 +96,7 @@ class FunctionRuntime:
             return self._stop(revision)
         runtime = runtime_of(revision, self._settings.default)
         if runtime is Runtime.IN_PROCESS:
-            function = _package_name(revision)
-            endpoint = self._built_in(function)
-            why = "" if endpoint else f"no function called {function} comes with us"
-            self._say(revision, endpoint, why)
+            self._run_here(revision)
             return None
         if runtime is Runtime.EXTERNAL:
             annotations = annotations_of(revision)
@@ -102,6 +106,20 @@ class FunctionRuntime:
             self._say(revision, endpoint, why)
             return None
         return self._run(revision)
+
+    def _run_here(self, revision: KubeObject) -> None:
+        """Have exactly the version run a revision that its tag names, or say why none does."""
+        function, tag = package_name(revision), tag_of_revision(revision)
+        try:
+            choice = choose_built_in(self._entries, function, tag)
+        except KanisterError as error:
+            self._say(revision, "", error.message)
+            return
+        version = str(choice.chosen.version)
+        told = [each.message for each in choice.notices]
+        if choice.chosen.is_stable and tag != version:
+            told.append(f"Runs {function} {version}, the stable version")
+        self._say(revision, builtin_endpoint(function, version), "", "; ".join(told))
 
     def _run(self, revision: KubeObject) -> float:
         name, namespace = revision["metadata"]["name"], self._settings.namespace
@@ -166,18 +184,12 @@ class FunctionRuntime:
         spec: Mapping[str, Any] = spec_of(found)
         return spec
 
-    def _say(self, revision: KubeObject, endpoint: str, why_not: str) -> None:
+    def _say(self, revision: KubeObject, endpoint: str, why_not: str, told: str = "") -> None:
         if why_not:
             healthy = condition("RuntimeHealthy", "False", "UnhealthyPackageRevision", why_not)
         else:
-            healthy = condition("RuntimeHealthy", "True", "HealthyPackageRevision")
+            healthy = condition("RuntimeHealthy", "True", "HealthyPackageRevision", told)
         active = condition("RuntimeActive", "True", "ActiveRuntime")
         image = spec_of(revision).get("image")
         status = {**status_of(revision), "endpoint": endpoint, "resolvedImage": image}
         write_status(self._cluster, self._clock, revision, [healthy, active], status)
-
-
-def _package_name(revision: Mapping[str, Any]) -> str:
-    """Give the last part of the repository of a revision's package."""
-    image = str(spec_of(revision).get("image") or "")
-    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]

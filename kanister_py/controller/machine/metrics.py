@@ -52,7 +52,7 @@ class ControllerMetrics:
         )
         self.deprecated_uses = Counter(
             "kanister_py_deprecated_function_uses",
-            "Phases that ask for a version of a function that is on its way out",
+            "Phases and composite resources with a version of a function that is on its way out",
             ("function", "version", "removed_in"),
             registry=self.registry,
         )
@@ -80,6 +80,10 @@ class ControllerMetrics:
             "Events that could not be posted",
             registry=self.registry,
         )
+
+    def count_deprecated(self, function: str, version: str, removed_in: str) -> None:
+        """Count a use of a version that is on its way out."""
+        self.deprecated_uses.labels(function, version, removed_in).inc()
 
     def count_pass(self, kind: str, outcome: str, seconds: float) -> None:
         """Count a look at an object."""

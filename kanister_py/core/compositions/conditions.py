@@ -6,10 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kanister_py.core.compositions.results import COMPOSE, SYSTEM_CONDITIONS, CustomCondition, Event
+from kanister_py.core.notices import Notice
 
 FATAL_MESSAGE = "A fatal error occurred before the status of this condition could be determined."
 RECONCILE_ERROR = "ReconcileError"
 """Why an object is not synced, in one word: the message says the rest."""
+DEPRECATED_FUNCTIONS = "DeprecatedFunctions"
+"""The condition that names the deprecated versions which a resource is composed with."""
+DEPRECATED = "FunctionVersionDeprecated"
 FUNCTION_UNAVAILABLE = "FunctionUnavailable"
 """Why nobody knows whether an object is synced: a function that would say so does not answer."""
 _SHOWN = 3
@@ -52,6 +56,17 @@ class Conditions:
             if each.type not in SYSTEM_CONDITIONS:
                 self.set(each.type, each.status, each.reason, each.message)
 
+    def set_deprecations(self, notices: Iterable[Notice]) -> list[Notice]:
+        """Say which functions are deprecated, and give those of which that was not said yet."""
+        told = [each for each in notices if each.reason == DEPRECATED]
+        if not told:
+            self._all.pop(DEPRECATED_FUNCTIONS, None)
+            return []
+        before = str(self._all.get(DEPRECATED_FUNCTIONS, {}).get("message", ""))
+        message = "; ".join(dict.fromkeys(each.message for each in told))
+        self.set(DEPRECATED_FUNCTIONS, "True", DEPRECATED, message)
+        return [each for each in told if each.message not in before]
+
     def set_after_failure(
         self, message: str, told: Iterable[CustomCondition], *, is_judged: bool = True
     ) -> None:
@@ -61,7 +76,7 @@ class Conditions:
         """
         spoken = {each.type for each in told}
         for type_ in list(self._all):
-            if type_ not in SYSTEM_CONDITIONS and type_ not in spoken:
+            if type_ not in SYSTEM_CONDITIONS | {DEPRECATED_FUNCTIONS} | spoken:
                 self.set(type_, "Unknown", "FatalError", FATAL_MESSAGE)
         if is_judged:
             self.set("Synced", "False", RECONCILE_ERROR, message)

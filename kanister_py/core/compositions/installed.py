@@ -6,11 +6,17 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kanister_py.core.compositions.endpoints import (
-    builtin_endpoint,
-    exec_endpoint,
-    python_endpoint,
+from kanister_py.core.compositions.built_in import (
+    OURS,
+    OWNER,
+    StandIn,
+    built_in_revisions,
+    named_here,
+    run_by,
+    run_by_tag,
+    stand_in_for,
 )
+from kanister_py.core.compositions.endpoints import exec_endpoint, python_endpoint
 from kanister_py.core.errors import InvalidDocument, InvalidVersion
 from kanister_py.core.notices import Notice, Severity
 from kanister_py.core.objects.documents import Document
@@ -19,12 +25,12 @@ from kanister_py.core.objects.reading import Reader
 from kanister_py.core.registry.entries import (
     DesiredState,
     FunctionEntry,
-    FunctionKind,
     FunctionRevision,
     Registry,
     RegistryBuilder,
 )
-from kanister_py.core.revisions.functions import ANSWER_LIMIT
+from kanister_py.core.revisions.functions import ANSWER_LIMIT, PACKAGE_TAG, Runtime
+from kanister_py.core.revisions.functions import RUNTIME as OWN_RUNTIME
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.versions.semver import Version, parse_version
 
@@ -38,7 +44,6 @@ BUILT_IN_LEFT_OUT = "BuiltInLeftOut"
 """Why it is said that a function is built in: it is to run elsewhere. Of use if it does not."""
 RUNTIMES = ("Development", "InProcess", "Process", "Python")
 _CONTAINER = "Docker"
-_OWNER = "crossplane-contrib"
 
 
 class Installed(NamedTuple):
@@ -59,20 +64,7 @@ class Installed(NamedTuple):
 
 def built_in(entries: Registry[FunctionEntry]) -> Installed:
     """Offer every composition function that is here, under its name and its upstream name."""
-    revisions: list[FunctionRevision] = []
-    for family in entries:
-        if family.candidates[0].kind is not FunctionKind.COMPOSITION:
-            continue
-        # The default must be what a step gets that names no version: the highest number.
-        ordered = sorted(family, key=lambda each: (each is family.default, each.rank))
-        for number, entry in enumerate(ordered, 1):
-            made = _built_in_revision(entry, number)
-            revisions.append(made)
-            prefixed = f"{_OWNER}-{entry.function}"
-            if prefixed not in entries:
-                name = f"{_OWNER}-{made.name}"
-                revisions.append(made._replace(function=prefixed, name=name))
-    return Installed(tuple(revisions))
+    return Installed(tuple(built_in_revisions(entries)))
 
 
 def at_addresses(addresses: Mapping[str, str]) -> Installed:
@@ -86,25 +78,18 @@ def at_addresses(addresses: Mapping[str, str]) -> Installed:
     )
 
 
-def _built_in_revision(entry: FunctionEntry, number: int) -> FunctionRevision:
-    version = str(entry.version)
-    return FunctionRevision(
-        entry.function,
-        f"{entry.function}-{version}",
-        number,
-        is_healthy=True,
-        endpoint=builtin_endpoint(entry.function, version),
-        version=entry.version,
-    )
-
-
 def installed(
     documents: Sequence[Document],
     entries: Registry[FunctionEntry],
     annotations: Mapping[str, str] | None = None,
+    *,
+    strict: bool = False,
 ) -> Installed:
-    """Read Functions and FunctionRevisions; `annotations` override those of each."""
-    reader = _Reader(entries, annotations or {})
+    """Read Functions and FunctionRevisions; `annotations` override those of each.
+
+    `strict` refuses to stand in for releases of others that the record does not name.
+    """
+    reader = _Reader(entries, annotations or {}, strict=strict)
     problems = []
     for document in documents:
         before = len(reader.problems)
@@ -116,9 +101,16 @@ def installed(
 
 
 class _Reader(Reader):
-    def __init__(self, entries: Registry[FunctionEntry], annotations: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        entries: Registry[FunctionEntry],
+        annotations: Mapping[str, str],
+        *,
+        strict: bool,
+    ) -> None:
         super().__init__()
         self._entries = entries
+        self._is_strict = strict
         self._annotations = annotations
         self._seen: set[tuple[str, str]] = set()
         self.revisions: list[FunctionRevision] = []
@@ -148,7 +140,8 @@ class _Reader(Reader):
         if (revision.function, revision.name) in self._seen:
             self.problems.append((("metadata", "name"), f"Another {kind} is called {name}"))
         self._seen.add((revision.function, revision.name))
-        self._place(revision._replace(version=_tag_of(package)), package, given)
+        tag = _tag_of(package) or given.get(PACKAGE_TAG, "")
+        self._place(revision._replace(version=_version_of(tag)), package, tag, given)
 
     def _revision(
         self, name: str, labels: Mapping[str, str], spec: Mapping[str, Any]
@@ -167,25 +160,35 @@ class _Reader(Reader):
         )
 
     def _place(
-        self, revision: FunctionRevision, package: str, annotations: Mapping[str, str]
+        self,
+        revision: FunctionRevision,
+        package: str,
+        tag: str,
+        annotations: Mapping[str, str],
     ) -> None:
         """Say what runs a revision: what its annotations say, else what is built in."""
         runtime = annotations.get(RUNTIME, "")
         path = ("metadata", "annotations", RUNTIME)
-        entry = self._stand_in(revision.function, package)
+        repository = repository_of(package)
+        is_ours = annotations.get(OWN_RUNTIME) == Runtime.IN_PROCESS
+        other = None if is_ours else stand_in_for(self._entries, repository, tag)
+        own = "" if other is not None else self._own_name(revision.function, repository, is_ours)
         if not runtime:
-            runtime = "InProcess" if entry is not None else _CONTAINER
+            runtime = "InProcess" if is_ours or own or other is not None else _CONTAINER
         if runtime == "Development":
             endpoint = annotations.get(TARGET) or DEFAULT_TARGET
-            if entry is not None:
-                self._say_left_out(revision, entry, endpoint)
+            if own or other is not None:
+                self._say_left_out(revision, own, other, endpoint)
         elif runtime == "InProcess":
-            if entry is None:
+            if own:
+                revision = self._run_by_tag(revision, own, tag, package)
+            elif other is not None:
+                revision = run_by(revision, other.entry)
+                self._say_stand_in(revision, package, tag, other)
+            else:
                 self.problems.append((path, f"No function is built in for {package or 'it'}"))
                 return
-            endpoint = builtin_endpoint(entry.function, str(entry.version))
-            revision = revision._replace(version=revision.version or entry.version)
-            self._say_stand_in(revision, entry, package)
+            endpoint = revision.endpoint
         elif runtime == "Process":
             endpoint = self._command(annotations)
         elif runtime == "Python":
@@ -226,18 +229,27 @@ class _Reader(Reader):
             self.refuse(path, "the place of a class, module:Class", target)
         return python_endpoint(target)
 
-    def _stand_in(self, function: str, package: str) -> FunctionEntry | None:
-        path = repository_of(package)
-        name = path.removeprefix(f"{_OWNER}/") if package else function
-        if "/" in name:
-            name = path.removeprefix("kanister-py/")
-        if name not in self._entries:
-            return None
-        family = self._entries.family(name)
-        entry = family.default or family.candidates[0]
-        return entry if entry.kind is FunctionKind.COMPOSITION else None
+    def _own_name(self, function: str, repository: str, is_ours: bool) -> str:
+        """Say which function here a package of ours is; without a package, its name tells."""
+        if is_ours or not repository:
+            return named_here(self._entries, repository or function)
+        bare = repository.removeprefix(f"{OURS}/").removeprefix(f"{OWNER}/")
+        return "" if "/" in bare else named_here(self._entries, bare)
 
-    def _say_left_out(self, revision: FunctionRevision, entry: FunctionEntry, target: str) -> None:
+    def _run_by_tag(
+        self, revision: FunctionRevision, name: str, tag: str, package: str
+    ) -> FunctionRevision:
+        revision = run_by_tag(revision, self._entries, name, tag)
+        if revision.endpoint:
+            self._say_stand_in(revision, package, tag, None)
+        return revision
+
+    def _say_left_out(
+        self, revision: FunctionRevision, own: str, other: StandIn | None, target: str
+    ) -> None:
+        entry = other.entry if other is not None else self._entries.family(own).default
+        if entry is None:
+            return
         self.notices.append(
             Notice(
                 BUILT_IN_LEFT_OUT,
@@ -250,12 +262,22 @@ class _Reader(Reader):
             )
         )
 
-    def _say_stand_in(self, revision: FunctionRevision, entry: FunctionEntry, package: str) -> None:
+    def _say_stand_in(
+        self, revision: FunctionRevision, package: str, tag: str, other: StandIn | None
+    ) -> None:
+        entry = revision.entry
+        assert entry is not None  # or nothing would stand in
         what = f"{package} ({revision.function})" if package else revision.function
+        message = f"{entry.function} {entry.version}, which is built in, stands in for {what}"
+        if other is not None and not other.is_stated:
+            known = f"it answers for {' and '.join(other.ranges)}, not for {tag}"
+            if self._is_strict:
+                self.problems.append((("spec", "package"), f"No version stands in: {known}"))
+            message += f"; {known}"
         self.notices.append(
             Notice(
                 "BuiltInStandsIn",
-                f"{entry.function} {entry.version}, which is built in, stands in for {what}",
+                message,
                 Severity.INFO,
                 entry.function,
                 str(entry.version),
@@ -274,12 +296,13 @@ def repository_of(package: str) -> str:
     return rest if slash and is_host else path
 
 
-def _tag_of(package: str) -> Version | None:
-    tag = package.partition("@")[0].rpartition("/")[2].partition(":")[2]
-    if not tag:
-        return None
+def _tag_of(package: str) -> str:
+    return package.partition("@")[0].rpartition("/")[2].partition(":")[2]
+
+
+def _version_of(tag: str) -> Version | None:
     try:
-        return parse_version(tag)
+        return parse_version(tag) if tag else None
     except InvalidVersion:
         return None
 
@@ -287,7 +310,7 @@ def _tag_of(package: str) -> Version | None:
 def stand_ins_used(functions: Iterable[str]) -> Iterator[Notice]:
     """Say of the names that a composition gives which function of ours each stands for."""
     for function in dict.fromkeys(functions):
-        name = function.removeprefix(f"{_OWNER}-")
+        name = function.removeprefix(f"{OWNER}-")
         if name != function:
             message = f"{name}, which is built in, stands in for {function}"
             yield Notice("BuiltInStandsIn", message, Severity.INFO, name)

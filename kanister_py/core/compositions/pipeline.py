@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.caching import Digests, tag_of
@@ -193,6 +193,18 @@ def skip(step: Step, state: PipelineState, why: str) -> PipelineState:
         history=(*state.history, state.desired),
         notices=(*state.notices, notice),
     )
+
+
+def with_warnings(step: Step, state: PipelineState, notices: Iterable[Notice]) -> PipelineState:
+    """Take in what choosing the function of a step has to say."""
+    told = tuple(
+        each._replace(
+            message=f'Pipeline step "{step.name}": {each.message}',
+            facts={**each.facts, "step": step.name},
+        )
+        for each in notices
+    )
+    return state._replace(notices=(*state.notices, *told)) if told else state
 
 
 def give_up(step: Step, state: PipelineState, revision: str, error: KanisterError) -> PipelineState:

@@ -201,6 +201,8 @@ def rendered(
     conditions = Conditions(before, ALWAYS, generation)
     conditions.set("Responsive", "True", "WatchCircuitClosed")
     conditions.set_custom(composed.conditions)
+    deprecations = conditions.set_deprecations(composed.notices)
+    events += [Event("Warning", each.reason, each.message) for each in deprecations]
     events += composed.events
     if composed.error is not None:
         message = f"cannot compose resources: {composed.error.message}"

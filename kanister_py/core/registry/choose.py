@@ -1,8 +1,8 @@
-"""Which version, or which revision, of a function answers a request?"""
+"""Choice of a version or a revision: one ordered filter, and the account of what it passed over."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from kanister_py.core.errors import FunctionVersionNotFound, FunctionVersionRemoved, UsageError
@@ -93,24 +93,65 @@ class Choice(Generic[T]):
 
 # A test says why a candidate does not do, or nothing.
 _Test = Callable[[T], str]
+_NO_RELEASES: Mapping[str, Version] = {}
 
 
-def _sift(
-    candidates: Iterable[T], tests: Iterable[_Test[T]]
-) -> tuple[list[T], list[PassedOver[T]]]:
-    """Part those that pass every test from those that do not; both keep their order."""
-    kept: list[T] = []
-    passed_over: list[PassedOver[T]] = []
-    every = tuple(tests)
-    for candidate in candidates:
-        for test in every:
+class _Filter(Generic[T]):
+    """The one filter for versions and revisions: candidates in their order, and their tests."""
+
+    __slots__ = ("_candidates", "_tests")
+
+    def __init__(self, candidates: Iterable[T], tests: Sequence[_Test[T]]) -> None:
+        self._candidates = candidates
+        self._tests = tests
+
+    def _why_not(self, candidate: T) -> str:
+        for test in self._tests:
             why = test(candidate)
             if why:
-                passed_over.append(PassedOver(candidate, why))
-                break
-        else:
-            kept.append(candidate)
-    return kept, passed_over
+                return why
+        return ""
+
+    def passing(self) -> Iterator[T]:
+        """Give those that pass every test, the highest first."""
+        return (each for each in self._candidates if not self._why_not(each))
+
+    def account(self, chosen: T | None = None) -> list[PassedOver[T]]:
+        """Say of each candidate but the chosen one why it was passed over."""
+        behind = f"comes after {chosen.title}" if chosen is not None else ""
+        return [
+            PassedOver(each, self._why_not(each) or behind)
+            for each in self._candidates
+            if each is not chosen
+        ]
+
+
+def _support(candidate: Candidate, at: Mapping[str, Version]) -> Support:
+    return candidate.support_at(at.get(candidate.source.name))
+
+
+def _support_test(at: Mapping[str, Version]) -> _Test[T]:
+    def wrong(candidate: T) -> str:
+        support = _support(candidate, at)
+        if support is Support.REMOVED:
+            return _removal(candidate)
+        return "is planned" if support is Support.PLANNED else ""
+
+    return wrong
+
+
+def _removal(candidate: Candidate) -> str:
+    removed_in = candidate.listing.removed_in
+    return f"was removed in release {removed_in.bare}" if removed_in else "was removed"
+
+
+def _removed(
+    function: str, candidate: Candidate, version: str, setting: str
+) -> FunctionVersionRemoved:
+    listing = candidate.listing
+    removed_in = listing.removed_in.bare if listing.removed_in else "an earlier one"
+    replacement = str(listing.replacement or "")
+    return FunctionVersionRemoved(function, version, removed_in, replacement, setting)
 
 
 # Versions
@@ -130,9 +171,6 @@ def asked_version(func_version: str | None, preferred_version: str | None) -> As
     if preferred_version:
         return Asked(preferred_version, "preferredVersion")
     return Asked()
-
-
-_NO_RELEASES: Mapping[str, Version] = {}
 
 
 def choose_version(
@@ -160,10 +198,6 @@ def choose_version(
     if is_range(request.text):
         return _version_in_range(family, request, parse_range(request.text), at)
     return _exact_version(family, request, parse_version(request.text), at, strict=strict)
-
-
-def _support(entry: FunctionEntry, at: Mapping[str, Version]) -> Support:
-    return entry.support_at(at.get(entry.source.name))
 
 
 def _default_version(
@@ -197,7 +231,7 @@ def _exact_version(
         reason="FunctionVersionFallback",
         message=(
             f"{family.function} has no {version}, so {DEFAULT_VERSION} is used; "
-            f"there are {', '.join(each.title for each in reversed(family.candidates))}"
+            f"there are {', '.join(_usable_titles(family, at))}"
         ),
         function=family.function,
         version=str(DEFAULT_VERSION),
@@ -206,27 +240,24 @@ def _exact_version(
     return Choice(default, served.why, (notice, *served.notices))
 
 
+def _usable_titles(family: Family[FunctionEntry], at: Mapping[str, Version]) -> list[str]:
+    usable = _Filter(family, (_support_test(at),)).passing()
+    return [each.title for each in usable][::-1]
+
+
 def _version_in_range(
     family: Family[FunctionEntry], asked: Asked, wanted: Range, at: Mapping[str, Version]
 ) -> Choice[FunctionEntry]:
     by = f"the range {wanted.text}"
+    sieve = _Filter(family, (_range_test(wanted), _support_test(at)))
     best = _best_inside(family, wanted, at)
     if best is None:
-        lines = [str(each) for each in _sift(family, (_range_test(wanted, at),))[1]]
-        raise FunctionVersionNotFound(family.function, by, lines)
+        raise FunctionVersionNotFound(family.function, by, [str(each) for each in sieve.account()])
     if asked.by:
         by += f" of {asked.by}"
     why = f"the stable version, and inside {by}" if best.is_stable else f"the highest inside {by}"
-
-    def account() -> Iterable[PassedOver[FunctionEntry]]:
-        inside, passed_over = _sift(family, (_range_test(wanted, at),))
-        rest = [
-            PassedOver(each, "is inside, but not chosen") for each in inside if each is not best
-        ]
-        return [*passed_over, *rest]
-
-    served = _served(best, why, at)
-    return Choice(best, why, served.notices, account)
+    notices = _served(best, why, at).notices
+    return Choice(best, why, notices, lambda: sieve.account(best))
 
 
 def _best_inside(
@@ -249,15 +280,12 @@ def _best_inside(
     return highest
 
 
-def _range_test(wanted: Range, at: Mapping[str, Version]) -> _Test[FunctionEntry]:
+def _range_test(wanted: Range) -> _Test[FunctionEntry]:
     def wrong(entry: FunctionEntry) -> str:
-        if entry.version not in wanted:
-            is_early = entry.version.is_prerelease
-            return "is a pre-release, which no range gets unasked" if is_early else "is outside"
-        support = _support(entry, at)
-        if support is Support.REMOVED:
-            return _removal(entry)
-        return "is planned" if support is Support.PLANNED else ""
+        if entry.version in wanted:
+            return ""
+        is_early = entry.version.is_prerelease
+        return "is a pre-release, which no range gets unasked" if is_early else "is outside"
 
     return wrong
 
@@ -268,19 +296,15 @@ def _served(entry: FunctionEntry, why: str, at: Mapping[str, Version]) -> Choice
     if support is Support.SERVED:
         return Choice(entry, why)
     if support is Support.REMOVED:
-        listing = entry.listing
-        assert listing.removed_in is not None  # or it would not be removed
-        raise FunctionVersionRemoved(
-            entry.function,
-            str(entry.version),
-            listing.removed_in.bare,
-            str(listing.replacement or ""),
-        )
+        raise _removed(entry.function, entry, str(entry.version), "funcVersion")
     return Choice(entry, why, (deprecation_of(entry),))
 
 
-def deprecation_of(entry: FunctionEntry) -> Notice:
+def deprecation_of(entry: FunctionEntry | FunctionRevision) -> Notice:
     """Say until when a deprecated version is served, and what comes instead."""
+    if isinstance(entry, FunctionRevision):
+        # Of what stands in for a package, our own number is the one that ages.
+        entry = entry.entry or entry
     listing = entry.listing
     facts = {}
     text = f"{entry.function} {entry.version} is deprecated"
@@ -302,11 +326,6 @@ def deprecation_of(entry: FunctionEntry) -> Notice:
         version=str(entry.version),
         facts=facts,
     )
-
-
-def _removal(entry: FunctionEntry) -> str:
-    removed_in = entry.listing.removed_in
-    return f"was removed in release {removed_in.bare}" if removed_in else "was removed"
 
 
 def _account(family: Family[FunctionEntry], at: Mapping[str, Version]) -> list[str]:
@@ -341,30 +360,72 @@ class RevisionRequest(NamedTuple):
         return " and ".join(parts) or "a step that names none"
 
 
+_MOST_ANSWERS = 256
+
+
 def choose_revision(
     registry: Registry[FunctionRevision],
     function: str,
     request: RevisionRequest | None = None,
+    *,
+    at: Mapping[str, Version] = _NO_RELEASES,
 ) -> Choice[FunctionRevision]:
-    """Choose the revision that a pipeline step calls: the highest routable one that it allows."""
+    """Choose the revision that a pipeline step calls: the highest routable one that it allows.
+
+    A version that was removed is never called, and one that is planned counts as unknown.
+    """
     wanted = request or RevisionRequest()
     family = registry.family(function)
-    tests = [*_version_tests(wanted), *_reference_tests(wanted), lambda each: each.why_not_routable]
-    kept, passed_over = _sift(family, tests)
-    if not kept:
-        account = [str(each) for each in passed_over]
+    if at:
+        return _chosen_revision(family, wanted, at)
+    key = (wanted.name, wanted.version, tuple(sorted((wanted.labels or {}).items())))
+    answer: Choice[FunctionRevision] | None = family.answers.get(key)
+    if answer is None:
+        answer = _chosen_revision(family, wanted, at)
+        if len(family.answers) < _MOST_ANSWERS:
+            family.answers[key] = answer
+    return answer
+
+
+def _chosen_revision(
+    family: Family[FunctionRevision], wanted: RevisionRequest, at: Mapping[str, Version]
+) -> Choice[FunctionRevision]:
+    asked = (*_version_tests(wanted), *_reference_tests(wanted))
+    sieve = _Filter(family, (*asked, _support_test(at), lambda each: each.why_not_routable))
+    chosen = next(sieve.passing(), None)
+    if chosen is None:
+        _check_not_removed(family, wanted, asked, at)
+        account = [str(each) for each in sieve.account()]
         if wanted.name and wanted.name not in family.by_identity:
-            account.insert(0, f"{wanted.name} is no revision of {function}")
-        raise FunctionRevisionNotFound(function, str(wanted), account)
-    chosen, *rest = kept
+            account.insert(0, f"{wanted.name} is no revision of {family.function}")
+        raise FunctionRevisionNotFound(family.function, str(wanted), account)
     if wanted.name:
         why = "named by functionRevisionRef"
     elif wanted.labels:
         why = "the highest routable revision with the labels of functionRevisionSelector"
     else:
         why = "the highest routable revision"
-    lower = [PassedOver(each, f"is lower than {chosen.title}") for each in rest]
-    return Choice(chosen, why, account=lambda: [*passed_over, *lower])
+    is_deprecated = _support(chosen, at) is Support.DEPRECATED
+    notices = (deprecation_of(chosen),) if is_deprecated else ()
+    return Choice(chosen, why, notices, lambda: sieve.account(chosen))
+
+
+def _check_not_removed(
+    family: Family[FunctionRevision],
+    wanted: RevisionRequest,
+    asked: Sequence[_Test[FunctionRevision]],
+    at: Mapping[str, Version],
+) -> None:
+    """Say that what a step asks for was removed, if it is that which stands in its way."""
+    if wanted.version and is_range(wanted.version):
+        return
+    for each in _Filter(family, asked).passing():
+        if _support(each, at) is Support.REMOVED:
+            setting = (
+                "functionRef.version" if wanted.version else f"spec.package of {family.function}"
+            )
+            named = each.entry or each
+            raise _removed(named.function, each, str(named.version), setting)
 
 
 def _version_tests(request: RevisionRequest) -> Iterable[_Test[FunctionRevision]]:

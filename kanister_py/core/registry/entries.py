@@ -60,6 +60,16 @@ class Candidate(Protocol):
     def function(self) -> str: ...
 
     @property
+    def listing(self) -> Listing:
+        """What the record says of its version."""
+
+    @property
+    def source(self) -> Source: ...
+
+    def support_at(self, release: Version | None = None) -> Support:
+        """Say how a release treats it: the installed one, if none is named."""
+
+    @property
     def identity(self) -> Hashable:
         """What makes it the same candidate, in whatever spelling."""
 
@@ -114,12 +124,24 @@ class DesiredState(StrEnum):
     INACTIVE = "Inactive"
 
 
+class Origin(StrEnum):
+    """Where the code of a revision comes from."""
+
+    BUILT_IN = "built in"
+    PLUGIN = "plugin"
+    PACKAGE = "package"
+
+
+UNKNOWN_SOURCE = Source("", Version(0, 0, 0))
+
+
 class FunctionRevision(NamedTuple):
     """One installed revision of a function's package.
 
-    `version` is the tag of its package if that is SemVer; a revision without one
-    answers no request for a version. `capabilities` are what its package is made for;
-    without any, nobody has said.
+    `version` is that of the code that it runs: of a package, its tag if that is SemVer. A
+    revision without one answers no request for a version. What the version is worth says
+    `listing`, counted in the releases of `source`; without a record it is served.
+    `capabilities` are what its package is made for; without any, nobody has said.
     """
 
     function: str
@@ -134,6 +156,25 @@ class FunctionRevision(NamedTuple):
     capabilities: tuple[str, ...] = ()
     answer_limit_bytes: int = 0
     """How large an answer of it may be; zero leaves that to who calls."""
+    listing: Listing = Listing()
+    source: Source = UNKNOWN_SOURCE
+    origin: Origin = Origin.PACKAGE
+    entry: FunctionEntry | None = None
+    """What answers for it, where that is a version in this process."""
+    trouble: str = ""
+    """Why it is not healthy, where that is known."""
+
+    def run_by(self, entry: FunctionEntry, endpoint: str) -> FunctionRevision:
+        """Give it as run by a version that is here, and worth what that is worth."""
+        origin = Origin.BUILT_IN if entry.source.is_ours else Origin.PLUGIN
+        return self._replace(
+            endpoint=endpoint if entry.target is not None else "",
+            version=self.version or entry.version,
+            listing=entry.listing,
+            source=entry.source,
+            origin=origin,
+            entry=entry,
+        )
 
     @property
     def identity(self) -> Hashable:
@@ -148,6 +189,10 @@ class FunctionRevision(NamedTuple):
     def title(self) -> str:
         return f"{self.name} (revision {self.number})"
 
+    def support_at(self, release: Version | None = None) -> Support:
+        """Say how a release treats what it runs: the installed one, if none is named."""
+        return support_of(self.listing, release or self.source.release)
+
     @property
     def is_routable(self) -> bool:
         return not self.why_not_routable
@@ -158,7 +203,7 @@ class FunctionRevision(NamedTuple):
         if self.desired_state is not DesiredState.ACTIVE:
             return "is inactive"
         if not self.is_healthy:
-            return "is not healthy"
+            return f"is not healthy: {self.trouble}" if self.trouble else "is not healthy"
         if not self.endpoint:
             return "has no endpoint yet"
         return ""
@@ -167,10 +212,11 @@ class FunctionRevision(NamedTuple):
 class Family(Generic[T]):
     """All candidates of one function, the highest first.
 
-    `default` is what a request gets that names nothing.
+    `default` is what a request gets that names nothing. `answers` keeps what was chosen
+    among them: they never change, and a pipeline asks the same for every resource.
     """
 
-    __slots__ = ("by_identity", "candidates", "default", "function")
+    __slots__ = ("answers", "by_identity", "candidates", "default", "function")
 
     def __init__(self, function: str, candidates: tuple[T, ...], default: T | None) -> None:
         self.function = function
@@ -179,6 +225,7 @@ class Family(Generic[T]):
             {each.identity: each for each in candidates}
         )
         self.default = default
+        self.answers: dict[Hashable, Any] = {}
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.candidates)

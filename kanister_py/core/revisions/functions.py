@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kanister_py.core.errors import InvalidVersion
-from kanister_py.core.objects.parts import annotations_of, spec_of, status_of
+from kanister_py.core.objects.parts import annotations_of, conditions_of, spec_of, status_of
 from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
@@ -51,6 +51,7 @@ def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
         version_of_revision(obj),
         tuple(str(each) for each in status.get("capabilities") or ()),
         _answer_limit_of(obj),
+        trouble=_trouble_of(obj),
     )
 
 
@@ -60,6 +61,14 @@ def _answer_limit_of(obj: Mapping[str, Any]) -> int:
         return parse_size(annotations_of(obj).get(ANSWER_LIMIT) or "0")
     except InvalidQuantity:
         return 0
+
+
+def _trouble_of(obj: Mapping[str, Any]) -> str:
+    """Say what keeps a revision from being well, as its condition has it."""
+    for each in conditions_of(obj):
+        if each.get("type") == "RuntimeHealthy" and each.get("status") != "True":
+            return str(each.get("message") or "")
+    return ""
 
 
 def is_healthy(obj: Mapping[str, Any]) -> bool:
@@ -77,12 +86,21 @@ def digest_of_revision(obj: Mapping[str, Any]) -> str:
     return image.partition("@")[2]
 
 
+def package_name(obj: Mapping[str, Any]) -> str:
+    """Give the last part of the repository of a revision's package."""
+    image = str(spec_of(obj).get("image") or "")
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+
+
+def tag_of_revision(obj: Mapping[str, Any]) -> str:
+    """Give the tag that the package of a revision was called by, if it was."""
+    image = str(spec_of(obj).get("image") or "").partition("@")[0]
+    return str(annotations_of(obj).get(PACKAGE_TAG) or image.rpartition("/")[2].partition(":")[2])
+
+
 def version_of_revision(obj: Mapping[str, Any]) -> Version | None:
     """Give the version that the package of a revision was called, if it was called by one."""
-    annotations = annotations_of(obj)
-    image = str(spec_of(obj).get("image") or "").partition("@")[0]
-    tag = annotations.get(PACKAGE_TAG) or image.rpartition("/")[2].partition(":")[2]
     try:
-        return parse_version(tag)
+        return parse_version(tag_of_revision(obj))
     except InvalidVersion:
         return None

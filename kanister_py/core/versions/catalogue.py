@@ -91,6 +91,8 @@ def _listing(written: Mapping[str, Any]) -> Listing:
         given["renamed_args"] = written["renamedArgs"]
     if "reads" in written:
         given["reads"] = tuple(_read(each) for each in written["reads"])
+    if "standsFor" in written:
+        given["stands_for"] = written["standsFor"]
     if "message" in written:
         given["message"] = written["message"]
     if "annotations" in written:

@@ -43,6 +43,8 @@ class Listing(NamedTuple):
     replacement: Version | None = None
     renamed_args: Mapping[str, str] = _NOTHING
     reads: tuple[Read, ...] = ()
+    stands_for: Mapping[str, str] = _NOTHING
+    """Of packages of others, by a pattern of their repository: the range of their releases."""
     message: str = ""
     annotations: Mapping[str, str] = _NOTHING
 

@@ -32,7 +32,7 @@ from kanister_py.core.objects.documents import (
 from kanister_py.core.versions.catalogue import STABLE_ANNOTATION, Catalogue, Lifecycle
 from kanister_py.core.versions.deprecation import Listing, Read
 from kanister_py.core.versions.rules import wrong_listings, wrong_stable
-from kanister_py.core.versions.semver import Version, parse_version
+from kanister_py.core.versions.semver import Version, parse_request, parse_version
 
 # What each part may say
 
@@ -53,7 +53,7 @@ def _text(pattern: str, check: Callable[[str], object], wanted: str) -> Any:
 
     def schema(_source: object, _handler: object) -> core_schema.CoreSchema:
         return core_schema.no_info_plain_validator_function(
-            checked, json_schema_input_schema=core_schema.str_schema(pattern=pattern)
+            checked, json_schema_input_schema=core_schema.str_schema(pattern=pattern or None)
         )
 
     return GetPydanticSchema(schema)
@@ -82,6 +82,7 @@ _VERSION: Final = rf"{_RELEASE}(-[0-9A-Za-z.-]+)?"
 _A_VERSION: Final = "a version, as text such as v0.1.0"
 
 ReleaseText = Annotated[str, _text(f"^{_RELEASE}$", _check_release, _A_VERSION)]
+RangeText = Annotated[str, _text("", parse_request, "a range of releases, as ~0.10")]
 VersionText = Annotated[str, _text(f"^{_VERSION}$", parse_version, _A_VERSION)]
 ReadText = Annotated[
     str,
@@ -122,6 +123,11 @@ class ListingModel(_Part):
     )
     reads: list[ReadText] = Field(
         [], description="Versions of functions whose results this version reads"
+    )
+    stands_for: dict[str, RangeText] = Field(
+        {},
+        description="Packages of others that this version stands for: a pattern of their "
+        "repository, and the range of their releases",
     )
     message: str = Field("", description="What a user of this version should know")
     annotations: dict[str, str] = Field(

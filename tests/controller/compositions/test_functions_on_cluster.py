@@ -13,15 +13,23 @@ import pytest
 
 from kanister_py.controller.compositions.world import CompositionSettings
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS, FUNCTIONS
+from kanister_py.core.versions.deprecation import Listing
+from kanister_py.core.versions.semver import parse_version
 from kanister_py.ports.cluster import KubeObject
-from tests.controller.compositions.test_kinds import World, bucket, composition, definition
+from tests.controller.compositions.test_kinds import (
+    World,
+    bucket,
+    composition,
+    definition,
+    templates,
+)
 
 SETTINGS = CompositionSettings("kanister-py", uses_revisions=True, runs_functions=True)
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    made = World(SETTINGS)
+    made = World(SETTINGS, entries=templates())
     made.start()
     made.define(definition())
     yield made
@@ -210,3 +218,84 @@ def test_a_revision_that_a_step_names_outlives_the_history_limit(world: World) -
     left = {each["metadata"]["name"] for each in revisions(world)}
     assert names["v0.1.0"] in left
     assert len(left) == 2
+
+
+GOING = Listing(
+    deprecated_in=parse_version("0.3.0"),
+    removed_in=parse_version("0.5.0"),
+    replacement=parse_version("v0.1.0"),
+)
+GONE = Listing(
+    deprecated_in=parse_version("0.1.0"),
+    removed_in=parse_version("0.3.0"),
+    replacement=parse_version("v0.1.0"),
+)
+
+
+@pytest.fixture
+def ageing() -> Iterator[World]:
+    made = World(SETTINGS, entries=templates(v0_2_0=GOING, v0_3_0=GONE))
+    made.start()
+    made.define(definition())
+    yield made
+    made.close()
+
+
+def test_a_deprecated_version_is_told_once_for_a_resource_and_not_at_every_pass(
+    ageing: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(ageing, "v0.2.0")
+    ageing.say(using())
+    ageing.say(bucket())
+    ageing.until(ageing.is_ready)
+    ageing.until_rest()
+    said = "function-go-templating v0.2.0 is deprecated since release 0.3.0"
+    condition = ageing.condition("DeprecatedFunctions")
+    assert (condition["status"], condition["reason"]) == ("True", "FunctionVersionDeprecated")
+    assert said in condition["message"]
+    found = ageing.bucket()
+    found["spec"]["names"] = ["a"]
+    ageing.cluster.replace(found)
+    ageing.until(lambda: set(ageing.composed()) == {"a"})
+    ageing.until_rest()
+    assert len([each for each in ageing.told if said in each]) == 1
+    logged = [each.getMessage() for each in caplog.records if said in each.getMessage()]
+    assert len(logged) == 1
+    assert logged[0].startswith("XBucket default/mine: ")
+    labels = ("function-go-templating", "v0.2.0", "0.5.0")
+    assert ageing.metrics.deprecated_uses.labels(*labels)._value.get() == 1
+    # With another version the condition goes, too.
+    ageing.say(function("v0.1.0", activeRevisionLimit=3))
+    ageing.until(lambda: not ageing.condition("DeprecatedFunctions"))
+
+
+def test_a_removed_version_ends_a_pipeline_before_any_function_is_called(ageing: World) -> None:
+    install(ageing, "v0.1.0")
+    wanted = composition()
+    (first,) = wanted["spec"]["pipeline"]
+    asked = {"name": "function-go-templating", "version": "v0.3.0"}
+    wanted["spec"]["pipeline"].append({**first, "step": "second", "functionRef": asked})
+    ageing.say(wanted)
+    ageing.say(bucket())
+    ageing.until(lambda: ageing.condition("Synced").get("status") == "False")
+    message = ageing.condition("Synced")["message"]
+    assert 'cannot run Composition pipeline step "second"' in message
+    assert "v0.3.0 was removed in release 0.3.0; set functionRef.version to v0.1.0" in message
+    assert ageing.composed() == {}
+
+
+def test_a_tag_that_no_version_answers_leaves_the_revision_before_it_in_force(
+    ageing: World,
+) -> None:
+    names = install(ageing, "v0.1.0", limit=1)
+    ageing.say(function("v9.9.9", activeRevisionLimit=1))
+
+    def is_told() -> bool:
+        told = ageing.cluster.get(FUNCTIONS, "templates")["status"]["conditions"]
+        return any("has no version that answers v9.9.9" in each.get("message", "") for each in told)
+
+    ageing.until(is_told)
+    ageing.say(using())
+    ageing.say(bucket())
+    ageing.until(ageing.is_ready)
+    assert used(ageing) == names["v0.1.0"]

@@ -20,7 +20,6 @@ from kanister_py.controller.compositions.world import CompositionSettings, Funct
 from kanister_py.controller.machine.events import Subject
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.core.compositions.installed import built_in
 from kanister_py.core.errors import Invalid, NotFound
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import (
@@ -28,7 +27,17 @@ from kanister_py.core.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     GroupVersionResource,
 )
+from kanister_py.core.registry.entries import (
+    FunctionEntry,
+    FunctionKind,
+    Registry,
+    RegistryBuilder,
+    Source,
+    default_of,
+)
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS, DEFINITIONS
+from kanister_py.core.versions.deprecation import Listing, Support, support_of
+from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.alarms import Alarms
 from kanister_py.ports.clock import Clock
@@ -140,6 +149,33 @@ def cluster_with_kinds() -> MemoryCluster:
     return cluster
 
 
+def templates(**listings: Listing) -> Registry[FunctionEntry]:
+    """Give function-go-templating versions v0.1.0 to v0.9.0, the first one stable.
+
+    All run the same code; `v0_2_0=Listing(…)` says what one of them is worth in 0.4.0.
+    """
+    source = Source("kanister-py", parse_version("0.4.0"), is_ours=True)
+    code = "kanister_py.functions.composition.go_templating.v0_1_0:GoTemplating"
+    made = []
+    for minor in range(1, 10):
+        listing = listings.get(f"v0_{minor}_0", Listing())
+        is_gone = support_of(listing, source.release) is Support.REMOVED
+        made.append(
+            FunctionEntry(
+                "function-go-templating",
+                Version(0, minor, 0),
+                FunctionKind.COMPOSITION,
+                source,
+                None if is_gone else code,
+                listing,
+                is_stable=minor == 1,
+            )
+        )
+    builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
+    builder.add(made, default_of(made))
+    return builder.build()
+
+
 class World:
     """A cluster, and a controller that composes on it."""
 
@@ -151,21 +187,20 @@ class World:
         *,
         through: Any = None,
         calling: Callable[[FunctionRunner], FunctionRunner] = lambda runner: runner,
+        entries: Registry[FunctionEntry] | None = None,
     ) -> None:
         """`through` is how the controller sees the cluster, `calling` how it calls functions."""
         self.clock = clock or SystemClock()
         self.cluster = cluster or cluster_with_kinds()
         self.writes: list[str] = []
         self.told: list[str] = []
-        entries = read_functions().registry
-        known = built_in(entries).registry()
+        entries = entries or read_functions().registry
         self.runner = calling(function_runner(entries))
         self.alarms = Alarms(self.clock)
         self.metrics = ControllerMetrics()
         tools = FunctionTools(
             self.runner,
-            known,
-            lambda name: known.family(name).candidates[0].endpoint if name in known else "",
+            entries,
             OciPackages(),
             X509Certificates(self.clock),
         )

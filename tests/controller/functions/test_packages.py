@@ -23,6 +23,7 @@ from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.packages import RegistryUnavailable
+from tests.controller.functions.test_runtime import ENTRIES
 from tests.oci_registry import RunningRegistry, running_registry
 
 CRDS = Path(__file__).parents[3] / "kanister_py" / "crds"
@@ -121,7 +122,13 @@ def world(registry: RunningRegistry, tmp_path: Path) -> World:
         return {each.name: used[str(each.version)] for each in facts if str(each.version) in used}
 
     reconciler = FunctionReconciler(
-        cluster, OciPackages(tmp_path / "cache"), clock, tell, users, namespace=SYSTEM
+        cluster,
+        OciPackages(tmp_path / "cache"),
+        clock,
+        tell,
+        users,
+        namespace=SYSTEM,
+        entries=ENTRIES,
     )
     return World(cluster, registry, reconciler, told, used)
 
@@ -337,10 +344,27 @@ def test_a_function_that_comes_with_us_needs_no_registry(world: World) -> None:
     assert stored["metadata"]["annotations"]["kanister-py.io/runtime"] == "InProcess"
 
 
+def test_a_version_of_ours_that_was_removed_is_not_installed(world: World) -> None:
+    world.function("v1.0.0")
+    found = world.cluster.get(FUNCTIONS, "function-x")
+    found["metadata"]["annotations"] = {"kanister-py.io/runtime": "InProcess"}
+    found["spec"]["package"] = "nowhere.example.org/kanister-py/function-auto-ready:v0.1.0"
+    world.cluster.replace(found)
+    world.reconcile()
+    assert world.revisions() == []
+    (condition,) = world.cluster.get(FUNCTIONS, "function-x")["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("Installed", "False")
+    assert (
+        "was removed in release 0.4.0; set the tag of spec.package to v0.3.0"
+        in (condition["message"])
+    )
+
+
 def test_who_runs_functions_unless_they_say_counts_for_their_packages_too(world: World) -> None:
     reconciler = FunctionReconciler(
         *(world.cluster, OciPackages(), FakeClock(), lambda *_told: None, lambda *_asked: {}),
         namespace=SYSTEM,
+        entries=ENTRIES,
         default_runtime=Runtime.IN_PROCESS,
     )
     world.function("v1.0.0")

@@ -18,15 +18,60 @@ from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import DEPLOYMENTS, SECRETS, SERVICES
+from kanister_py.core.registry.entries import (
+    FunctionEntry,
+    FunctionKind,
+    Registry,
+    RegistryBuilder,
+    Source,
+    default_of,
+)
 from kanister_py.core.revisions.functions import revision_of
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS
+from kanister_py.core.versions.deprecation import Listing
+from kanister_py.core.versions.semver import parse_version
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 
 CRDS = Path(__file__).parents[3] / "kanister_py" / "crds"
 SYSTEM = "kanister-py"
 NAME = "function-x-1234567"
-OURS = {"function-auto-ready": "builtin:function-auto-ready@v0.1.0"}
+
+
+def entries() -> Registry[FunctionEntry]:
+    """A function with versions in every stage of their lives, as of release 0.4.0."""
+    lives = {
+        "v0.1.0": Listing(
+            deprecated_in=parse_version("0.2.0"),
+            removed_in=parse_version("0.4.0"),
+            replacement=parse_version("v0.3.0"),
+        ),
+        "v0.2.0": Listing(
+            deprecated_in=parse_version("0.3.0"), replacement=parse_version("v0.3.0")
+        ),
+        "v0.3.0": Listing(),
+        "v0.4.0": Listing(),
+        "v0.5.0": Listing(since=parse_version("0.5.0")),
+    }
+    source = Source("kanister-py", parse_version("0.4.0"), is_ours=True)
+    made = [
+        FunctionEntry(
+            "function-auto-ready",
+            parse_version(text),
+            FunctionKind.COMPOSITION,
+            source,
+            None if text == "v0.1.0" else object,
+            listing,
+            is_stable=text == "v0.3.0",
+        )
+        for text, listing in lives.items()
+    ]
+    builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
+    builder.add(made, default_of(made))
+    return builder.build()
+
+
+ENTRIES = entries()
 
 
 class World(NamedTuple):
@@ -99,7 +144,7 @@ def world() -> World:
         CertificateKeeper(cluster, certificates, clock),
         clock,
         RuntimeSettings(SYSTEM, drains_for=timedelta(seconds=30)),
-        built_in=lambda name: OURS.get(name, ""),
+        entries=ENTRIES,
         ready_addresses=lambda name: addresses.get(name, []),
     )
     return World(cluster, clock, runtime, addresses)
@@ -256,24 +301,51 @@ def test_a_deployment_that_somebody_changed_is_put_right(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "status", "endpoint"),
+    ("image", "tag", "endpoint", "said"),
     [
         pytest.param(
-            "r.example.org/contrib/function-auto-ready@sha256:1",
-            "True",
-            "builtin:function-auto-ready@v0.1.0",
-            id="one of ours",
+            "function-auto-ready", "", "v0.3.0", "Runs function-auto-ready v0.3.0, the stable",
+            id="without a tag, the stable version, and which that is",
         ),
-        pytest.param("r.example.org/function-none@sha256:1", "False", "", id="none of ours"),
+        pytest.param("function-auto-ready", "v0.4.0", "v0.4.0", "", id="a version"),
+        pytest.param("function-auto-ready", "0.4.0", "v0.4.0", "", id="in its other spelling"),
+        pytest.param(
+            "function-auto-ready", "v0.2.0", "v0.2.0", "is deprecated since release 0.3.0",
+            id="a deprecated one works, and says so",
+        ),
+        pytest.param(
+            "function-auto-ready", "v0.1.0", "",
+            "v0.1.0 was removed in release 0.4.0; set the tag of spec.package to v0.3.0",
+            id="a removed one is refused with its replacement",
+        ),
+        pytest.param(
+            "function-auto-ready", "v9.9.9", "", "has no version that answers v9.9.9: v0.1.0 was "
+            "removed in release 0.4.0; v0.2.0 is deprecated; v0.3.0 is stable",
+            id="one that nobody knows, with what exists",
+        ),
+        pytest.param(
+            "function-auto-ready", "v0.5.0", "", "has no version that answers v0.5.0",
+            id="one that is planned is not known yet",
+        ),
+        pytest.param(
+            "function-auto-ready", "main", "", "'main' is not a version", id="no version at all"
+        ),
+        pytest.param("function-none", "", "", "function-none", id="none of ours"),
     ],
-)
-def test_a_function_that_comes_with_us_runs_in_this_process(
-    world: World, image: str, status: str, endpoint: str
+)  # fmt: skip
+def test_a_function_in_this_process_runs_exactly_the_version_that_its_tag_names(
+    world: World, image: str, tag: str, endpoint: str, said: str
 ) -> None:
-    world.revision(annotations={"kanister-py.io/runtime": "InProcess"}, image=image)
+    annotations = {"kanister-py.io/runtime": "InProcess"}
+    if tag:
+        annotations["kanister-py.io/package-tag"] = tag
+    world.revision(annotations=annotations, image=f"r.example.org/contrib/{image}@sha256:1")
     world.runtime.reconcile(NAME)
-    assert world.health()[0] == status
-    assert revision_of(world.found()).endpoint == endpoint
+    status, message = world.health()
+    assert status == ("True" if endpoint else "False")
+    assert said in message
+    found = revision_of(world.found()).endpoint
+    assert found == (f"builtin:{image}@{endpoint}" if endpoint else "")
     assert world.cluster.list(DEPLOYMENTS).items == []
 
 

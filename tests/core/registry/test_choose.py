@@ -386,7 +386,7 @@ def test_a_choice_accounts_for_every_revision_that_was_passed_over() -> None:
         "function-go-templating-0000004 (revision 4) is not healthy",
         "function-go-templating-0000003 (revision 3) is inactive",
         (
-            "function-go-templating-0000001 (revision 1) is lower than "
+            "function-go-templating-0000001 (revision 1) comes after "
             "function-go-templating-0000002 (revision 2)"
         ),
     ]

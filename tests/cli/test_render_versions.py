@@ -1,0 +1,174 @@
+"""What the version of a function is worth, where a composition is rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kanister_py.cli.main import main
+
+XR = "apiVersion: example.org/v1\nkind: XApp\nmetadata: {name: shop}\nspec: {region: eu}\n"
+TEMPLATE = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  annotations: {jinjatemplating.fn.kanister-py.io/composition-resource-name: map}
+data: {region: "{{ observed.composite.resource.spec.region }}"}
+"""
+JINJA = "function-jinja-templating"
+PATCHING = "function-patch-and-transform"
+
+Render = Callable[..., tuple[int, str, str]]
+
+
+def step(function: str = JINJA, name: str = "make", **more: Any) -> dict[str, Any]:
+    reference = {"name": function, **more.pop("ref", {})}
+    given = {"source": "Inline", "inline": {"template": TEMPLATE}}
+    return {"step": name, "functionRef": reference, "input": given, **more}
+
+
+def package(
+    tag: str, repository: str = f"kanister-py/{JINJA}", name: str = JINJA, **annotations: str
+) -> dict[str, Any]:
+    return {
+        "apiVersion": "pkg.crossplane.io/v1",
+        "kind": "Function",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": {"package": f"xpkg.example.org/{repository}{tag and ':'}{tag}"},
+    }
+
+
+@pytest.fixture
+def render(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Render:
+    monkeypatch.chdir(tmp_path)
+
+    def run(
+        *words: str, steps: list[dict[str, Any]], functions: list[dict[str, Any]] | None = None
+    ) -> tuple[int, str, str]:
+        composition = {
+            "apiVersion": "apiextensions.crossplane.io/v1",
+            "kind": "Composition",
+            "metadata": {"name": "apps"},
+            "spec": {
+                "compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "XApp"},
+                "mode": "Pipeline",
+                "pipeline": steps,
+            },
+        }
+        Path("xr.yaml").write_text(XR)
+        Path("composition.yaml").write_text(yaml.safe_dump(composition))
+        files = ["xr.yaml", "composition.yaml"]
+        if functions is not None:
+            Path("functions.yaml").write_text(yaml.safe_dump_all(functions))
+            files.append("functions.yaml")
+        code = main(["render", *files, *words])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def test_a_step_that_names_no_version_gets_the_stable_one(render: Render) -> None:
+    code, out, err = render("-o", "json", steps=[step()])
+    assert (code, err) == (0, "")
+    assert '"revision": "function-jinja-templating-v0.2.0"' in out
+
+
+@pytest.mark.parametrize(
+    ("tag", "version"),
+    [
+        pytest.param("", "v0.2.0", id="no tag follows the stable one"),
+        pytest.param("v0.2.0", "v0.2.0", id="a version"),
+        pytest.param("v0.1.0", "v0.1.0", id="another one"),
+    ],
+)
+def test_a_package_of_ours_runs_exactly_the_version_of_its_tag(
+    render: Render, tag: str, version: str
+) -> None:
+    code, _, err = render(steps=[step()], functions=[package(tag)])
+    assert code == 0
+    assert f"{JINJA} {version}, which is built in, stands in" in err
+    assert ("is deprecated since release 0.2.0" in err) is (version == "v0.1.0")
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        pytest.param({}, id="a package of ours"),
+        pytest.param({"kanister-py.io/runtime": "InProcess"}, id="with the annotation"),
+    ],
+)
+def test_a_tag_that_no_version_answers_says_what_exists(
+    render: Render, annotations: dict[str, str]
+) -> None:
+    code, out, err = render(steps=[step()], functions=[package("v9.9.9", **annotations)])
+    assert (code, out) == (1, "")
+    assert f"{JINJA} has no version that answers v9.9.9: v0.1.0 is deprecated; v0.2.0 is" in err
+
+
+def test_our_numbers_count_for_whatever_runs_in_this_process(render: Render) -> None:
+    upstream = package(
+        "v0.8.2",
+        f"crossplane-contrib/{PATCHING}",
+        PATCHING,
+        **{"kanister-py.io/runtime": "InProcess"},
+    )
+    code, _, err = render(steps=[step(PATCHING)], functions=[upstream])
+    assert code == 1
+    assert f"{PATCHING} has no version that answers v0.8.2" in err
+
+
+def test_a_deprecated_version_is_a_result_and_a_condition(render: Render) -> None:
+    words = ("-r", "-x")
+    code, out, err = render(*words, steps=[step(ref={"version": "v0.1.0"})])
+    assert code == 0
+    told = (
+        'Pipeline step "make": function-jinja-templating v0.1.0 is deprecated since release '
+        "0.2.0 and refused from release 0.4.0 on; use v0.2.0"
+    )
+    assert told in err
+    documents = list(yaml.safe_load_all(out))
+    (result,) = [each for each in documents if each.get("reason") == "FunctionVersionDeprecated"]
+    assert result["severity"] == "Warning"
+    assert told in result["message"]
+    conditions = {each["type"]: each for each in documents[0]["status"]["conditions"]}
+    assert conditions["DeprecatedFunctions"]["status"] == "True"
+    assert told in conditions["DeprecatedFunctions"]["message"]
+
+
+def test_a_range_in_a_step_takes_what_serves(render: Render) -> None:
+    code, out, _ = render("-o", "json", steps=[step(ref={"version": ">=0.1"})])
+    assert code == 0
+    assert '"revision": "function-jinja-templating-v0.2.0"' in out
+
+
+def upstream(tag: str) -> dict[str, Any]:
+    return package(tag, f"crossplane-contrib/{PATCHING}", PATCHING)
+
+
+def patching() -> dict[str, Any]:
+    made = {"name": "map", "base": {"apiVersion": "v1", "kind": "ConfigMap"}}
+    given = {"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", "resources": [made]}
+    return {**step(PATCHING), "input": given}
+
+
+@pytest.mark.parametrize("tag", ["v0.8.2", "v0.10.1", "latest", ""])
+def test_a_published_file_goes_on_rendering(render: Render, tag: str) -> None:
+    code, _, err = render(steps=[patching()], functions=[upstream(tag)])
+    assert code == 0
+    assert f"{PATCHING} v0.1.0, which is built in, stands in for" in err
+    assert ("it answers for ~0.10, not for v0.8.2" in err) is (tag == "v0.8.2")
+
+
+def test_strict_versions_refuse_a_release_that_nobody_stands_for(render: Render) -> None:
+    strict = "--strict-versions"
+    assert render(strict, steps=[patching()], functions=[upstream("v0.10.1")])[0] == 0
+    code, _, err = render(strict, steps=[patching()], functions=[upstream("v0.8.2")])
+    assert code == 1
+    assert "spec.package: No version stands in: it answers for ~0.10, not for v0.8.2" in err
