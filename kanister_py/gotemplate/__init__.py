@@ -13,13 +13,14 @@ from kanister_py.gotemplate.functions import (
     GoError,
     go_function,
 )
-from kanister_py.gotemplate.limits import DEFAULT, Context, Limits
+from kanister_py.gotemplate.limits import DEFAULT, Budget, Context, Limits
 from kanister_py.gotemplate.template import MissingKey, Template, compile_template
 
 __all__ = [
     "DEFAULT",
     "NO_EFFECTS",
     "NO_FUNCTIONS",
+    "Budget",
     "Context",
     "Effects",
     "Function",

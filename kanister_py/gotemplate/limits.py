@@ -7,14 +7,17 @@ from typing import Any, NamedTuple
 
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.values import GoMap, GoSlice
 
 
 class Limits(NamedTuple):
     """The bounds of one execution; none of them is near what a real template needs.
 
-    A step is about one node of a template, carried out once. `size` bounds the
-    output, in bytes, and every single value on the way to it: the length of a text,
-    a list or a map. `depth` bounds templates that invoke templates.
+    A step is about one node of a template, carried out once; going through a long
+    value, or making one, is as many steps as its length says. So all that is made in
+    one execution is bounded in sum. `size` bounds the output, in bytes, and every
+    single value on the way to it: the length of a text, a list or a map. `depth`
+    bounds templates that invoke templates.
     """
 
     steps: int = 1_000_000
@@ -24,15 +27,33 @@ class Limits(NamedTuple):
 
 DEFAULT = Limits()
 
+
+class Budget:
+    """The steps that several executions have together, such as those of one document's texts."""
+
+    __slots__ = ("steps_left",)
+
+    def __init__(self, limits: Limits = DEFAULT) -> None:
+        self.steps_left = limits.steps
+
+
 # How deep parentheses, blocks and `if`s may be nested in a text. Go has room for
 # more, but no text that a person wrote comes near.
 MAX_NESTING = 100
+
+
+# Shorter values cost what the node costs that they stand in.
+LONG = 256
+_BYTES_A_STEP = 32
+_ITEMS_A_STEP = 8
+SIZED = frozenset((str, bytes, list, dict, GoSlice, GoMap))
 
 
 class Context:
     """What one execution may still spend, and what it sees of the world."""
 
     __slots__ = (
+        "_budget",
         "_counted",
         "_written",
         "carry_out",
@@ -43,10 +64,16 @@ class Context:
         "steps_left",
     )
 
-    def __init__(self, effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT) -> None:
+    def __init__(
+        self,
+        effects: Effects = NO_EFFECTS,
+        limits: Limits = DEFAULT,
+        budget: Budget | None = None,
+    ) -> None:
         self.effects = effects
         self.size = limits.size
-        self.steps_left = limits.steps
+        self._budget = budget
+        self.steps_left = limits.steps if budget is None else budget.steps_left
         self.depth = limits.depth
         # Carries out a definition of the template that is being carried out.
         self.carry_out: Callable[[str, Any, list[str], Context, int], None] | None = None
@@ -59,6 +86,23 @@ class Context:
         self.steps_left -= steps
         if self.steps_left < 0:
             raise LimitExceeded("steps", "it takes too many steps")
+
+    def close(self) -> None:
+        """Leave what was not spent to the next execution on the same budget."""
+        if self._budget is not None:
+            self._budget.steps_left = self.steps_left
+
+    def pay(self, value: Any) -> None:
+        """Count going through a value that is `LONG`, or having made it."""
+        length = len(value)
+        if length > self.size:
+            self.check_size(length)
+        if isinstance(value, str):
+            self.spend((length if value.isascii() else 4 * length) // _BYTES_A_STEP)
+        elif isinstance(value, bytes):
+            self.spend(length // _BYTES_A_STEP)
+        else:
+            self.spend(length // _ITEMS_A_STEP)
 
     def include(self, name: str, data: Any) -> str:
         """Give what a definition of the same template says about `data`."""

@@ -10,7 +10,7 @@ from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.evaluator.program import Program
 from kanister_py.gotemplate.functions import NO_FUNCTIONS, FunctionTable, GoError
-from kanister_py.gotemplate.limits import DEFAULT, Context, Limits
+from kanister_py.gotemplate.limits import DEFAULT, Budget, Context, Limits
 from kanister_py.gotemplate.nodes import Tree
 from kanister_py.gotemplate.parser import parse
 from kanister_py.gotemplate.quoting import quote
@@ -46,7 +46,13 @@ class Template:
             return parse(self._text, frozenset(), self._name)
         return self._program.tree
 
-    def execute(self, data: Value, effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT) -> str:
+    def execute(
+        self,
+        data: Value,
+        effects: Effects = NO_EFFECTS,
+        limits: Limits = DEFAULT,
+        budget: Budget | None = None,
+    ) -> str:
         """What does the template say about `data`?
 
         Bytes that are no UTF-8 come out as lone surrogates (`surrogateescape`).
@@ -54,7 +60,7 @@ class Template:
         if self._literal:
             return self._text
         out: list[str] = []
-        context = Context(effects, limits)
+        context = Context(effects, limits, budget)
         context.carry_out = self._carry_out
         try:
             routine = self._program.routine(self._name)
@@ -62,6 +68,8 @@ class Template:
             routine.run(data, out, context, 0)
         except RecursionError:
             raise LimitExceeded("depth", "it nests too deep") from None
+        finally:
+            context.close()
         if len(out) == 1:
             text = out[0]
         else:

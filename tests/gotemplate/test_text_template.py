@@ -176,12 +176,12 @@ class TestLimits:
             ),
             pytest.param(
                 '{{$x := "0123456789"}}{{range 99}}{{$x = print $x $x}}{{end}}',
-                "size",
+                "steps",
                 id="a text that doubles",
             ),
             pytest.param(
                 '{{$x := "0123456789"}}{{range 99}}{{$x = printf "%s%s" $x $x}}{{end}}',
-                "size",
+                "steps",
                 id="a format that doubles",
             ),
             pytest.param(

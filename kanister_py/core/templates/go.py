@@ -16,6 +16,7 @@ from kanister_py.gotemplate import (
     DEFAULT,
     NO_EFFECTS,
     NO_FUNCTIONS,
+    Budget,
     Effects,
     FunctionTable,
     Limits,
@@ -34,10 +35,16 @@ class GoTemplate(NamedTuple):
 
     template: Template
 
-    def execute(self, data: Value, effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT) -> str:
+    def execute(
+        self,
+        data: Value,
+        effects: Effects = NO_EFFECTS,
+        limits: Limits = DEFAULT,
+        budget: Budget | None = None,
+    ) -> str:
         """Say what the template makes of `data`."""
         try:
-            return self.template.execute(data, effects, limits)
+            return self.template.execute(data, effects, limits, budget)
         except GoTemplateError as error:
             raise template_error(error) from error
 

@@ -16,7 +16,7 @@ from kanister_py.core.templates.engines import Engine, blueprint_functions, is_t
 from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.wording import explain, explain_unreadable
-from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Effects, Limits
+from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Budget, Effects, Limits
 
 ORIGINAL: Final = "; in Kanister's words: "
 """Stands in a message before what Kanister would say; where there is room, a new line."""
@@ -77,8 +77,9 @@ class Origin(NamedTuple):
 class Renderer(NamedTuple):
     """Renders texts over params, in the language of one blueprint.
 
-    What it is handed of the world (`effects`) and how much it may do (`limits`) holds
-    for each text by itself. `is_sure` unless the language is only the likelier one.
+    What it is handed of the world is `effects`. How much it may do (`limits`) holds for
+    all args of a phase together, all its references, all artifacts of an action, and
+    for any other text by itself. `is_sure` unless the language is only the likelier one.
     `base` leads from the action to what is rendered.
     """
 
@@ -88,6 +89,10 @@ class Renderer(NamedTuple):
     is_sure: bool = True
     origin: Origin = Origin()
     base: Path = ()
+    budget: Budget | None = None
+
+    def _together(self) -> Renderer:
+        return self._replace(budget=Budget(self.limits)) if self.budget is None else self
 
     def at(self, path: Path) -> Renderer:
         """Give a renderer for what stands at a path of the action."""
@@ -115,11 +120,11 @@ class Renderer(NamedTuple):
     def _render(self, template: str, params: Params) -> str:
         if self.engine is Engine.GO:
             compiled = compile_go(template, blueprint_functions())
-            return compiled.execute(params.root, self.effects, self.limits)
+            return compiled.execute(params.root, self.effects, self.limits, self.budget)
         # Jinja2 takes longer to import than most runs take; they do without it.
         from kanister_py.core.templates.jinja import compile_jinja
 
-        return compile_jinja(template).execute(params, self.effects, self.limits)
+        return compile_jinja(template).execute(params, self.effects, self.limits, self.budget)
 
     def value(self, value: Any, params: Params, path: Path = ()) -> Any:
         """Render every text inside a value, keys included; anything else stays what it is.
@@ -139,7 +144,7 @@ class Renderer(NamedTuple):
 
     def args(self, args: Mapping[str, Any], params: Params, path: Path = ()) -> dict[str, Any]:
         """Render the args of a phase. The names of args are rendered too, as any key is."""
-        rendered = self.value(args, params, path)
+        rendered = self._together().value(args, params, path)
         assert isinstance(rendered, dict)
         return rendered
 
@@ -148,10 +153,11 @@ class Renderer(NamedTuple):
     ) -> dict[str, dict[str, str]]:
         """Render the `objects` of a phase: which Secrets and ConfigMaps it wants to see."""
         rendered = {}
+        together = self._together()
         for name, reference in objects.items():
             try:
                 rendered[name] = {
-                    key: self.text(_text_of(reference.get(key)), params, (*path, name, key))
+                    key: together.text(_text_of(reference.get(key)), params, (*path, name, key))
                     for key in _REFERENCE_KEYS
                 }
             except RenderFailed as error:
@@ -162,6 +168,8 @@ class Renderer(NamedTuple):
         self, artifacts: Mapping[str, Mapping[str, Any]], params: Params, path: Path = ()
     ) -> dict[str, dict[str, Any]]:
         """Render output artifacts: their values, never their keys."""
+        if self.budget is None:
+            return self._together().artifacts(artifacts, params, path)
         return {
             name: self._artifact(artifact, params, (*path, name))
             for name, artifact in artifacts.items()

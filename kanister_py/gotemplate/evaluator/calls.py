@@ -9,7 +9,7 @@ from kanister_py.gotemplate.builtins import BUILTINS
 from kanister_py.gotemplate.evaluator.arguments import PLAIN_CLASSES
 from kanister_py.gotemplate.evaluator.frames import DOT, NO_VALUE, Eval, Feed, Frame, Part, dot_of
 from kanister_py.gotemplate.functions import Function, GoError, param_at, wrong_number
-from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.limits import LONG, SIZED, Context
 from kanister_py.gotemplate.nodes import Chain, Command, Field, Identifier, Node, Variable
 from kanister_py.gotemplate.types import ANY
 from kanister_py.gotemplate.values import Value
@@ -133,7 +133,7 @@ class Calls(Part):
         ]
         return [_context, *given] if function.wants_context else given
 
-    def plain_call(
+    def plain_call(  # noqa: C901 - a closure for each usual number of arguments: calls are hot
         self, at: Node, name: str, call: Callable[..., Value], evals: list[Eval]
     ) -> Eval:
         """A closure for each usual number of arguments: calls are hot."""
@@ -141,12 +141,15 @@ class Calls(Part):
             (only,) = evals
 
             def run1(frame: Frame) -> Value:
+                given = only(frame)
+                if type(given) in SIZED and len(given) > LONG:
+                    frame.context.pay(given)
                 try:
-                    value = call(only(frame))
+                    value = call(given)
                 except GoError as error:
                     raise self.definition.error(at, f"error calling {name}: {error}") from error
-                if type(value) is str and len(value) > frame.context.size:
-                    frame.context.check_size(len(value))
+                if type(value) in SIZED and len(value) > LONG:
+                    frame.context.pay(value)
                 return value
 
             return run1
@@ -154,23 +157,32 @@ class Calls(Part):
             one, two = evals
 
             def run2(frame: Frame) -> Value:
+                first, second = one(frame), two(frame)
+                if type(first) in SIZED and len(first) > LONG:
+                    frame.context.pay(first)
+                if type(second) in SIZED and len(second) > LONG:
+                    frame.context.pay(second)
                 try:
-                    value = call(one(frame), two(frame))
+                    value = call(first, second)
                 except GoError as error:
                     raise self.definition.error(at, f"error calling {name}: {error}") from error
-                if type(value) is str and len(value) > frame.context.size:
-                    frame.context.check_size(len(value))
+                if type(value) in SIZED and len(value) > LONG:
+                    frame.context.pay(value)
                 return value
 
             return run2
 
         def run_n(frame: Frame) -> Value:
+            given = [each(frame) for each in evals]
+            for each in given:
+                if type(each) in SIZED and len(each) > LONG:
+                    frame.context.pay(each)
             try:
-                value = call(*[each(frame) for each in evals])
+                value = call(*given)
             except GoError as error:
                 raise self.definition.error(at, f"error calling {name}: {error}") from error
-            if type(value) is str and len(value) > frame.context.size:
-                frame.context.check_size(len(value))
+            if type(value) in SIZED and len(value) > LONG:
+                frame.context.pay(value)
             return value
 
         return run_n
@@ -208,12 +220,16 @@ class Calls(Part):
                     frame,
                     lambda: self.definition.origins.last_of(last, frame),
                 )
+            values.append(final)
+            for each in values:
+                if type(each) in SIZED and len(each) > LONG:
+                    frame.context.pay(each)
             try:
-                value = call(*values, final)
+                value = call(*values)
             except GoError as error:
                 raise self.definition.error(at, f"error calling {name}: {error}") from error
-            if type(value) is str and len(value) > frame.context.size:
-                frame.context.check_size(len(value))
+            if type(value) in SIZED and len(value) > LONG:
+                frame.context.pay(value)
             return value
 
         return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from kanister_py.gotemplate.functions import Function, GoError, go_function
@@ -192,6 +193,8 @@ def sort_alpha(context: Context, values: Value) -> list[str]:
     if not is_list(values):
         return [text_of(values, context)]
     texts = texts_of(values, context)
+    # Comparing goes through what two texts have in common, for each of them again and again.
+    context.spend(sum(map(len, texts)) * len(texts).bit_length() // 256)
     return sorted(texts) if all(map(str.isascii, texts)) else sorted(texts, key=to_bytes)
 
 
@@ -210,9 +213,18 @@ def to_strings(context: Context, values: Value) -> list[str]:
     return texts_of(values, context)
 
 
-def _text_function(change: object) -> Function:
-    assert callable(change)
-    return go_function("func(string) string")(change)
+def _text_function(change: Callable[[str], str], steps: int = 1) -> Function:
+    """A text made of another, sign by sign: `steps` for each of them."""
+
+    def changed(context: Context, text: str) -> str:
+        context.spend(len(text) * steps)
+        return change(text)
+
+    return go_function("func(string) string", context=True)(changed)
+
+
+_SLOW = 4
+_SLOWEST = 10
 
 
 _COMMON = {
@@ -228,11 +240,11 @@ _COMMON = {
         lambda suffix, text: text.endswith(suffix)
     ),
     "indent": indent,
-    "initials": _text_function(words.initials),
+    "initials": _text_function(words.initials, _SLOW),
     "join": join,
-    "lower": _text_function(words.lower),
+    "lower": go_function("func(string) string")(words.lower),
     "nindent": nindent,
-    "nospace": _text_function(words.without_spaces),
+    "nospace": _text_function(words.without_spaces, _SLOW),
     "plural": plural,
     "quote": quoted,
     "repeat": repeat,
@@ -243,8 +255,8 @@ _COMMON = {
     "splitn": splitn,
     "squote": single_quoted,
     "substr": substr,
-    "swapcase": _text_function(words.swap_case),
-    "title": _text_function(words.title),
+    "swapcase": _text_function(words.swap_case, _SLOW),
+    "title": _text_function(words.title, _SLOW),
     "toString": to_string,
     "toStrings": to_strings,
     "trim": trim,
@@ -252,24 +264,24 @@ _COMMON = {
     "trimPrefix": trim_prefix,
     "trimSuffix": trim_suffix,
     "trimall": trim_all,
-    "untitle": _text_function(words.untitle),
-    "upper": _text_function(words.upper),
+    "untitle": _text_function(words.untitle, _SLOW),
+    "upper": go_function("func(string) string")(words.upper),
     "wrap": wrap,
     "wrapWith": wrap_with,
 }
 
 OF_BLUEPRINTS = {
     **_COMMON,
-    "camelcase": _text_function(words.capitalized_in_blueprints),
-    "kebabcase": _text_function(partial(words.delimited_in_blueprints, joint="-")),
-    "snakecase": _text_function(partial(words.delimited_in_blueprints, joint="_")),
+    "camelcase": _text_function(words.capitalized_in_blueprints, _SLOW),
+    "kebabcase": _text_function(partial(words.delimited_in_blueprints, joint="-"), _SLOWEST),
+    "snakecase": _text_function(partial(words.delimited_in_blueprints, joint="_"), _SLOWEST),
     "trunc": trunc_of_blueprints,
 }
 
 OF_COMPOSITIONS = {
     **_COMMON,
-    "camelcase": _text_function(words.capitalized),
-    "kebabcase": _text_function(partial(words.delimited, joint="-")),
-    "snakecase": _text_function(partial(words.delimited, joint="_")),
+    "camelcase": _text_function(words.capitalized, _SLOW),
+    "kebabcase": _text_function(partial(words.delimited, joint="-"), _SLOWEST),
+    "snakecase": _text_function(partial(words.delimited, joint="_"), _SLOWEST),
     "trunc": trunc,
 }

@@ -319,6 +319,20 @@ def test_the_rest_of_a_macros_values_is_no_key(say: Say) -> None:
     assert say(text.replace("{varargs: 1}", "varargs")) == "2[1,2]"
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ (0 - 10**12) | __spent }}",
+        "{{ 'a' | __weighed }}",
+        "{% if 1 is __steps %}{% endif %}",
+        "{% filter __joined %}a{% endfilter %}",
+    ],
+)
+def test_nothing_an_author_writes_reaches_what_counts(say: Say, template: str) -> None:
+    with pytest.raises(TemplateParseError):
+        say(template)
+
+
 def test_limits_are_those_that_were_handed_in(params: Params) -> None:
     template = compile_jinja("{% for i in range(10) %}{{ i }}{% endfor %}")
     with pytest.raises(TemplateLimitExceeded) as error:

@@ -158,6 +158,23 @@ def test_limits_hold_in_both_languages(params: Params, renderer: Renderer, templ
     assert isinstance(error.value.cause, TemplateLimitExceeded)
 
 
+@pytest.mark.parametrize(
+    ("engine", "template"),
+    [
+        pytest.param(Engine.GO, "{{ range until 99 }}x{{ end }}", id="go"),
+        pytest.param(Engine.JINJA2, "{% for x in range(99) %}x{% endfor %}", id="jinja2"),
+    ],
+)
+def test_the_args_of_a_phase_are_bounded_together(
+    params: Params, engine: Engine, template: str
+) -> None:
+    renderer = Renderer(engine, limits=Limits(steps=1000))
+    assert renderer.args({"command": [template]}, params) == {"command": ["x" * 99]}
+    with pytest.raises(RenderFailed) as error:
+        renderer.args({"command": [template] * 20}, params)
+    assert isinstance(error.value.cause, TemplateLimitExceeded)
+
+
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text().filter(lambda text: "{" not in text),
     lambda inner: (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kanister_py.gotemplate.errors import GoTemplateError, LimitExceeded
-from kanister_py.gotemplate.limits import Limits
+from kanister_py.gotemplate.limits import Budget, Limits
 from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS
 from kanister_py.gotemplate.template import compile_template
 from tests.gotemplate.oracle_data import effects_at
@@ -43,6 +43,47 @@ def test_a_bomb_is_stopped(template: str) -> None:
     compiled = compile_template(template, BLUEPRINT_FUNCTIONS)
     with pytest.raises(LimitExceeded):
         compiled.execute(None, effects_at(""), Limits(steps=100_000, size=4_000_000))
+
+
+IN_SUM = [
+    pytest.param("{{ range until 400 }}{{ $y := repeat 16000000 `a` }}{{ end }}", id="made often"),
+    pytest.param(
+        "{{ $l := list }}{{ range until 400 }}{{ $l = append $l (repeat 99999 `a`) }}{{ end }}",
+        id="kept alive",
+    ),
+    pytest.param(LONG + "{{ range until 400 }}{{ $y := upper $s }}{{ end }}", id="read often"),
+    pytest.param(
+        LONG + "{{ range until 9999 }}{{ if eq $s `y` $s }}{{ end }}{{ end }}", id="compared often"
+    ),
+    pytest.param(
+        "{{ $s := repeat 9999 `a` }}{{ $l := list }}"
+        "{{ range until 99 }}{{ $l = append $l (print $s .) }}{{ end }}"
+        "{{ range until 5 }}{{ $l = concat $l $l }}{{ end }}{{ sortAlpha $l | len }}",
+        id="sorted",
+    ),
+    pytest.param(LONG + "{{ snakecase $s }}", id="gone through sign by sign"),
+    pytest.param(LONG + "{{ regexReplaceAll `a` $s `b` }}", id="matched often"),
+    pytest.param(
+        "{{ range until 999 }}{{ range until 999 }}{{ . }}{{ end }}{{ end }}",
+        id="loops in loops",
+    ),
+]
+
+
+@pytest.mark.parametrize("template", IN_SUM)
+def test_what_a_template_does_is_bounded_in_sum(template: str) -> None:
+    compiled = compile_template(template, BLUEPRINT_FUNCTIONS)
+    with pytest.raises(LimitExceeded, match="too many steps"):
+        compiled.execute(None, effects_at(""), Limits(steps=100_000))
+
+
+def test_templates_that_share_a_budget_are_bounded_together() -> None:
+    compiled = compile_template("{{ range until 100 }}x{{ end }}", BLUEPRINT_FUNCTIONS)
+    budget = Budget(Limits(steps=700))
+    compiled.execute(None, effects_at(""), budget=budget)
+    compiled.execute(None, effects_at(""), budget=budget)
+    with pytest.raises(LimitExceeded):
+        compiled.execute(None, effects_at(""), budget=budget)
 
 
 @pytest.mark.parametrize("call", ["deepCopy $d", "deepEqual $d $e", "merge $d $e", "mustToJson $d"])

@@ -87,8 +87,7 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _measured(meter: Meter, result: Any) -> Any:
     if isinstance(result, str):
-        meter.check_size(len(result))
-        return result
+        return meter.made(result)
     if isinstance(result, Iterator):
         return list(_counted(meter, result))
     if isinstance(result, list):

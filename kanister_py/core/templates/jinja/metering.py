@@ -18,7 +18,7 @@ from kanister_py.core.templates.engines import blueprint_functions
 from kanister_py.core.templates.jinja.views import MapView, go_value_of
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.errors import LimitExceeded
-from kanister_py.gotemplate.limits import Context, Limits
+from kanister_py.gotemplate.limits import Budget, Context, Limits
 from kanister_py.gotemplate.times import Time
 from kanister_py.gotemplate.values import byte_length
 
@@ -33,8 +33,8 @@ class Meter(Context):
 
     __slots__ = ("depth", "max_depth", "written")
 
-    def __init__(self, effects: Effects, limits: Limits) -> None:
-        super().__init__(effects, limits)
+    def __init__(self, effects: Effects, limits: Limits, budget: Budget | None = None) -> None:
+        super().__init__(effects, limits, budget)
         self.depth = 0
         self.max_depth = limits.depth
         self.written = 0
@@ -44,15 +44,21 @@ class Meter(Context):
         self.written += byte_length(text)
         self.check_size(self.written)
 
+    def made(self, text: str) -> str:
+        """Count a text that was made; all of them together are bounded as well."""
+        self.pay(text)
+        return text
+
     def weigh(self, value: Any) -> None:
         """Count the work of going through all of a value, before it is done."""
         if isinstance(value, str | bytes):
-            self.spend(1 + len(value) // 1024)
+            self.spend(1)
+            self.pay(value)
             return
         left = [value]
         while left:
             each = left.pop()
-            self.spend(1)
+            self.spend(2)
             if isinstance(each, MapView):
                 each = each.source
             if isinstance(each, Mapping):
@@ -61,7 +67,7 @@ class Meter(Context):
             elif isinstance(each, list | tuple):
                 left.extend(each)
             elif isinstance(each, str | bytes):
-                self.spend(len(each) // 1024)
+                self.pay(each)
 
 
 class Method:
@@ -89,7 +95,7 @@ def replaced(meter: Meter, text: str, old: str, new: str, count: int = -1) -> st
     times = times if count < 0 else min(times, count)
     meter.check_size(len(text) + times * (len(new) - len(old)))
     meter.weigh(text)
-    return text.replace(old, new, count)
+    return meter.made(text.replace(old, new, count))
 
 
 def joined(meter: Meter, separator: str, items: Iterable[Any]) -> str:
@@ -101,7 +107,7 @@ def joined(meter: Meter, separator: str, items: Iterable[Any]) -> str:
         size += len(text) + len(separator)
         meter.check_size(size)
         texts.append(text)
-    return separator.join(texts)
+    return meter.made(separator.join(texts))
 
 
 # Values as text

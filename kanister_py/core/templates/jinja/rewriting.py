@@ -46,6 +46,8 @@ class Rewriter(NodeTransformer):
             nodes.Getitem: self._getitem,
             nodes.Tuple: self._tuple,
             nodes.Name: self._name,
+            nodes.Filter: self._named,
+            nodes.Test: self._named,
             **dict.fromkeys(_REFUSED, self._refuse),
         }
 
@@ -102,6 +104,13 @@ class Rewriter(NodeTransformer):
         self.generic_visit(node)
         # Lists, not tuples: what cannot be a key cannot make looking one up expensive.
         return node if node.ctx == "store" else nodes.List(node.items, lineno=node.lineno)
+
+    def _named(self, node: nodes.Filter | nodes.Test) -> nodes.Node:
+        # What is written here counts; nobody else may reach what counts.
+        if node.name in SCALES:
+            raise TemplateSyntaxError(f"No filter or test named {node.name!r}", node.lineno)
+        self.generic_visit(node)
+        return node
 
     def _name(self, node: nodes.Name) -> nodes.Node:
         # The one tuple that Jinja2 makes itself.
@@ -162,7 +171,7 @@ def _looked_in(context: BlueprintContext, value: Any) -> Any:
 def _sliceable(context: BlueprintContext, value: Any) -> Any:
     if not isinstance(value, str | list):
         raise TemplateRuntimeError(f"{name_of(value)} has no slices".capitalize())
-    context.meter.spend(1 + len(value) // (1024 if isinstance(value, str) else 1))
+    context.meter.weigh(value) if isinstance(value, str) else context.meter.spend(1 + len(value))
     return value
 
 

@@ -26,7 +26,7 @@ from kanister_py.core.templates.jinja.sandbox import (
     Missing,
 )
 from kanister_py.core.templates.param_types import ROOT_NAMES
-from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Effects, GoError, Limits
+from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Budget, Effects, GoError, Limits
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.values import byte_length
 
@@ -82,10 +82,14 @@ class JinjaTemplate:
         self._template = template
 
     def execute(
-        self, params: Params, effects: Effects = NO_EFFECTS, limits: Limits = DEFAULT
+        self,
+        params: Params,
+        effects: Effects = NO_EFFECTS,
+        limits: Limits = DEFAULT,
+        budget: Budget | None = None,
     ) -> str:
         """What does the template say about `params`?"""
-        return self._execute(params.root, ROOT_NAMES, effects, limits)
+        return self._execute(params.root, ROOT_NAMES, Meter(effects, limits, budget))
 
     def execute_over(
         self,
@@ -98,17 +102,15 @@ class JinjaTemplate:
 
         `functions` may be called besides those that every template has.
         """
-        return self._execute(data, data, effects, limits, functions)
+        return self._execute(data, data, Meter(effects, limits), functions)
 
     def _execute(
         self,
         root: Mapping[str, Any],
         names: Container[str],
-        effects: Effects,
-        limits: Limits,
+        meter: Meter,
         functions: Mapping[str, Callee] = NO_FUNCTIONS,
     ) -> str:
-        meter = Meter(effects, limits)
         context = self._template.new_context(dict(functions))
         assert isinstance(context, BlueprintContext)
         context.meter, context.root, context.names = meter, root, names
@@ -126,6 +128,8 @@ class JinjaTemplate:
             raise TemplateLimitExceeded("depth", "it is nested too deep") from None
         except _MISUSES as error:
             self._fail(error)
+        finally:
+            meter.close()
         return "".join(pieces)
 
     def _fail(self, error: Exception) -> NoReturn:
