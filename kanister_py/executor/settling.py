@@ -1,4 +1,4 @@
-"""Calls a function until it has all it asks for."""
+"""Requirements loop: a function is called until it has all it asks for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
 from kanister_py.core.compositions.model import Step
-from kanister_py.core.compositions.requirements import Fetched, Settling
+from kanister_py.core.compositions.requirements import (
+    Fetched,
+    check_allowed,
+    requirements_of,
+    unsettled,
+    with_fetched,
+)
 from kanister_py.ports.function_runner import FunctionCall, FunctionRunner
 from kanister_py.ports.requirement_source import RequirementSource
 
@@ -31,13 +37,29 @@ class SettlingRunner:
         return self.settle(call).response
 
     def settle(self, call: FunctionCall) -> Settled:
-        """Give the last answer together with the request that led to it."""
-        course = Settling(self._step, call.request)
-        while True:
-            response = self._inner.run(call._replace(request=course.request))
-            asked = course.next(response)
-            if asked is None or not course.give(response, fetch(asked, self._source)):
-                return Settled(response._replace(calls=course.calls), course.request)
+        """Call the function until its answer is the last one; give that with its request.
+
+        A function answers a request, and remembers nothing. So an answer is the last one
+        as soon as the next call would be made with the resources that it was made from:
+        it asks for the same as the answer before, or for nothing but what the first
+        request already held. One that asks for nothing any more is not the last: what it
+        was given until now would be missing from the next request, and count.
+        """
+        request, before, most = call.request, None, self._step.max_iterations
+        for number in range(1, most + 2):
+            response = self._inner.run(call._replace(request=request))
+            asked = requirements_of(response)
+            answered = Settled(response._replace(calls=number), request)
+            if response.is_fatal or asked == before:
+                return answered
+            check_allowed(self._step, asked or {})
+            if number > most:
+                break
+            following = with_fetched(request, call.request, fetch(asked or {}, self._source))
+            if number == 1 and following == request:
+                return answered
+            request, before = following._replace(context=response.context), asked
+        raise unsettled(most, before, answered.response)
 
     def close(self) -> None:
         self._inner.close()

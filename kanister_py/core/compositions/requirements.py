@@ -1,4 +1,4 @@
-"""Has a function all it asks for, is there more to fetch, or will it never be content?"""
+"""Requirements of a step's function: what it asks for, and what it may ask for."""
 
 from __future__ import annotations
 
@@ -66,51 +66,11 @@ def with_fetched(
     )
 
 
-class Settling:
-    """The course of one step's calls until its function has all it asks for.
-
-    `request` is the next call's. Tell `next` each answer; it says what to fetch for
-    another call, or nothing once the answer is the last one.
-    """
-
-    def __init__(self, step: Step, request: FunctionRequest) -> None:
-        self.request = request
-        self.calls = 0
-        self._step = step
-        self._boot = request
-        self._asked: Data | None = None
-
-    def next(self, response: FunctionResponse) -> Data | None:
-        """Say what the function wants besides, as `resources`, `extraResources`, `schemas`.
-
-        One that asked before and asks for nothing now is called once more without
-        what it had: an answer is the last one only if it stays when nothing changes.
-        """
-        self.calls += 1
-        asked = requirements_of(response)
-        if response.is_fatal or asked == self._asked:
-            return None
-        check_allowed(self._step, asked or {})
-        if self.calls > self._step.max_iterations:
-            last_two = [_told(each) for each in (self._asked, asked)]
-            raise RequirementsUnsettled(self._step.max_iterations, last_two, _said(response))
-        return asked or {}
-
-    def give(self, response: FunctionResponse, found: Fetched) -> bool:
-        """Take what was fetched, and say whether another call makes any difference."""
-        request = with_fetched(self.request, self._boot, found)
-        is_first = self.calls == 1
-        is_same = all(
-            getattr(request, name) == getattr(self.request, name)
-            for name in ("required_resources", "extra_resources", "required_schemas")
-        )
-        self._asked = requirements_of(response)
-        self.request = request._replace(context=response.context)
-        return not (is_first and is_same)
-
-
-def _said(response: FunctionResponse) -> list[str]:
-    return [str(each["message"]) for each in response.results if each.get("message")]
+def unsettled(rounds: int, before: Data | None, last: FunctionResponse) -> RequirementsUnsettled:
+    """Say what a function asked for in its last two answers, and what it said."""
+    said = [str(each["message"]) for each in last.results if each.get("message")]
+    asked = [_told(each) for each in (before, requirements_of(last))]
+    return RequirementsUnsettled(rounds, asked, said)
 
 
 def _told(asked: Data | None) -> str:
