@@ -98,9 +98,11 @@ def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, Manifest
         each if each.timeout_seconds else each._replace(timeout_seconds=timeout_seconds)
         for each in composition.steps
     )
-    observed = given.get("observedResources") or []
+    # Of a document that holds nothing but comments, the CLI sends an empty object.
+    observed = [each for each in given.get("observedResources") or () if each]
+    required = [each for each in given.get("requiredResources") or () if each]
     source = ManifestSource(
-        [*(given.get("requiredResources") or []), *observed, xr],
+        [*required, *observed, xr],
         given.get("requiredSchemas") or [],
         given.get("credentials") or [],
     )

@@ -14,6 +14,7 @@ from kanister_py.core.compositions.rendering import (
     check_composition,
     is_legacy,
     names_composition,
+    not_composed,
     observed_for,
     prepared,
     rendered,
@@ -36,12 +37,15 @@ def render(given: RenderInput, engine: Engine) -> Rendered:
     """Run one reconcile of an XR; nothing remains of it but what it gives back."""
     legacy = is_legacy(given.xrd)
     check_composition(given.xr, given.composition, legacy=legacy)
+    stopped = not_composed(given.xr)
+    if stopped is not None:
+        return stopped
     xr = prepared(given.xr, given.composition, given.observed, legacy=legacy)
     observed = _with_connection_details(observed_for(xr, given.observed), engine, legacy=legacy)
     # As the original does here: whatever the kind, an object may stand in a namespace.
     engine = engine._replace(rules=Rules(is_legacy=legacy, allows_twins=True))
     composed = compose(given.composition, observed, engine, context=given.context)
-    was_selected = not names_composition(given.xr, legacy=legacy)
+    was_selected = not names_composition(given.xr, given.composition, legacy=legacy)
     return rendered(xr, given.composition, composed, legacy=legacy, was_selected=was_selected)
 
 

@@ -411,6 +411,64 @@ class TestWhatIsPrinted:
         assert 'warning: composed resources "one" and "two" are one object: ConfigMap m' in err
 
 
+class TestWhatTheEngineAnswers:
+    """Cases in which the original's engine answers otherwise than one might think."""
+
+    def test_a_composition_that_the_xr_does_not_name_is_rendered_and_selected(
+        self, write: Write, render: Render
+    ) -> None:
+        write(
+            xr=XR.replace("region: eu", "crossplane: {compositionRef: {name: other}}"),
+            composition=composition(templating(resource_with("data: {}\n"))),
+        )
+        code, documents, err = render("-r")
+        assert code == 0, err
+        assert documents[-2]["reason"] == "SelectComposition"
+
+    @pytest.mark.parametrize(
+        ("metadata", "conditions"),
+        [
+            pytest.param(
+                'annotations: {crossplane.io/paused: "true"}',
+                ["Responsive WatchCircuitClosed", "Synced ReconcilePaused"],
+                id="paused",
+            ),
+            pytest.param(
+                'deletionTimestamp: "2026-01-01T00:00:00Z"',
+                ["Responsive WatchCircuitClosed", "Ready Deleting", "Synced ReconcileSuccess"],
+                id="under deletion",
+            ),
+        ],
+    )
+    def test_an_xr_that_is_paused_or_goes_calls_no_function(
+        self, write: Write, render: Render, metadata: str, conditions: list[str]
+    ) -> None:
+        write(
+            xr=XR.replace("name: shop", f"name: shop, {metadata}"),
+            composition=composition(templating("{{ fail `was called` }}")),
+        )
+        code, documents, err = render()
+        assert code == 0, err
+        found = documents[0]["status"]["conditions"]
+        assert [f"{each['type']} {each['reason']}" for each in found] == conditions
+        assert len(documents) == 1
+
+    def test_what_is_observed_without_a_name_is_not_there(
+        self, write: Write, render: Render
+    ) -> None:
+        write(
+            composition=composition(templating(resource_with("data: {}\n"))),
+            observed=(
+                "# A document of nothing but comments.\n---\n"
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: other-, "
+                "annotations: {crossplane.io/composition-resource-name: a}}\n"
+            ),
+        )
+        code, documents, err = render("-o", "observed.yaml", "-e", "observed.yaml")
+        assert code == 0, err
+        assert documents[1]["metadata"]["generateName"] == "shop-"
+
+
 class TestSecrets:
     def test_what_goes_into_a_pipe_is_what_was_composed_unless_asked_otherwise(
         self, write: Write, render: Render
@@ -710,11 +768,6 @@ class TestWhatIsRefused:
                 {"spec": {"crossplane": {"compositionSelector": {"matchLabels": {"tier": "tin"}}}}},
                 "tier=tin: it has gold",
                 id="another label",
-            ),
-            pytest.param(
-                {"spec": {"crossplane": {"compositionRef": {"name": "other"}}}},
-                "compositionRef.name (other)",
-                id="another composition",
             ),
             pytest.param({"metadata": {}}, "the XR has no name", id="no name"),
         ],

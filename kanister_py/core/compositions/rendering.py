@@ -88,7 +88,10 @@ def check_definition(xr: Mapping[str, Any], xrd: Mapping[str, Any]) -> Mapping[s
 
 
 def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy: bool) -> None:
-    """Refuse a composition that would not be chosen for the XR."""
+    """Refuse a composition that is not for the XR's kind, or not what its selector wants.
+
+    One that a `compositionRef` does not name is no mistake: the original renders it, too.
+    """
     for key, ours, its in (
         ("apiVersion", composition.api_version, xr.get("apiVersion")),
         ("kind", composition.kind, xr.get("kind")),
@@ -99,13 +102,6 @@ def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy
                 f"spec.compositeTypeRef.{key}",
             )
     machinery = machinery_of(xr, legacy=legacy)
-    name = (machinery.get("compositionRef") or {}).get("name")
-    if name and name != composition.name:
-        raise CompositionMismatch(
-            f"XR's compositionRef.name ({name}) does not match composition's name "
-            f"({composition.name})",
-            "metadata.name",
-        )
     wanted = (machinery.get("compositionSelector") or {}).get("matchLabels") or {}
     for key in sorted(wanted):
         found = composition.labels.get(key)
@@ -133,8 +129,7 @@ def prepared(
     labels = dict(metadata.get("labels") or {})
     labels.setdefault(COMPOSITE, metadata["name"])
     machinery = dict(machinery_of(xr, legacy=legacy))
-    if not (machinery.get("compositionRef") or {}).get("name"):
-        machinery["compositionRef"] = {"name": composition.name}
+    machinery["compositionRef"] = {"name": composition.name}
     is_pinned = machinery.get("compositionUpdatePolicy") == "Manual"
     if not (is_pinned and (machinery.get("compositionRevisionRef") or {}).get("name")):
         machinery["compositionRevisionRef"] = {"name": composition.revision}
@@ -164,7 +159,7 @@ def observed_for(xr: Data, objects: Iterable[Data]) -> Observed:
                 f"{metadata['namespace']}, its XR in {namespace}",
                 reason="ObservedResourceRefused",
             )
-    return Observed(xr, observed_resources(xr, given, strict=True))
+    return Observed(xr, observed_resources(xr, _addressed(given), strict=True))
 
 
 def served_alike(objects: Iterable[Data]) -> list[Data]:
@@ -182,10 +177,34 @@ def served_alike(objects: Iterable[Data]) -> list[Data]:
     ]
 
 
-def names_composition(xr: Mapping[str, Any], *, legacy: bool) -> bool:
-    """Say whether an XR says itself which composition it wants."""
+def names_composition(xr: Mapping[str, Any], composition: Composition, *, legacy: bool) -> bool:
+    """Say whether an XR says itself that it wants this composition."""
     reference = machinery_of(xr, legacy=legacy).get("compositionRef")
-    return isinstance(reference, dict) and bool(reference.get("name"))
+    return isinstance(reference, dict) and reference.get("name") == composition.name
+
+
+PAUSED = "crossplane.io/paused"
+_PAUSED_MESSAGE = "Reconciliation (including deletion) is paused via the pause annotation"
+
+
+def not_composed(xr: Data) -> Rendered | None:
+    """Give an XR whose pipeline does not run: one that is paused, or on its way out."""
+    metadata = metadata_of(xr)
+    is_paused = (metadata.get("annotations") or {}).get(PAUSED) == "true"
+    if not is_paused and not metadata.get("deletionTimestamp"):
+        return None
+    conditions = Conditions(conditions_of(xr), ALWAYS, metadata.get("generation") or 0)
+    conditions.set("Responsive", "True", "WatchCircuitClosed")
+    events: tuple[Event, ...] = ()
+    if is_paused:
+        conditions.set("Synced", "False", "ReconcilePaused", _PAUSED_MESSAGE)
+        events = (Event("Normal", "ReconciliationPaused", _PAUSED_MESSAGE),)
+    else:
+        conditions.set("Ready", "False", "Deleting")
+        conditions.set("Synced", "True", "ReconcileSuccess")
+    listed = [{**each, "lastTransitionTime": ALWAYS} for each in conditions.as_list()]
+    status = {**(xr.get("status") or {}), "conditions": listed}
+    return Rendered({**_identity(xr), "status": status}, events=events)
 
 
 def rendered(
@@ -224,18 +243,20 @@ def rendered(
 
 
 def _composite(xr: Data, composed: Composed, conditions: Conditions, *, legacy: bool) -> Data:
-    metadata = {
-        key: xr["metadata"][key] for key in ("name", "namespace") if xr["metadata"].get(key)
-    }
     refs = {"resourceRefs": list(composed.refs)}
     listed = [{**each, "lastTransitionTime": ALWAYS} for each in conditions.as_list()]
     return {
-        "apiVersion": xr["apiVersion"],
-        "kind": xr["kind"],
-        "metadata": metadata,
+        **_identity(xr),
         "spec": refs if legacy else {"crossplane": refs},
         "status": {**composed.status, "conditions": listed},
     }
+
+
+def _identity(xr: Data) -> Data:
+    metadata = {
+        key: xr["metadata"][key] for key in ("name", "namespace") if xr["metadata"].get(key)
+    }
+    return {"apiVersion": xr["apiVersion"], "kind": xr["kind"], "metadata": metadata}
 
 
 def merged_over(given: Any, made: Any) -> Any:
