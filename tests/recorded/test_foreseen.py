@@ -1,0 +1,83 @@
+"""What Kanister renders without an error is never refused here before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from kanister_py.core.blueprints.model import blueprints_in
+from kanister_py.core.blueprints.plan import Known, choose_phase_version
+from kanister_py.core.blueprints.rendering import renderer_of
+from kanister_py.core.blueprints.texts import DEFER
+from kanister_py.core.errors import KanisterError, NotFound
+from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.registry.choose import Choice
+from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.core.templates.params import Params
+from kanister_py.executor.foresee import foresee
+from kanister_py.executor.loading import load_function
+from kanister_py.gotemplate import Effects
+from kanister_py.ports.cluster import Cluster
+from kanister_py.wiring import read_functions
+from tests.recorded.test_rendered import CORPUS, RENDERED_AT, _answers, _params
+
+# Functions that are not here yet, and values that whoever recorded made up.
+_NOT_OF_TEMPLATES = ("FunctionNotYetHere", "InvalidArgs")
+
+
+class Recorded:
+    """A cluster with the objects that Kanister was given for the phases of one action."""
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        self._objects: dict[tuple[str, str], Any] = {}
+        given = {**answer["params"]["Phases"], "": answer["params"]["DeferPhase"]}
+        for phase in answer["phases"]:
+            own = given.get(phase["phase"]) or given[""]
+            for name, reference in (phase.get("objects") or {}).items():
+                there = {**(own["Secrets"] or {}), **(own["ConfigMaps"] or {})}
+                if name in there:
+                    place = (reference.get("namespace", ""), reference["name"])
+                    self._objects[place] = there[name]
+
+    def get(self, resource: GroupVersionResource, name: str, *, namespace: str = "") -> Any:
+        found = self._objects.get((namespace, name))
+        if found is None:
+            raise NotFound(f'{resource.resource} "{name}" not found')
+        return found
+
+
+def _choice(phase: Any) -> Choice[FunctionEntry] | KanisterError:
+    try:
+        return choose_phase_version(read_functions().registry, phase)
+    except KanisterError as error:
+        return error
+
+
+@pytest.mark.parametrize(("blueprint", "answer"), list(_answers()))
+def test_what_renders_in_kanister_is_not_refused(blueprint: str, answer: Mapping[str, Any]) -> None:
+    (located,) = (
+        each
+        for each in blueprints_in(parse_documents((CORPUS / blueprint).read_bytes()))
+        if answer["action"] in each.blueprint.actions
+    )
+    made, name = located.blueprint, answer["action"]
+    every = made.actions[name].every_phase()
+    renderer = renderer_of(made, name, Effects(now=lambda: RENDERED_AT))
+    known = Known(renderer, Params(_params(answer["params"]).facts), load_function, is_whole=True)
+    choices = [_choice(phase) for _, phase in every]
+    seen = foresee(made, name, choices, known, cast("Cluster", Recorded(answer)))
+    failing = {
+        DEFER if path[-1] == "deferPhase" else path[-1]
+        for (path, _), phase in zip(every, answer["phases"], strict=True)
+        if "error" in phase
+    }
+    wrong = [
+        each
+        for each in seen.obstacles
+        if each.phase not in failing and each.reason not in _NOT_OF_TEMPLATES
+    ]
+    assert wrong == []
+    assert failing <= {each.phase for each in seen.obstacles}
