@@ -105,33 +105,43 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "BackupData": {
         "v0.0.0": "kanister_py.functions.blueprint.backup_data.v0_0_0:BackupData",
+        "v0.1.0": "kanister_py.functions.blueprint.backup_data.v0_1_0:BackupDataV010",
     },
     "BackupDataAll": {
         "v0.0.0": "kanister_py.functions.blueprint.backup_data_all.v0_0_0:BackupDataAll",
+        "v0.1.0": "kanister_py.functions.blueprint.backup_data_all.v0_1_0:BackupDataAllV010",
     },
     "RestoreData": {
         "v0.0.0": "kanister_py.functions.blueprint.restore_data.v0_0_0:RestoreData",
+        "v0.1.0": "kanister_py.functions.blueprint.restore_data.v0_1_0:RestoreDataV010",
     },
     "RestoreDataAll": {
         "v0.0.0": "kanister_py.functions.blueprint.restore_data_all.v0_0_0:RestoreDataAll",
+        "v0.1.0": "kanister_py.functions.blueprint.restore_data_all.v0_1_0:RestoreDataAllV010",
     },
     "CopyVolumeData": {
         "v0.0.0": "kanister_py.functions.blueprint.copy_volume_data.v0_0_0:CopyVolumeData",
+        "v0.1.0": "kanister_py.functions.blueprint.copy_volume_data.v0_1_0:CopyVolumeDataV010",
     },
     "DeleteData": {
         "v0.0.0": "kanister_py.functions.blueprint.delete_data.v0_0_0:DeleteData",
+        "v0.1.0": "kanister_py.functions.blueprint.delete_data.v0_1_0:DeleteDataV010",
     },
     "DeleteDataAll": {
         "v0.0.0": "kanister_py.functions.blueprint.delete_data_all.v0_0_0:DeleteDataAll",
+        "v0.1.0": "kanister_py.functions.blueprint.delete_data_all.v0_1_0:DeleteDataAllV010",
     },
     "BackupDataStats": {
         "v0.0.0": "kanister_py.functions.blueprint.backup_data_stats.v0_0_0:BackupDataStats",
+        "v0.1.0": "kanister_py.functions.blueprint.backup_data_stats.v0_1_0:BackupDataStatsV010",
     },
     "CheckRepository": {
         "v0.0.0": "kanister_py.functions.blueprint.check_repository.v0_0_0:CheckRepository",
+        "v0.1.0": "kanister_py.functions.blueprint.check_repository.v0_1_0:CheckRepositoryV010",
     },
     "LocationDelete": {
         "v0.0.0": "kanister_py.functions.blueprint.location_delete.v0_0_0:LocationDelete",
+        "v0.1.0": "kanister_py.functions.blueprint.location_delete.v0_1_0:LocationDeleteV010",
     },
     "HTTPRequest": {
         "v0.1.0": "kanister_py.functions.blueprint.http_request.v0_1_0:HTTPRequest",

@@ -14,6 +14,8 @@ from kanister_py.core.versions.deprecation import Listing, Read, Release
 from kanister_py.core.versions.semver import Version, parse_version
 
 STABLE_ANNOTATION: Final = "kanister-py.io/stable"
+TRAP_ANNOTATION: Final = "kanister-py.io/trap"
+"""What lint notes of a version that is as the original, where that is a trap."""
 
 
 class FunctionRecord(NamedTuple):

@@ -29,7 +29,12 @@ from kanister_py.core.objects.documents import (
     nearest,
     parse_document,
 )
-from kanister_py.core.versions.catalogue import STABLE_ANNOTATION, Catalogue, Lifecycle
+from kanister_py.core.versions.catalogue import (
+    STABLE_ANNOTATION,
+    TRAP_ANNOTATION,
+    Catalogue,
+    Lifecycle,
+)
 from kanister_py.core.versions.deprecation import Listing, Read
 from kanister_py.core.versions.rules import wrong_listings, wrong_stable
 from kanister_py.core.versions.semver import Version, parse_request, parse_version
@@ -131,7 +136,9 @@ class ListingModel(_Part):
     )
     message: str = Field("", description="What a user of this version should know")
     annotations: dict[str, str] = Field(
-        {}, description='kanister-py.io/stable: "true" marks the stable version'
+        {},
+        description='kanister-py.io/stable: "true" marks the stable version; '
+        "kanister-py.io/trap says what lint notes of it",
     )
 
 
@@ -356,7 +363,7 @@ def _wrong_annotations(
                 yield key, f'Must be "true" or "false", found {value!r}'
             elif value == "true" and version != stable:
                 yield key, f"Marked stable, and so is {stable}: one version of a function is stable"
-        elif key.startswith("kanister-py.io/"):
+        elif key.startswith("kanister-py.io/") and key != TRAP_ANNOTATION:
             yield key, f"Unknown annotation; did you mean {STABLE_ANNOTATION}?"
 
 

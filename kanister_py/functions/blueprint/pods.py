@@ -151,23 +151,32 @@ def access_of_job(args: Mapping[str, Any]) -> list[Access]:
 
 @contextmanager
 def running(
-    ctx: PhaseContext, function: str, pod: KubeObject, *, timeout: str = ""
+    ctx: PhaseContext,
+    function: str,
+    pod: KubeObject,
+    *,
+    timeout: str = "",
+    is_repeatable: bool = False,
 ) -> Iterator[RunningPod]:
     """Have a pod for as long as the block lasts: made, or found as an earlier process left it.
+
+    `is_repeatable`: what is done in it may be done again, whatever became of it before.
 
     Whatever ends the block ends the pod, as soon as the outcome is written down: until
     then only the pod tells that its command was begun, and maybe how it ended.
     """
-    found = _create_or_adopt(ctx, function, pod)
+    found = _create_or_adopt(ctx, function, pod, is_repeatable=is_repeatable)
     try:
         yield RunningPod(ctx, found, timeout)
     finally:
         ctx.afterwards(lambda: _delete(ctx, found))
 
 
-def _create_or_adopt(ctx: PhaseContext, function: str, pod: KubeObject) -> KubeObject:
+def _create_or_adopt(
+    ctx: PhaseContext, function: str, pod: KubeObject, *, is_repeatable: bool
+) -> KubeObject:
     metadata = pod["metadata"]
-    if ctx.may_have_forgotten and not _is_there(ctx, pod):
+    if ctx.may_have_forgotten and not is_repeatable and not _is_there(ctx, pod):
         # Its command may have run, as far as anybody knows: it is not run again unasked.
         raise PhaseInterrupted(function)
     try:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Thread
+from threading import BoundedSemaphore, Thread
 from typing import Any, Final, TypeVar
 
 from pydantic import Field
@@ -316,14 +316,20 @@ class _Call:
 
 
 def for_every_pod(
-    ctx: PhaseContext, pods: Iterable[str], work: Callable[[str], T], failing: str
+    ctx: PhaseContext,
+    pods: Iterable[str],
+    work: Callable[[str], T],
+    failing: str,
+    *,
+    limit: int = 0,
 ) -> dict[str, T]:
-    """Do something for every pod at once; all have ended when the first error is raised."""
+    """Do something for every pod at once, or for so many; all have ended when it raises."""
     calls = [_Call(pod) for pod in pods]
+    turns = BoundedSemaphore(limit or len(calls) or 1)
 
     def run(call: _Call) -> None:
         try:
-            with prefixed(failing):
+            with turns, prefixed(failing):
                 call.result = work(call.of)
         except BaseException as error:  # noqa: BLE001 # raised again once all have ended
             call.error = error

@@ -66,11 +66,16 @@ class World:
         )
 
     def context(
-        self, stop: StopSignal | None = None, *, uid: str = "uid-1", phase: int = 0
+        self,
+        stop: StopSignal | None = None,
+        *,
+        uid: str = "uid-1",
+        phase: int = 0,
+        attempt: int = 1,
     ) -> RunningPhase:
         masker = Masker(())
         return RunningPhase(
-            RunIdentity(uid, Place(0, phase), "backup", "dump", 1),
+            RunIdentity(uid, Place(0, phase), "backup", "dump", attempt),
             self._surroundings,
             stop or StopSignal(),
             masker=masker,
@@ -87,14 +92,18 @@ class World:
         facts: ActionFacts | None = None,
         uid: str = "uid-1",
         phase: int = 0,
+        attempt: int = 1,
+        is_taken_up: bool = False,
         is_written_down: bool = True,
     ) -> Called:
-        """Call a function; the same `uid` and `phase` mean the same attempt.
+        """Call a function; the same `uid`, `phase` and `attempt` mean the same attempt.
 
-        Without `is_written_down` the process dies when the call has come back.
+        Without `is_written_down` the process dies when the call has come back; with
+        `is_taken_up`, another has begun this attempt and died.
         """
         stop = StopSignal()
-        ctx = self.context(stop, uid=uid, phase=phase)
+        ctx = self.context(stop, uid=uid, phase=phase, attempt=attempt)
+        ctx.begin(ctx.renderer, is_taken_up=is_taken_up)
         params = Params(facts or ActionFacts(time="2026-01-01T00:00:00Z"))
         decoded = decode_args(function.Args, args, function.name)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from kanister_py.core.objects.locations import Location, StoreKind
-from kanister_py.core.templates.facts import ActionFacts, KeyPair, ResolvedProfile
+from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.functions.blueprint.backup_data.v0_0_0 import BackupData
 from kanister_py.functions.blueprint.copy_volume_data.v0_0_0 import CopyVolumeData
 from kanister_py.functions.blueprint.delete_data.v0_0_0 import DeleteData
@@ -18,6 +17,7 @@ from kanister_py.functions.blueprint.location_delete.v0_0_0 import LocationDelet
 from kanister_py.functions.blueprint.restore_data.v0_0_0 import RestoreData
 from kanister_py.wiring import object_stores
 from tests.functions.blueprint.conftest import World, failure
+from tests.functions.blueprint.data import claim, facts_for, in_pod, keys, mounted
 from tests.stores import running_store
 
 KEY = "a-key-nobody-sees"
@@ -31,77 +31,9 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
         yield location
 
 
-def facts_for(location: Location, **more: Any) -> ActionFacts:
-    place = {
-        "type": str(location.kind),
-        "bucket": location.bucket,
-        "endpoint": location.endpoint,
-        "region": location.region,
-        "prefix": location.prefix,
-    }
-    pair = KeyPair(location.credential.id, location.credential.secret)
-    profile = ResolvedProfile(place, "keyPair", key_pair=pair)
-    return ActionFacts(time="2026-01-01T00:00:00Z", profile=profile, **more)
-
-
 @pytest.fixture
 def facts(location: Location) -> ActionFacts:
     return facts_for(location)
-
-
-def keys(location: Location, prefix: str) -> list[str]:
-    return [each.key for each in object_stores().open(location).list(prefix)]
-
-
-def claim(world: World, name: str) -> None:
-    world.cluster.create(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {
-                "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": "1Mi"}},
-            },
-        }
-    )
-
-
-def in_pod(world: World, pod: str, script: str) -> bytes:
-    with world.cluster.exec(pod, ["sh", "-c", script], namespace="default") as session:
-        said = b"".join(chunk.data for chunk in session)
-        assert session.exit_code == 0, said
-    return said
-
-
-def mounted(world: World, script: str) -> bytes:
-    """Run something in a pod that has the volume."""
-    if "user" not in {each["metadata"]["name"] for each in world.pods()}:
-        world.cluster.create(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": "user", "namespace": "default"},
-                "spec": {
-                    "containers": [
-                        {
-                            "name": "main",
-                            "image": "busybox",
-                            "command": ["sleep", "600"],
-                            "volumeMounts": [{"name": "v", "mountPath": "/v"}],
-                        }
-                    ],
-                    "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
-                },
-            }
-        )
-        world.seen_pod(
-            lambda pod: (
-                pod["metadata"]["name"] == "user"
-                and (pod.get("status") or {}).get("phase") == "Running"
-            )
-        )
-    return in_pod(world, "user", script)
 
 
 def test_a_volume_comes_back_as_it_was(

@@ -17,6 +17,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.notices import Notice
 from kanister_py.core.registry.choose import Asked, Choice, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind
+from kanister_py.core.versions.catalogue import TRAP_ANNOTATION
 from kanister_py.core.versions.semver import parse_version
 
 REMOVED = Rule(
@@ -74,7 +75,15 @@ NOT_YET = Rule(
     "available, and `run` refuses before the first phase. A repository that keeps "
     "blueprints for Kanister's own controller silences the rule.",
 )
-RULES = (REMOVED, DEPRECATED, FALLBACK, NOT_FOUND, INVALID, UNKNOWN, NOT_YET)
+TRAP = Rule(
+    "version-trap",
+    Severity.INFO,
+    "A version does what Kanister does, and that is a trap.",
+    "v0.0.0 of a function is what Kanister has: published blueprints rely on it, so it stays "
+    "and is not deprecated. The message says what to know of it; a later version mends it, "
+    "which `kanister-py functions diff` shows.",
+)
+RULES = (REMOVED, DEPRECATED, FALLBACK, NOT_FOUND, INVALID, UNKNOWN, NOT_YET, TRAP)
 
 
 def check_version(
@@ -115,6 +124,9 @@ def _noticed(
     where: Spot, asked: Asked, choice: Choice[FunctionEntry], context: Context
 ) -> Iterator[Finding]:
     entry = choice.chosen
+    if trap := entry.listing.annotations.get(TRAP_ANNOTATION):
+        told = f"{entry.function} {entry.version}: {trap}"
+        yield where.finding(TRAP, told, version=str(entry.version))
     for notice in choice.notices:
         if notice.reason == "FunctionVersionFallback":
             found = where.finding(FALLBACK, notice.message, version=asked.text)

@@ -41,10 +41,11 @@ class LocationDelete(Func):
         key = location.key_of(args.artifact.removeprefix(location.bucket))
         store = ctx.stores.open(location)
         with ctx.idle():
-            store.delete(_until_cancelled(ctx, (each.key for each in store.list(key))))
+            store.delete(until_cancelled(ctx, (each.key for each in store.list(key))))
 
 
-def _until_cancelled(ctx: PhaseContext, keys: Iterable[str]) -> Iterable[str]:
+def until_cancelled(ctx: PhaseContext, keys: Iterable[str]) -> Iterable[str]:
+    """Give keys for as long as the phase is not told to stop."""
     for key in keys:
         ctx.check_cancelled()
         yield key

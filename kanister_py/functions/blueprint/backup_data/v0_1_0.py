@@ -1,0 +1,90 @@
+"""BackupData v0.1.0: the volumes of a pod, through restic in a pod beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.objects.access import Access
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.backup_data.v0_0_0 import BackupOutputs
+from kanister_py.functions.blueprint.claims import access_to_claim
+from kanister_py.functions.blueprint.keyed_repository import (
+    HelperPod,
+    KeyedRepository,
+    RetentionArgs,
+    Saved,
+    restic_pod,
+    run_tag,
+)
+from kanister_py.functions.blueprint.pod_volumes import volumes_below
+from kanister_py.functions.blueprint.repositories import (
+    access_of_helper,
+    location_of,
+    prefixed,
+    repository_path,
+)
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
+
+
+class BackupDataArgsV010(RetentionArgs):
+    """What BackupData takes from v0.1.0 on."""
+
+    namespace: str = Field(description="The namespace of the pod.")
+    pod: str = Field(description="The pod whose data is backed up.")
+    include_path: str = Field(
+        description="The folder that is backed up, as the pod sees it; on one of its volumes."
+    )
+    backup_artifact_prefix: str = Field(
+        description="Where the repository is in the Profile's bucket, whose name may stand in "
+        "front. The prefix of the Profile does not count.",
+    )
+    container: str = Field(
+        default="", description="Not looked at: it is there for blueprints that name one."
+    )
+
+
+class BackupDataV010(Func):
+    """Backs a folder on the volumes of a pod up, in a pod of its own on the same node.
+
+    The application needs no restic. The key must be named, and stands on no command line.
+    A backup is made once for each phase of a run: after a restart, or at another attempt,
+    one that is there counts. A repository is made only where there is none.
+    """
+
+    name = "BackupData"
+    version: ClassVar = "v0.1.0"
+    Args = BackupDataArgsV010
+    Outputs = BackupOutputs
+    on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [*access_of_helper(args), access_to_claim(args, "")]
+
+    def exec(
+        self, ctx: PhaseContext, params: Params, args: BackupDataArgsV010
+    ) -> Mapping[str, Any]:
+        with prefixed("Failed to backup data"):
+            return back_up_pod(ctx, params, self.name, args, args.pod).as_outputs()
+
+
+def back_up_pod(
+    ctx: PhaseContext, params: Params, function: str, args: Any, pod: str, *, below: str = ""
+) -> Saved:
+    """Back a folder of one pod up; `below` is the folder of its repository below the prefix."""
+    location = location_of(ctx, params)
+    volumes = volumes_below(ctx, args.namespace, pod, args.include_path)
+    path = repository_path(args.backup_artifact_prefix, location)
+    helper = HelperPod(
+        args.namespace, volumes.claims, is_read_only=True, node=volumes.node, part=below
+    )
+    host = f"{args.namespace}/{'+'.join(sorted(volumes.claims))}"
+    with restic_pod(ctx, params, function, args, helper) as target:
+        full = f"{path}/{below}" if below else path
+        repository = KeyedRepository(ctx, location, full, args, target)
+        saved = repository.backup(args.include_path, run_tag(ctx, below), host)
+        repository.let_go(args.keep, host, prune=args.prune)
+    return saved

@@ -1,0 +1,75 @@
+"""BackupDataAll v0.1.0: the volumes of every pod, each in a repository of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.objects.access import Access
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.backup_data.v0_1_0 import back_up_pod
+from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import BackupDataAllOutputs, pods_of
+from kanister_py.functions.blueprint.claims import access_to_claim
+from kanister_py.functions.blueprint.keyed_repository import RetentionArgs
+from kanister_py.functions.blueprint.repositories import access_of_helper, for_every_pod
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
+
+
+class BackupDataAllArgsV010(RetentionArgs):
+    """What BackupDataAll takes from v0.1.0 on."""
+
+    namespace: str = Field(description="The namespace of the pods.")
+    include_path: str = Field(
+        description="The folder that is backed up, as the pods see it; on one of their volumes."
+    )
+    backup_artifact_prefix: str = Field(
+        description="Where the repositories are in the Profile's bucket, whose name may stand in "
+        "front: each is below it under the name of its pod.",
+    )
+    container: str = Field(
+        default="", description="Not looked at: it is there for blueprints that name one."
+    )
+    pods: str = Field(
+        default="",
+        description="The names of the pods, with spaces between them; left out, those of the "
+        "workload that the action is about.",
+    )
+    parallelism: int = Field(default=4, ge=1, description="How many pods are backed up at once.")
+
+
+class BackupDataAllV010(Func):
+    """Backs a folder on the volumes of every pod up, a few at once.
+
+    For the rest each is a BackupData v0.1.0. If one fails, the phase does, once all have
+    ended; at the next attempt those that are there count.
+    """
+
+    name = "BackupDataAll"
+    version: ClassVar = "v0.1.0"
+    Args = BackupDataAllArgsV010
+    Outputs = BackupDataAllOutputs
+    on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [*access_of_helper(args), access_to_claim(args, "")]
+
+    def exec(
+        self, ctx: PhaseContext, params: Params, args: BackupDataAllArgsV010
+    ) -> Mapping[str, Any]:
+        def back_up(pod: str) -> dict[str, str]:
+            done = back_up_pod(ctx, params, self.name, args, pod, below=pod)
+            return {"PodName": pod, "BackupID": done.id, "BackupTag": done.tag}
+
+        found = for_every_pod(
+            ctx,
+            pods_of(params, args.pods, "Failed to get pods"),
+            back_up,
+            "Failed to backup data for pod",
+            limit=args.parallelism,
+        )
+        info = json.dumps(dict(sorted(found.items())), separators=(",", ":"))
+        return {"BackupAllInfo": info, "version": "v0.1.0"}

@@ -1,0 +1,86 @@
+"""BackupDataStats v0.1.0: how large a snapshot is, in numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.errors import UsageError
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.backup_data_stats.v0_0_0 import BackupDataStats
+from kanister_py.functions.blueprint.keyed_repository import (
+    HelperPod,
+    KeyedArgs,
+    KeyedRepository,
+    in_units,
+    restic_pod,
+)
+from kanister_py.functions.blueprint.repositories import location_of, prefixed, repository_path
+from kanister_py.ports.function import Func, Outputs, PhaseContext
+
+
+class BackupDataStatsArgsV010(KeyedArgs):
+    """What BackupDataStats takes from v0.1.0 on."""
+
+    namespace: str = Field(description="Where the pod runs.")
+    backup_artifact_prefix: str = Field(
+        description="Where the repository is in the Profile's bucket, whose name may stand in "
+        "front.",
+    )
+    backup_id: str = Field(alias="backupID", description="The ID of the backup.")
+    stats_mode: str = Field(
+        default="restore-size",
+        description="What is counted, as restic calls it: `restore-size`, `files-by-contents`, "
+        "`blobs-per-file` or `raw-data`.",
+    )
+
+
+class BackupDataStatsOutputsV010(Outputs):
+    """How large a backup is; `sizeBytes` is the number behind `size`."""
+
+    mode: str
+    file_count: str
+    size: str
+    size_bytes: str
+    version: str
+
+
+class BackupDataStatsV010(Func, parent=BackupDataStats):
+    """Measures a backup, in a new pod. A backup that is not there is named in the error."""
+
+    version: ClassVar = "v0.1.0"
+    Args = BackupDataStatsArgsV010
+    Outputs = BackupDataStatsOutputsV010
+
+    def exec(
+        self, ctx: PhaseContext, params: Params, args: BackupDataStatsArgsV010
+    ) -> Mapping[str, Any]:
+        location = location_of(ctx, params)
+        path = repository_path(args.backup_artifact_prefix, location)
+        with (
+            restic_pod(ctx, params, self.name, args, HelperPod(args.namespace)) as target,
+            prefixed("Failed to get backup stats"),
+        ):
+            repository = KeyedRepository(ctx, location, path, args, target)
+            found = [
+                each["id"]
+                for each in repository.snapshots()
+                if each["id"].startswith(args.backup_id)
+            ]
+            if len(found) != 1:
+                raise UsageError(
+                    f"{len(found)} backups in {path} have the ID {args.backup_id}",
+                    reason="SnapshotNotFound",
+                )
+            said = json.loads(repository.run("stats", "--json", "--mode", args.stats_mode, *found))
+        size = int(said["total_size"])
+        return {
+            "mode": args.stats_mode,
+            "fileCount": str(said.get("total_file_count", 0)),
+            "size": in_units(size),
+            "sizeBytes": str(size),
+            "version": "v0.1.0",
+        }

@@ -1,0 +1,94 @@
+"""CheckRepository v0.1.0: whether a repository can be opened, and whether it is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.errors import CommandFailed
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.check_repository.v0_0_0 import (
+    CheckRepository,
+    CheckRepositoryOutputs,
+)
+from kanister_py.functions.blueprint.keyed_repository import (
+    HelperPod,
+    KeyedArgs,
+    KeyedRepository,
+    restic_pod,
+)
+from kanister_py.functions.blueprint.repositories import location_of, repository_path
+from kanister_py.functions.blueprint.restic import NO_REPOSITORY
+from kanister_py.ports.function import Func, PhaseContext
+
+
+class CheckRepositoryArgsV010(KeyedArgs):
+    """What CheckRepository takes from v0.1.0 on."""
+
+    backup_artifact_prefix: str = Field(
+        description="Where the repository is in the Profile's bucket, whose name may stand in "
+        "front.",
+    )
+    namespace: str = Field(
+        default="", description="Where the pod runs; left out, where the controller does."
+    )
+    read_data: str = Field(
+        default="",
+        pattern=r"^$|^[0-9.]+%$|^[0-9]+/[0-9]+$|^[0-9]+[KMGT]$",
+        description="How much of the data is read and compared with its checksums: `5%` or `2G`, "
+        "by chance, or a part such as `1/7`; left out, none, and only the structure is checked.",
+    )
+
+
+class CheckRepositoryOutputsV010(CheckRepositoryOutputs):
+    """What is wrong with a repository; all are `false` if nothing is."""
+
+    damaged: str
+
+
+class CheckRepositoryV010(Func, parent=CheckRepository):
+    """Tells whether a repository can be opened and is whole, in a new pod.
+
+    A wrong key, a missing or a damaged repository does not fail the phase: the outputs say
+    so. What restic found stands in the log.
+    """
+
+    version: ClassVar = "v0.1.0"
+    Args = CheckRepositoryArgsV010
+    Outputs = CheckRepositoryOutputsV010
+
+    def exec(
+        self, ctx: PhaseContext, params: Params, args: CheckRepositoryArgsV010
+    ) -> Mapping[str, Any]:
+        location = location_of(ctx, params)
+        path = repository_path(args.backup_artifact_prefix, location)
+        with restic_pod(ctx, params, self.name, args, HelperPod(args.namespace)) as target:
+            wrong = _what_is_wrong(ctx, KeyedRepository(ctx, location, path, args, target), args)
+        return {
+            "passwordIncorrect": str(wrong == "key").lower(),
+            "repoUnavailable": str(wrong == "repository").lower(),
+            "damaged": str(wrong == "data").lower(),
+            "version": "v0.1.0",
+        }
+
+
+def _what_is_wrong(
+    ctx: PhaseContext, repository: KeyedRepository, args: CheckRepositoryArgsV010
+) -> str:
+    sample = [f"--read-data-subset={args.read_data}"] if args.read_data else []
+    try:
+        repository.run("cat", "config")
+    except CommandFailed as error:
+        if "does not open" in error.message:
+            return "key"
+        if NO_REPOSITORY in error.message:
+            return "repository"
+        raise
+    try:
+        repository.run("check", *sample)
+    except CommandFailed as error:
+        ctx.log(error.message)
+        return "data"
+    return ""

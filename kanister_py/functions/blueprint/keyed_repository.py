@@ -1,0 +1,421 @@
+"""Repositories of restic from v0.1.0 on: the key is named, hidden, and work is done once.
+
+Restic gets the key and the credential of the store through the stdin of a shell: they stand
+in no command line, no pod and no log. A backup carries the key of its run, without the
+attempt, so that one that is there is found after a restart or at the next attempt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kanister_py.core.actionsets.outputs import LogTail
+from kanister_py.core.errors import ApiError, CommandFailed, NotFound, StreamLost, UsageError
+from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.objects.resources import PODS
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.claims import spec_with_claims
+from kanister_py.functions.blueprint.commands import CommandLost, Target
+from kanister_py.functions.blueprint.pods import Job, PodArgs, pod_of, running, spec_of
+from kanister_py.functions.blueprint.repositories import IDLE_COMMAND, prefixed, tools_image
+from kanister_py.functions.blueprint.restic import (
+    NO_REPOSITORY,
+    WRONG_PASSWORD,
+    environment,
+)
+from kanister_py.ports.cluster import Channel
+from kanister_py.ports.function import PhaseContext
+
+HELPER_PREFIX: Final = "kanister-restic-"
+_TAG_LENGTH: Final = 16
+# Reads the environment, then what belongs into a file, and becomes restic.
+_SHELL: Final = (
+    'while IFS= read -r line && [ -n "$line" ]; do export "$line"; done; '
+    'if [ -n "$GOOGLE_APPLICATION_CREDENTIALS" ]; then umask 077; '
+    'cat >"$GOOGLE_APPLICATION_CREDENTIALS"; fi; exec restic "$@"'
+)
+_LOCKED: Final = "already locked"
+_TRANSIENT: Final = (
+    "connection refused", "connection reset", "i/o timeout", "TLS handshake timeout",
+    "unexpected EOF", "Service Unavailable", "SlowDown", "reduce your request rate",
+    "Internal Server Error", "InternalError", "Bad Gateway", "server misbehaving",
+)  # fmt: skip
+_TRIES: Final = 3
+_FIRST_PAUSE_SECONDS: Final = 2.0
+_LONGEST_PAUSE_SECONDS: Final = 30.0
+_LOCK_SECONDS: Final = 30 * 60.0
+_GONE_SECONDS: Final = 120.0
+
+
+class Keep(BaseModel):
+    """Which backups stay: so many of the last ones, and one for each of so many days and so on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    last: int = Field(default=0, ge=0)
+    daily: int = Field(default=0, ge=0)
+    weekly: int = Field(default=0, ge=0)
+    monthly: int = Field(default=0, ge=0)
+
+    def flags(self) -> list[str]:
+        """Say it in restic's words."""
+        counts = {name: getattr(self, name) for name in type(self).model_fields}
+        return [f"--keep-{name}={count}" for name, count in counts.items() if count]
+
+
+class KeyedArgs(PodArgs):
+    """What every function takes that works in a repository of restic, from v0.1.0 on."""
+
+    encryption_key: str = Field(
+        min_length=1,
+        description="The key of the repository, out of a Secret: "
+        "`{{ index .Phases.<phase>.Secrets.<name>.Data `key` | toString }}`.",
+    )
+    insecure_tls: bool = Field(
+        default=False,
+        alias="insecureTLS",
+        description="Whether any certificate of the store is taken.",
+    )
+    image: str = Field(
+        default="",
+        description="The image of the pod, with sh and restic; left out, that of the variable "
+        "`KANISTER_TOOLS`, or Kanister's tools.",
+    )
+
+
+class RetentionArgs(KeyedArgs):
+    """What every backup takes that may also let older ones go."""
+
+    keep: Keep | None = Field(
+        default=None,
+        description="Which backups of the same place stay when this one is done: `last`, "
+        "`daily`, `weekly`, `monthly`, each a number; left out, all.",
+    )
+    prune: bool = Field(
+        default=False,
+        description="Whether the space of backups that went is given back, which takes a while "
+        "and locks the repository.",
+    )
+
+
+class Saved(NamedTuple):
+    """A snapshot that is there."""
+
+    id: str
+    tag: str
+    file_count: int
+    size_bytes: int
+    added_bytes: int
+
+    def as_outputs(self) -> dict[str, str]:
+        return {
+            "backupID": self.id,
+            "backupTag": self.tag,
+            "fileCount": str(self.file_count),
+            "size": in_units(self.size_bytes),
+            "phySize": in_units(self.added_bytes),
+            "version": "v0.1.0",
+        }
+
+
+def in_units(size: float) -> str:
+    """Write a size as restic does: `2.941 KiB`."""
+    if size < 1024:
+        return f"{size:.0f} B"
+    power = min(4, (int(size).bit_length() - 1) // 10)
+    return f"{size / 1024**power:.3f} {'KMGT'[power - 1]}iB"
+
+
+def run_tag(ctx: PhaseContext, part: str = "") -> str:
+    """Say which tag marks the backup of this phase of this run, whichever attempt made it."""
+    return ctx.run.key(f"backup {part}", attempt=0)[:_TAG_LENGTH]
+
+
+@dataclass(frozen=True, slots=True)
+class HelperPod:
+    """Which pod restic is to run in. `part` tells the pods of one phase apart."""
+
+    namespace: str
+    claims: Mapping[str, str] = field(default_factory=dict)
+    is_read_only: bool = False
+    node: str = ""
+    part: str = ""
+
+
+@contextmanager
+def restic_pod(
+    ctx: PhaseContext, params: Params, function: str, args: KeyedArgs, wanted: HelperPod
+) -> Iterator[Target]:
+    """Have a pod that idles for as long as the block lasts; earlier ones of this phase are gone.
+
+    What ran in those has ended then: what it did is done, and what it locked is nobody's.
+    """
+    spec = spec_of(tools_image(args.image), IDLE_COMMAND)
+    if wanted.claims:
+        spec = spec_with_claims(ctx, wanted.namespace, wanted.claims, spec)
+        for mount in spec["containers"][0]["volumeMounts"] if wanted.is_read_only else ():
+            mount["readOnly"] = True
+    if wanted.node:
+        spec["nodeName"] = wanted.node
+    override, part = params.facts.pod_override, wanted.part
+    job = Job(HELPER_PREFIX, wanted.namespace, spec, args, override, part=part)
+    pod = pod_of(ctx, params, job)
+    last = ctx.run.attempt if ctx.is_taken_up else ctx.run.attempt - 1
+    for attempt in range(1, last + 1):
+        name = HELPER_PREFIX + ctx.run.key(part, attempt=attempt)
+        _remove(ctx, name, pod["metadata"]["namespace"])
+    with running(ctx, function, pod, is_repeatable=True) as followed:
+        followed.wait_until_ready(fails_early=True)
+        yield Target(followed.namespace, followed.name, followed.main_container)
+
+
+def _remove(ctx: PhaseContext, name: str, namespace: str) -> None:
+    """Delete a pod, and wait until nothing runs in it any more."""
+
+    def is_gone() -> bool:
+        try:
+            ctx.cluster.get(PODS, name, namespace=namespace)
+        except NotFound:
+            return True
+        return False
+
+    try:
+        ctx.cluster.delete(PODS, name, namespace=namespace, grace_period_seconds=0)
+    except NotFound:
+        return
+    ctx.wait(is_gone, timeout_seconds=_GONE_SECONDS, what=f"pod {namespace}/{name} to be gone")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRepository:
+    """One repository of restic, as the commands in a helper pod reach it."""
+
+    ctx: PhaseContext
+    location: Location
+    path: str
+    args: KeyedArgs
+    target: Target
+
+    # What is done
+
+    def make_if_missing(self) -> None:
+        """Make the repository if there is none; anything else that is wrong is an error."""
+        try:
+            self.run("cat", "config")
+        except CommandFailed as error:
+            if NO_REPOSITORY not in error.message:
+                raise
+            try:
+                self.run("init")
+            except CommandFailed as failed:
+                # Somebody else was as fast: two pods of one workload, say.
+                if "already" not in failed.message:
+                    raise
+
+    def backup(self, folder: str, tag: str, host: str) -> Saved:
+        """Back a folder up, unless this run has done so already."""
+        with prefixed("Failed to create object store backup location"):
+            self.make_if_missing()
+        with prefixed("Failed to create and upload backup"):
+            found = self.snapshots("--tag", tag)
+            if found:
+                self.ctx.log(f"Snapshot {found[0]['short_id']} of this run is there already")
+                return self._measured(found[0], tag)
+            summary: dict[str, Any] = {}
+            words = ("backup", "--json", "--tag", tag, "--host", host, folder)
+            self.run(*words, on_line=lambda line: self._follow(line, summary))
+            if not summary:
+                raise UsageError("restic named no snapshot", reason="BackupUnreadable")
+        return Saved(
+            str(summary["snapshot_id"])[:8],
+            tag,
+            int(summary["total_files_processed"]),
+            int(summary["total_bytes_processed"]),
+            int(summary["data_added"]),
+        )
+
+    def _follow(self, line: bytes, summary: dict[str, Any]) -> None:
+        """Read a line of a backup's progress, and its summary at the end."""
+        try:
+            said = json.loads(line)
+        except ValueError:
+            self.ctx.log(line.decode("utf-8", "replace"))
+            return
+        if said.get("message_type") == "summary":
+            summary.update(said)
+        elif said.get("message_type") == "status":
+            self.ctx.progress(int(100 * float(said.get("percent_done") or 0)))
+
+    def _measured(self, snapshot: Mapping[str, Any], tag: str) -> Saved:
+        """Count what a snapshot holds that another process saved."""
+        count, size = 0, 0
+
+        def read(line: bytes) -> None:
+            nonlocal count, size
+            node = json.loads(line)
+            if node.get("type") == "file":
+                count, size = count + 1, size + int(node.get("size") or 0)
+
+        self.run("ls", "--json", str(snapshot["id"]), on_line=read)
+        return Saved(str(snapshot["short_id"]), tag, count, size, 0)
+
+    def let_go(self, keep: Keep | None, host: str, *, prune: bool) -> None:
+        """Forget the backups of a host that are not to be kept."""
+        if keep is None or not keep.flags():
+            return
+        words = ["forget", "--host", host, "--group-by", "host,paths", *keep.flags()]
+        with prefixed("Failed to forget data"):
+            self.run(*words, *(["--prune"] if prune else []))
+
+    def snapshots(self, *filters: str) -> list[Any]:
+        """List snapshots, the oldest first."""
+        return json.loads(self.run("snapshots", "--json", *filters)) or []
+
+    def forget(self, snapshots: Sequence[str]) -> None:
+        """Forget snapshots; one that is gone is no error."""
+        there = self.snapshots()
+        names = [
+            each["id"]
+            for each in there
+            if any(each["id"].startswith(snapshot) for snapshot in snapshots)
+        ]
+        if names:
+            self.run("forget", *names)
+
+    def prune(self) -> int:
+        """Give back the space of what nothing refers to, and say how many bytes that are."""
+        before = self._stored_bytes()
+        self.run("prune")
+        return max(0, before - self._stored_bytes())
+
+    def _stored_bytes(self) -> int:
+        store = self.ctx.stores.open(self.location)
+        return sum(each.size for each in store.list(f"{self._key}/"))
+
+    @property
+    def _key(self) -> str:
+        """Say where the repository is inside of the bucket."""
+        return self.path.removeprefix(f"{self.location.bucket}/")
+
+    # How
+
+    def run(self, *words: str, on_line: Callable[[bytes], None] | None = None) -> str:
+        """Run restic to its end, and give what it printed, unless that is read line by line.
+
+        What a store fails for the moment is tried again; a lock of a pod that is gone is
+        taken over, and another waited for.
+        """
+        pause, tries = _FIRST_PAUSE_SECONDS, 0
+        until = self.ctx.now().timestamp() + _LOCK_SECONDS
+        while True:
+            try:
+                return self._run_once(words, on_line)
+            except CommandFailed as error:
+                if _LOCKED in error.message:
+                    if self.ctx.now().timestamp() > until:
+                        raise
+                    if self._take_over_locks():
+                        continue
+                    self.ctx.log(f"The repository is locked; tried again in {pause:g}s")
+                elif any(sign in error.message for sign in _TRANSIENT) and tries < _TRIES:
+                    tries += 1
+                    self.ctx.log(f"The store fails; tried again in {pause:g}s")
+                else:
+                    raise
+            self.ctx.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _take_over_locks(self) -> bool:
+        """Remove the locks of pods of ours that are gone; say whether there were any."""
+        listed = self._run_once(("list", "locks", "--no-lock", "--quiet"), None).split()
+        dead = [each for each in listed if self._is_dead(each)]
+        keys = [f"{self._key}/locks/{each}" for each in dead]
+        if keys:
+            self.ctx.stores.open(self.location).delete(keys)
+            self.ctx.log(f"Took over {len(keys)} locks of pods that are gone")
+        self._run_once(("unlock", "--quiet"), None)
+        return bool(keys)
+
+    def _is_dead(self, lock: str) -> bool:
+        try:
+            said = json.loads(self._run_once(("cat", "lock", lock, "--no-lock", "--quiet"), None))
+        except (CommandFailed, ValueError):
+            # Gone meanwhile.
+            return False
+        host = str(said.get("hostname", ""))
+        if not host.startswith(HELPER_PREFIX):
+            return False
+        try:
+            self.ctx.cluster.get(PODS, host, namespace=self.target.namespace)
+        except NotFound:
+            return True
+        return False
+
+    def _stdin(self) -> bytes:
+        key, credential = self.args.encryption_key, self.location.credential
+        for secret in (key, credential.secret, credential.token):
+            self.ctx.conceal(secret)
+        exported = environment(self.location, self.path, key)
+        exported["RESTIC_PROGRESS_FPS"] = "1"
+        for name, value in exported.items():
+            if "\n" in value:
+                raise UsageError(f"{name} holds more than one line", reason="InvalidArguments")
+        text = "".join(f"{name}={value}\n" for name, value in exported.items()) + "\n"
+        file = credential.secret if self.location.kind is StoreKind.GCS else ""
+        return (text + file).encode("utf-8", "surrogateescape")
+
+    def _run_once(self, words: Sequence[str], on_line: Callable[[bytes], None] | None) -> str:
+        flags = ["--insecure-tls"] if self.args.insecure_tls else []
+        command = ["sh", "-c", _SHELL, "restic", *words, *flags]
+        target, said, complained = self.target, bytearray(), LogTail()
+        held = b""
+        with ExitStack() as stack:
+            try:
+                session = stack.enter_context(
+                    self.ctx.cluster.exec(
+                        target.pod,
+                        command,
+                        namespace=target.namespace,
+                        container=target.container,
+                        has_stdin=True,
+                    )
+                )
+            except ApiError as error:
+                raise UsageError(
+                    f"Failed to exec command in pod: {error.message}", reason=error.reason
+                ) from error
+            stack.enter_context(self.ctx.on_cancel(session.close))
+            stack.enter_context(self.ctx.idle())
+            try:
+                session.write_stdin(self._stdin())
+                session.close_stdin()
+                for chunk in session:
+                    if chunk.channel is Channel.STDERR:
+                        complained.feed(chunk.data)
+                    elif on_line is None:
+                        said += chunk.data
+                    else:
+                        *lines, held = (held + chunk.data).split(b"\n")
+                        for line in lines:
+                            on_line(line)
+            except StreamLost as error:
+                raise CommandLost(str(target)) from error
+            code = session.exit_code
+        self.ctx.check_cancelled()
+        if code is None:
+            raise CommandLost(str(target))
+        if code != 0:
+            raise self._failure(words, complained.text(), code)
+        return said.decode("utf-8", "replace")
+
+    def _failure(self, words: Sequence[str], complaint: str, code: int) -> CommandFailed:
+        told = f"restic {words[0]} ended with exit code {code}: {' '.join(complaint.split())}"
+        if WRONG_PASSWORD in complaint:
+            told = f"The key does not open the repository {self.path}"
+        return CommandFailed(told, code)

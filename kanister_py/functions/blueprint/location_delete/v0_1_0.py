@@ -1,0 +1,64 @@
+"""LocationDelete v0.1.0: an object or a folder of the Profile's store, and nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.errors import UsageError
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.location_delete.v0_0_0 import LocationDelete, until_cancelled
+from kanister_py.functions.blueprint.repositories import location_of
+from kanister_py.ports.function import Args, Func, Outputs, PhaseContext
+
+
+class LocationDeleteArgsV010(Args):
+    """What LocationDelete takes from v0.1.0 on."""
+
+    artifact: str = Field(
+        min_length=1,
+        description="The object, or the folder with all that is in it, below the prefix of the "
+        "Profile; the name of the bucket may stand in front as a folder.",
+    )
+
+
+class LocationDeleteOutputs(Outputs):
+    """How much was deleted."""
+
+    deleted: str
+    """How many objects."""
+
+
+class LocationDeleteV010(Func, parent=LocationDelete):
+    """Deletes an object, or a folder with all that is in it.
+
+    As v0.0.0, but `a` deletes `a` and `a/b`, and not `ab`; and what stands for the whole
+    bucket or prefix is refused.
+    """
+
+    version: ClassVar = "v0.1.0"
+    Args = LocationDeleteArgsV010
+    Outputs = LocationDeleteOutputs
+
+    def exec(
+        self, ctx: PhaseContext, params: Params, args: LocationDeleteArgsV010
+    ) -> Mapping[str, Any]:
+        location = location_of(ctx, params)
+        path = args.artifact.removeprefix(f"{location.bucket}/").strip("/")
+        if not path or path == location.bucket:
+            raise UsageError(
+                f"Artifact {args.artifact!r} names no object and no folder",
+                reason="InvalidArguments",
+            )
+        key = location.key_of(path)
+        store = ctx.stores.open(location)
+        found = (
+            each.key
+            for each in store.list(key)
+            if each.key == key or each.key.startswith(f"{key}/")
+        )
+        with ctx.idle():
+            deleted = store.delete(until_cancelled(ctx, found))
+        return {"deleted": str(deleted)}

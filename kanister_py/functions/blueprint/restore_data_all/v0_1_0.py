@@ -1,0 +1,78 @@
+"""RestoreDataAll v0.1.0: what BackupDataAll backed up, restored a few pods at once."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.errors import UsageError
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import pods_of
+from kanister_py.functions.blueprint.keyed_repository import (
+    HelperPod,
+    KeyedArgs,
+    KeyedRepository,
+    restic_pod,
+)
+from kanister_py.functions.blueprint.repositories import (
+    claims_of_pod,
+    for_every_pod,
+    location_of,
+    repository_path,
+)
+from kanister_py.functions.blueprint.restic import path_below
+from kanister_py.functions.blueprint.restore_data.v0_1_0 import restore
+from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import (
+    RestoreDataAll,
+    read_backup_info,
+)
+from kanister_py.ports.function import Func, Outputs, PhaseContext
+
+
+class RestoreDataAllArgsV010(KeyedArgs):
+    """What RestoreDataAll takes from v0.1.0 on."""
+
+    namespace: str = Field(description="Where the pods run, and where the volumes are.")
+    backup_artifact_prefix: str = Field(
+        description="Where the repositories are in the Profile's bucket, whose name may stand in "
+        "front.",
+    )
+    backup_info: str = Field(description="What BackupDataAll gave as `BackupAllInfo`.")
+    restore_path: str = Field(default="/", description="The folder to restore into.")
+    pods: str = Field(
+        default="",
+        description="The names of the pods, with spaces between them; left out, those of the "
+        "workload that the action is about.",
+    )
+    parallelism: int = Field(default=4, ge=1, description="How many pods are restored at once.")
+
+
+class RestoreDataAllV010(Func, parent=RestoreDataAll):
+    """Restores what BackupDataAll backed up, in a new pod for every pod, a few at once.
+
+    For the rest each is a RestoreData v0.1.0.
+    """
+
+    version: ClassVar = "v0.1.0"
+    Args = RestoreDataAllArgsV010
+    Outputs = Outputs
+
+    def exec(self, ctx: PhaseContext, params: Params, args: RestoreDataAllArgsV010) -> None:
+        location = location_of(ctx, params)
+        prefix = repository_path(args.backup_artifact_prefix, location)
+        pods = pods_of(params, args.pods, "Unsupported workload type")
+        backups = read_backup_info(args.backup_info)
+        missing = [pod for pod in pods if pod not in backups]
+        if missing:
+            raise UsageError(f"backupInfo has no backup of pod {missing[0]}", reason="NoBackup")
+
+        def restore_one(pod: str) -> None:
+            helper = HelperPod(args.namespace, claims_of_pod(params, pod), part=pod)
+            with restic_pod(ctx, params, self.name, args, helper) as target:
+                repository = KeyedRepository(ctx, location, path_below(prefix, pod), args, target)
+                restore(repository, args, snapshot=backups[pod])
+
+        for_every_pod(
+            ctx, pods, restore_one, "Failed to restore data for pod", limit=args.parallelism
+        )

@@ -1,0 +1,78 @@
+"""What tests of the data functions share: Profiles of a real store, claims, and who uses them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kanister_py.core.objects.locations import Location
+from kanister_py.core.templates.facts import ActionFacts, KeyPair, ResolvedProfile
+from kanister_py.wiring import object_stores
+from tests.functions.blueprint.conftest import World
+
+
+def facts_for(location: Location, **more: Any) -> ActionFacts:
+    place = {
+        "type": str(location.kind),
+        "bucket": location.bucket,
+        "endpoint": location.endpoint,
+        "region": location.region,
+        "prefix": location.prefix,
+    }
+    pair = KeyPair(location.credential.id, location.credential.secret)
+    profile = ResolvedProfile(place, "keyPair", key_pair=pair)
+    return ActionFacts(time="2026-01-01T00:00:00Z", profile=profile, **more)
+
+
+def keys(location: Location, prefix: str) -> list[str]:
+    return [each.key for each in object_stores().open(location).list(prefix)]
+
+
+def claim(world: World, name: str) -> None:
+    world.cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Mi"}},
+            },
+        }
+    )
+
+
+def in_pod(world: World, pod: str, script: str) -> bytes:
+    with world.cluster.exec(pod, ["sh", "-c", script], namespace="default") as session:
+        said = b"".join(chunk.data for chunk in session)
+        assert session.exit_code == 0, said
+    return said
+
+
+def mounted(world: World, script: str) -> bytes:
+    """Run something in a pod that has the volume."""
+    if "user" not in {each["metadata"]["name"] for each in world.pods()}:
+        world.cluster.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "user", "namespace": "default"},
+                "spec": {
+                    "containers": [
+                        {
+                            "name": "main",
+                            "image": "busybox",
+                            "command": ["sleep", "600"],
+                            "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+                        }
+                    ],
+                    "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
+                },
+            }
+        )
+        world.seen_pod(
+            lambda pod: (
+                pod["metadata"]["name"] == "user"
+                and (pod.get("status") or {}).get("phase") == "Running"
+            )
+        )
+    return in_pod(world, "user", script)

@@ -1,0 +1,297 @@
+"""Data functions v0.1.0 on a real S3 server, with real restic in real pods."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.objects.resources import PODS
+from kanister_py.core.templates.facts import ActionFacts, Workload
+from kanister_py.functions.blueprint.backup_data.v0_1_0 import BackupDataV010
+from kanister_py.functions.blueprint.backup_data_all.v0_1_0 import BackupDataAllV010
+from kanister_py.functions.blueprint.backup_data_stats.v0_1_0 import BackupDataStatsV010
+from kanister_py.functions.blueprint.check_repository.v0_1_0 import CheckRepositoryV010
+from kanister_py.functions.blueprint.copy_volume_data.v0_1_0 import CopyVolumeDataV010
+from kanister_py.functions.blueprint.delete_data.v0_1_0 import DeleteDataV010
+from kanister_py.functions.blueprint.delete_data_all.v0_1_0 import DeleteDataAllV010
+from kanister_py.functions.blueprint.keyed_repository import in_units
+from kanister_py.functions.blueprint.location_delete.v0_1_0 import LocationDeleteV010
+from kanister_py.functions.blueprint.restore_data.v0_1_0 import RestoreDataV010
+from kanister_py.functions.blueprint.restore_data_all.v0_1_0 import RestoreDataAllV010
+from kanister_py.wiring import object_stores
+from tests.functions.blueprint.conftest import World, failure
+from tests.functions.blueprint.data import claim, facts_for, keys, mounted
+from tests.stores import running_store
+
+KEY = "a-key-nobody-sees"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
+    if shutil.which("restic") is None:
+        pytest.skip("restic is not installed: nothing is backed up")
+    with running_store(StoreKind.S3, tmp_path_factory.mktemp("s3")) as location:
+        yield location
+
+
+@pytest.fixture
+def location(server: Location) -> Location:
+    store = object_stores().open(server)
+    store.delete(each.key for each in store.list(""))
+    return server
+
+
+@pytest.fixture
+def facts(location: Location) -> ActionFacts:
+    claims = {"user": {"data": "/v"}}
+    workload = Workload("app", "default", ("user",), (("main",),), claims)
+    return facts_for(location, stateful_set=workload)
+
+
+@pytest.fixture
+def app(world: World) -> World:
+    """A pod with a volume that holds two files."""
+    claim(world, "data")
+    mounted(world, "mkdir -p /v/sub; echo one >/v/a; echo two >/v/sub/b")
+    return world
+
+
+def args(**more: Any) -> dict[str, Any]:
+    return {"namespace": "default", "encryptionKey": KEY, **more}
+
+
+BACKUP = args(pod="user", includePath="/v", backupArtifactPrefix="repo")
+
+
+def restic(location: Location, *words: str, repository: str = "repo") -> str:
+    """Ask restic itself, from outside."""
+    env = {
+        "AWS_ACCESS_KEY_ID": location.credential.id,
+        "AWS_SECRET_ACCESS_KEY": location.credential.secret,
+        "RESTIC_REPOSITORY": f"s3:{location.endpoint}/{location.bucket}/{repository}",
+        "RESTIC_PASSWORD": KEY,
+    }
+    done = subprocess.run(
+        ["restic", *words], env={**os.environ, **env}, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def snapshots(location: Location) -> list[Mapping[str, Any]]:
+    return json.loads(restic(location, "snapshots", "--json")) or []
+
+
+def test_a_pod_without_restic_is_backed_up_and_comes_back(
+    app: World, facts: ActionFacts, location: Location
+) -> None:
+    done = app.call(BackupDataV010, BACKUP, facts=facts)
+    assert (done["fileCount"], done["size"], done["version"]) == ("2", "8 B", "v0.1.0")
+    mounted(app, "rm -r /v/a /v/sub; echo new >/v/c")
+    restore = args(pod="user", backupArtifactPrefix="repo", backupTag=done["backupTag"])
+    app.call(RestoreDataV010, restore, facts=facts, uid="restore")
+    assert mounted(app, "cd /v; cat a sub/b c") == b"one\ntwo\nnew\n"
+    stats = args(backupArtifactPrefix="kbucket/repo", backupID=done["backupID"])
+    assert app.call(BackupDataStatsV010, stats, facts=facts, uid="stats")["sizeBytes"] == "8"
+    delete = args(backupArtifactPrefix="repo", backupID=done["backupID"], reclaimSpace=True)
+    freed = app.call(DeleteDataV010, delete, facts=facts, uid="delete")["spaceFreed"]
+    assert int(freed.removesuffix(" B")) > 0
+    assert snapshots(location) == []
+    again = app.call(DeleteDataV010, delete, facts=facts, uid="again")
+    assert again["spaceFreed"] == "0 B"
+    assert [each["metadata"]["name"] for each in app.pods()] == ["user"]
+
+
+def test_part_of_a_backup_comes_back_where_it_is_wanted(app: World, facts: ActionFacts) -> None:
+    done = app.call(BackupDataV010, BACKUP, facts=facts)
+    mounted(app, "rm -r /v/*")
+    restore = args(
+        volumes={"data": "/v"},
+        backupArtifactPrefix="repo",
+        backupIdentifier=done["backupID"],
+        backupPath="/v/sub",
+    )
+    app.call(RestoreDataV010, restore, facts=facts, uid="restore")
+    assert mounted(app, "cd /v; find . -type f") == b"./sub/b\n"
+
+
+def test_every_pod_is_backed_up_and_restored(app: World, facts: ActionFacts) -> None:
+    backup = args(includePath="/v", backupArtifactPrefix="all")
+    done = app.call(BackupDataAllV010, backup, facts=facts)
+    info = json.loads(done["BackupAllInfo"])
+    assert [*info["user"]] == ["PodName", "BackupID", "BackupTag"]
+    mounted(app, "rm -r /v/*")
+    more = args(backupArtifactPrefix="all", backupInfo=done["BackupAllInfo"])
+    app.call(RestoreDataAllV010, more, facts=facts, uid="restore")
+    assert mounted(app, "cat /v/a /v/sub/b") == b"one\ntwo\n"
+    deleted = app.call(DeleteDataAllV010, {**more, "reclaimSpace": True}, facts=facts, uid="del")
+    assert deleted["spaceFreed"] != "0 B"
+
+
+# Once for each run
+
+
+def test_a_backup_is_made_once_whatever_happens_to_its_process(
+    app: World, facts: ActionFacts, location: Location
+) -> None:
+    first = app.call(BackupDataV010, BACKUP, facts=facts, is_written_down=False)
+    # The process died before it wrote that down, and another takes the attempt up.
+    second = app.call(BackupDataV010, BACKUP, facts=facts, is_taken_up=True)
+    third = app.call(BackupDataV010, BACKUP, facts=facts, attempt=2)
+    assert first["backupID"] == second["backupID"] == third["backupID"]
+    assert (third["fileCount"], third["size"]) == (first["fileCount"], first["size"])
+    assert len(snapshots(location)) == 1
+    other = app.call(BackupDataV010, BACKUP, facts=facts, uid="another run")
+    assert other["backupID"] != first["backupID"]
+    assert len(snapshots(location)) == 2
+
+
+def test_a_backup_that_was_killed_is_made_again_and_its_lock_taken_over(
+    app: World, facts: ActionFacts, location: Location
+) -> None:
+    app.call(BackupDataV010, BACKUP, facts=facts, uid="before")
+    mounted(app, "head -c 150000000 /dev/urandom >/v/large")
+    killed = app.start(BackupDataV010, BACKUP, facts=facts, is_written_down=False)
+    for _ in range(600):
+        if keys(location, "repo/locks/") and len(keys(location, "repo/data/")) > 5:
+            break
+        time.sleep(0.02)
+    (pod,) = [each for each in app.pods() if each["metadata"]["name"] != "user"]
+    app.cluster.delete(PODS, pod["metadata"]["name"], namespace="default", grace_period_seconds=0)
+    failure(killed.result)
+    assert keys(location, "repo/locks/")
+    # Deleting locks the repository alone: the lock of a pod that is gone is in the way.
+    again = app.call(BackupDataV010, BACKUP, facts=facts, is_taken_up=True)
+    assert len(snapshots(location)) == 2
+    delete = args(backupArtifactPrefix="repo", backupID=again["backupID"], reclaimSpace=True)
+    app.call(DeleteDataV010, delete, facts=facts, uid="delete")
+    assert any("Took over" in line for line in app.log)
+    assert keys(location, "repo/locks/") == []
+    restic(location, "check", "--read-data")
+
+
+def test_older_backups_of_the_same_place_go_and_others_stay(
+    app: World, facts: ActionFacts, location: Location
+) -> None:
+    volume = args(volume="data", dataArtifactPrefix="repo")
+    app.call(CopyVolumeDataV010, volume, facts=facts, uid="volume")
+    for number in range(4):
+        mounted(app, f"echo {number} >/v/a")
+        keep = {**BACKUP, "keep": {"last": 2}, "prune": True}
+        last = app.call(BackupDataV010, keep, facts=facts, uid=f"run {number}")
+    found = snapshots(location)
+    assert [each["paths"] for each in found] == [["/mnt/vol_data/data"], ["/v"], ["/v"]]
+    assert found[-1]["short_id"] == last["backupID"]
+    restic(location, "check", "--read-data")
+
+
+# What is wrong
+
+
+def test_a_wrong_key_is_told_and_makes_nothing(
+    app: World, facts: ActionFacts, location: Location
+) -> None:
+    app.call(BackupDataV010, BACKUP, facts=facts)
+    before = keys(location, "")
+    wrong = {**BACKUP, "encryptionKey": "another-key"}
+    error = failure(lambda: app.call(BackupDataV010, wrong, facts=facts, uid="other"))
+    assert "The key does not open the repository kbucket/repo" in error.message
+    assert keys(location, "") == before
+
+
+def test_a_folder_on_no_volume_is_refused_with_a_way_out(app: World, facts: ActionFacts) -> None:
+    nowhere = {**BACKUP, "includePath": "/etc"}
+    error = failure(lambda: app.call(BackupDataV010, nowhere, facts=facts))
+    assert "/etc of pod default/user is on none of its volumes" in error.message
+    assert "v0.0.0" in error.message
+
+
+def test_a_tag_that_no_backup_has_is_named(app: World, facts: ActionFacts) -> None:
+    app.call(BackupDataV010, BACKUP, facts=facts)
+    restore = args(pod="user", backupArtifactPrefix="repo", backupTag="nosuch")
+    error = failure(lambda: app.call(RestoreDataV010, restore, facts=facts, uid="restore"))
+    assert "No backup has the tag nosuch" in error.message
+
+
+def test_a_repository_is_checked_down_to_its_data(
+    app: World, facts: ActionFacts, location: Location
+) -> None:
+    check = args(backupArtifactPrefix="repo", readData="100%")
+
+    def outcome(uid: str, **more: Any) -> list[str]:
+        found = app.call(CheckRepositoryV010, {**check, **more}, facts=facts, uid=uid)
+        return [key for key, each in found.items() if each == "true"]
+
+    assert outcome("none") == ["repoUnavailable"]
+    app.call(BackupDataV010, BACKUP, facts=facts)
+    assert outcome("whole") == []
+    assert outcome("wrong key", encryptionKey="another-key") == ["passwordIncorrect"]
+    store = object_stores().open(location)
+    pack = keys(location, "repo/data/")[0]
+    data = b"".join(store.get(pack))
+    store.put(pack, [data[:-40] + bytes(40)])
+    assert outcome("rotten") == ["damaged"]
+
+
+def test_a_folder_is_deleted_and_nothing_beside_it(world: World, location: Location) -> None:
+    store = object_stores().open(location)
+    for key in ("a/1", "a/b/2", "ab", "a"):
+        if key != "a":
+            store.put(key, [b"x"])
+    facts = facts_for(location)
+    assert world.call(LocationDeleteV010, {"artifact": "kbucket/a"}, facts=facts) == {
+        "deleted": "2"
+    }
+    assert keys(location, "") == ["ab"]
+    for artifact in ("/", "kbucket", "kbucket/"):
+        error = failure(
+            lambda artifact=artifact: world.call(  # type: ignore[misc] # a closure of the loop
+                LocationDeleteV010, {"artifact": artifact}, facts=facts
+            )
+        )
+        assert "names no object and no folder" in error.message
+
+
+# Secrets
+
+
+def test_the_key_is_nowhere_to_be_seen(app: World, facts: ActionFacts) -> None:
+    mounted(app, "head -c 150000000 /dev/urandom >/v/large")
+    running = app.start(BackupDataV010, BACKUP, facts=facts)
+    seen = b""
+    while running.thread.is_alive():
+        for process in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                seen += process.read_bytes()
+            except OSError:
+                continue
+        time.sleep(0.01)
+    running.result()
+    assert b"restic" in seen
+    assert KEY.encode() not in seen
+    assert b"rootsecret123" not in seen
+    wrong = failure(
+        lambda: app.call(
+            BackupDataV010, {**BACKUP, "encryptionKey": "another-key"}, facts=facts, uid="other"
+        )
+    )
+    told = json.dumps([app.log, app.pods(), wrong.message])
+    for secret in (KEY, "another-key", "rootsecret123"):
+        assert secret not in told
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (3012, "2.941 KiB"), (5 * 2**30, "5.000 GiB"),
+     (3 * 2**50, "3072.000 TiB")],
+)  # fmt: skip
+def test_sizes_are_written_as_restic_does(size: int, text: str) -> None:
+    assert in_units(size) == text
