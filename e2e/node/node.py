@@ -17,9 +17,9 @@ from e2e.node.kubelet_api import KubeletServer
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
-from kanister_py.embedded.pods.node import ClusterSources, ProcessNode, bind_by_request
+from kanister_py.embedded.pods.node import ClusterSources, ProcessNode
 from kanister_py.embedded.pods.runner import ProcessPodRunner
-from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.cluster import Cluster, KubeObject
 
 NODE_NAME: Final = "e2e-node"
 FEATURES: Final = ("ExtendWebSocketsToKubelet",)
@@ -27,6 +27,19 @@ FEATURES: Final = ("ExtendWebSocketsToKubelet",)
 
 _LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _BEAT_SECONDS: Final = 3.0
+
+
+def bind_by_request(cluster: Cluster, pod: KubeObject, node: str) -> None:
+    """Put a pod on a node as a scheduler does."""
+    metadata = pod["metadata"]
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+    )
 
 
 class TokenSources(ClusterSources):

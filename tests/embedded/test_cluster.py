@@ -121,13 +121,6 @@ def test_the_namespaces_of_the_cluster_itself_stay(cluster: MemoryCluster) -> No
         cluster.delete(NAMESPACES, "default")
 
 
-def test_a_strict_cluster_wants_its_namespaces_first() -> None:
-    strict = MemoryCluster(clock=SystemClock(), creates_namespaces=False)
-    with pytest.raises(NotFound) as caught:
-        strict.create(config_map("a", namespace="nowhere"))
-    assert caught.value.message == 'namespaces "nowhere" not found'
-
-
 def test_manifests_are_taken_in_with_their_status_and_in_any_order(
     cluster: MemoryCluster,
 ) -> None:

@@ -158,6 +158,8 @@ _SCALE_PATHS: Final = {
 
 # Definitions themselves
 
+_SCOPES: Final = ("Cluster", "Namespaced")
+
 
 def set_definition_defaults(definition: KubeObject) -> None:
     """Fill in what the API server fills in for a definition, in place."""
@@ -187,48 +189,26 @@ def complaints_about_definition(definition: KubeObject) -> list[Cause]:
     ]
     if causes:
         return causes
-    want = f"{said['plural']}.{spec['group']}"
-    if definition["metadata"]["name"] != want:
-        causes.append(
-            Cause(
-                "metadata.name",
-                f'Invalid value: "{definition["metadata"]["name"]}": must be '
-                f'spec.names.plural+"."+spec.group',
-            )
-        )
-    if spec["scope"] not in {"Namespaced", "Cluster"}:
-        causes.append(
-            Cause(
-                "spec.scope",
-                f'Unsupported value: "{spec["scope"]}": supported values: "Cluster", "Namespaced"',
-                "FieldValueNotSupported",
-            )
-        )
-    if why := names.why_not_a_dns_1035_label(said["plural"]):
-        causes.append(Cause("spec.names.plural", f'Invalid value: "{said["plural"]}": {why}'))
-    if sum(1 for version in versions if version.get("storage")) != 1:
-        causes.append(
-            Cause(
-                "spec.versions",
-                "Invalid value: must have exactly one version marked as storage version",
-            )
-        )
-    causes += [
-        Cause(
-            f"spec.versions[{index}].schema.openAPIV3Schema",
-            "Required value: schemas are required",
-            "FieldValueRequired",
-        )
-        for index, version in enumerate(versions)
-        if not (version.get("schema") or {}).get("openAPIV3Schema")
-    ]
+    name, want = definition["metadata"]["name"], f"{said['plural']}.{spec['group']}"
+    scope = spec["scope"]
+    stored = sum(1 for version in versions if version.get("storage"))
+    not_dns = names.why_not_a_dns_1035_label(said["plural"])
+    wrong = (
+        ("metadata.name", f'"{name}": must be spec.names.plural+"."+spec.group', name != want),
+        ("spec.scope", f'"{scope}": must be Cluster or Namespaced', scope not in _SCOPES),
+        ("spec.names.plural", f'"{said["plural"]}": {not_dns}', not_dns),
+        ("spec.versions", "must have exactly one version marked as storage version", stored != 1),
+    )
+    causes += [Cause(path, f"Invalid value: {why}") for path, why, is_so in wrong if is_so]
     for index, version in enumerate(versions):
-        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-        if _has_rules(schema):
+        path = f"spec.versions[{index}].schema.openAPIV3Schema"
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if not schema:
+            causes.append(Cause(path, "Required value: schemas are required", "FieldValueRequired"))
+        elif _has_rules(schema):
             # Few kinds have rules, and CEL takes time to load.
             from kanister_py.core.objects.crd_rules import unreadable_rules
 
-            path = f"spec.versions[{index}].schema.openAPIV3Schema"
             causes += unreadable_rules(schema, path)
     return causes
 

@@ -17,6 +17,7 @@ from kanister_py.core.errors import (
     NotFound,
     PodsNotRun,
 )
+from kanister_py.core.objects import admission
 from kanister_py.core.objects.managed_fields import Manager
 from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.objects.resources import (
@@ -26,7 +27,7 @@ from kanister_py.core.objects.resources import (
     ResourceKind,
 )
 from kanister_py.core.objects.selectors import parse_label_selector, predicate_of
-from kanister_py.embedded.cluster import admission, saved_state
+from kanister_py.embedded.cluster import saved_state
 from kanister_py.embedded.cluster.lists import (
     Pages,
     copy_out,
@@ -72,7 +73,6 @@ class MemoryCluster:
         self,
         *,
         clock: Clock,
-        creates_namespaces: bool = True,
         default_namespace: str = "default",
         history_limit: int = 10_000,
         new_uid: Callable[[], str] | None = None,
@@ -82,7 +82,6 @@ class MemoryCluster:
         self._new_objects = partial(
             Objects,
             clock,
-            creates_namespaces=creates_namespaces,
             default_namespace=default_namespace,
             history_limit=history_limit,
             new_uid=new_uid,

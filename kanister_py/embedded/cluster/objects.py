@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from kanister_py.core.errors import AlreadyExists, BadRequest, Cause, Forbidden, Invalid, NotFound
+from kanister_py.core.objects import admission
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.crd_schemas import complaints, prune
 from kanister_py.core.objects.managed_fields import (
@@ -23,7 +24,6 @@ from kanister_py.core.objects.openapi import set_defaults
 from kanister_py.core.objects.parts import status_of
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
 from kanister_py.core.objects.timestamps import timestamp
-from kanister_py.embedded.cluster import admission
 from kanister_py.embedded.cluster.catalogue import (
     Catalogue,
     Known,
@@ -60,7 +60,6 @@ class Objects:
         self,
         clock: Clock,
         *,
-        creates_namespaces: bool,
         default_namespace: str,
         history_limit: int,
         new_uid: Callable[[], str] | None,
@@ -72,7 +71,6 @@ class Objects:
         self.default_namespace = default_namespace
         self.runs_pods = False
         self._clock = clock
-        self._creates_namespaces = creates_namespaces
         self._new_uid = new_uid or (lambda: str(uuid.uuid4()))
         # Names need to differ, not to be secret.
         self._random = random.Random(seed)  # noqa: S311 # see above
@@ -250,10 +248,6 @@ class Objects:
         metadata["namespace"] = namespace
         there = self.store.table(_NAMESPACES_KEY).get("", namespace)
         if there is None:
-            if not self._creates_namespaces:
-                raise NotFound(
-                    f'namespaces "{namespace}" not found', resource="namespaces", name=namespace
-                )
             self.ensure_namespace(namespace)
         elif "deletionTimestamp" in there["metadata"]:
             name = metadata.get("name") or metadata.get("generateName", "")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kanister_py.core.errors import BadRequest, Cause, Conflict, Invalid, UnsupportedMediaType
+from kanister_py.core.objects import admission
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.patches import (
     InvalidPatch,
@@ -13,7 +14,6 @@ from kanister_py.core.objects.patches import (
     merge_patched,
     strategic_patched,
 )
-from kanister_py.embedded.cluster import admission
 from kanister_py.embedded.cluster.catalogue import Known
 from kanister_py.ports.cluster import KubeObject, Patch, PatchType
 

@@ -49,19 +49,6 @@ def bind_by_patch(cluster: Cluster, pod: KubeObject, node: str) -> None:
     )
 
 
-def bind_by_request(cluster: Cluster, pod: KubeObject, node: str) -> None:
-    """Put a pod on a node as a scheduler does."""
-    metadata = pod["metadata"]
-    cluster.create(
-        {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }
-    )
-
-
 class ClusterSources:
     """What pods refer to, read from the cluster they are in."""
 

@@ -162,24 +162,12 @@ class Workloads:
         self._write_status(DEPLOYMENTS, deployment, _deployment_status(deployment, sets, current))
 
     def _annotate(self, resource: GroupVersionResource, obj: KubeObject, revision: str) -> None:
-        metadata = obj["metadata"]
-        self._cluster.patch(
-            resource,
-            metadata["name"],
-            {"metadata": {"annotations": {REVISION: revision}}},
-            namespace=metadata["namespace"],
-        )
-        metadata.setdefault("annotations", {})[REVISION] = revision
+        self._patch(resource, obj, {"metadata": {"annotations": {REVISION: revision}}})
+        obj["metadata"].setdefault("annotations", {})[REVISION] = revision
 
     def _set_replicas(self, replica_set: KubeObject, replicas: int) -> None:
         if _replicas(replica_set["spec"]) != replicas:
-            metadata = replica_set["metadata"]
-            self._cluster.patch(
-                REPLICA_SETS,
-                metadata["name"],
-                {"spec": {"replicas": replicas}},
-                namespace=metadata["namespace"],
-            )
+            self._patch(REPLICA_SETS, replica_set, {"spec": {"replicas": replicas}})
 
     def _replica_set(self, replica_set: KubeObject) -> None:
         pods = self._keep_count(replica_set, _replicas(replica_set["spec"]))
@@ -281,19 +269,10 @@ class Workloads:
         with suppress(AlreadyExists):
             self._cluster.create(_new_volume(name, claim, modes, capacity))
         if not spec.get("volumeName"):
-            self._cluster.patch(
-                PERSISTENT_VOLUME_CLAIMS,
-                metadata["name"],
-                {"metadata": {"uid": metadata["uid"]}, "spec": {"volumeName": name}},
-                namespace=metadata["namespace"],
-            )
-        self._cluster.patch(
-            PERSISTENT_VOLUME_CLAIMS,
-            metadata["name"],
-            {"status": {"phase": "Bound", "accessModes": modes, "capacity": capacity}},
-            namespace=metadata["namespace"],
-            subresource="status",
-        )
+            bound = {"metadata": {"uid": metadata["uid"]}, "spec": {"volumeName": name}}
+            self._patch(PERSISTENT_VOLUME_CLAIMS, claim, bound)
+        status = {"phase": "Bound", "accessModes": modes, "capacity": capacity}
+        self._patch(PERSISTENT_VOLUME_CLAIMS, claim, {"status": status}, "status")
 
     def _unbind(self, claim: KubeObject) -> None:
         with suppress(NotFound):
@@ -318,17 +297,26 @@ class Workloads:
     def _write_status(
         self, resource: GroupVersionResource, obj: KubeObject, status: dict[str, Any]
     ) -> None:
-        metadata = obj["metadata"]
-        status["observedGeneration"] = metadata.get("generation", 1)
+        status["observedGeneration"] = obj["metadata"].get("generation", 1)
         old = status_of(obj)
         if {key: old.get(key) for key in status} != status:
-            self._cluster.patch(
-                resource,
-                metadata["name"],
-                {"status": status},
-                namespace=metadata["namespace"],
-                subresource="status",
-            )
+            self._patch(resource, obj, {"status": status}, "status")
+
+    def _patch(
+        self,
+        resource: GroupVersionResource,
+        obj: KubeObject,
+        patch: Mapping[str, Any],
+        subresource: str = "",
+    ) -> None:
+        metadata = obj["metadata"]
+        self._cluster.patch(
+            resource,
+            metadata["name"],
+            patch,
+            namespace=metadata["namespace"],
+            subresource=subresource,
+        )
 
 
 def _controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What the embedded cluster makes of an object that comes in: defaults, and complaints.
+"""Admission of built-in kinds: the defaults that an API server fills in, and what it refuses.
 
 Only what users would see or trip over: the defaults of pods and of the
 workloads around them, names, labels, the data of ConfigMaps and Secrets, and
@@ -17,7 +17,8 @@ from kanister_py.core.objects import names
 from kanister_py.core.objects.parts import labels_of, metadata_of, spec_of
 from kanister_py.core.objects.resources import ResourceKind
 from kanister_py.core.objects.selectors import label_selector_of
-from kanister_py.ports.cluster import KubeObject
+
+KubeObject = dict[str, Any]
 
 # Defaults
 
@@ -382,21 +383,18 @@ def _complaints_about_pod_spec(spec: Mapping[str, Any], path: str) -> list[Cause
             elif why := names.why_not_a_dns_label(name):
                 causes.append(_wrong(f"{place}.name", name, why))
             elif name in seen:
-                causes.append(
-                    Cause(f"{place}.name", f'Duplicate value: "{name}"', "FieldValueDuplicate")
-                )
+                why = f'Duplicate value: "{name}"'
+                causes.append(Cause(f"{place}.name", why, "FieldValueDuplicate"))
             seen.add(name)
             if not container.get("image"):
                 causes.append(_missing(f"{place}.image"))
             for at, mount in enumerate(container.get("volumeMounts") or ()):
                 if mount.get("name") not in volumes:
-                    causes.append(
-                        Cause(
-                            f"{place}.volumeMounts[{at}].name",
-                            f'Not found: "{mount.get("name")}"',
-                            "FieldValueNotFound",
-                        )
+                    path, why = (
+                        f"{place}.volumeMounts[{at}].name",
+                        f'Not found: "{mount.get("name")}"',
                     )
+                    causes.append(Cause(path, why, "FieldValueNotFound"))
     return causes
 
 
@@ -409,16 +407,11 @@ def _check_workload(obj: KubeObject) -> list[Cause]:
     labels = labels_of(template)
     causes: list[Cause] = []
     if not label_selector_of(selector).lets_through(labels):
-        causes.append(
-            Cause(
-                "spec.template.metadata.labels",
-                f"Invalid value: {labels}: `selector` does not match template `labels`",
-            )
-        )
-    if isinstance(spec.get("replicas"), int) and spec["replicas"] < 0:
-        causes.append(
-            _wrong("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
-        )
+        why = "`selector` does not match template `labels`"
+        causes.append(_wrong("spec.template.metadata.labels", labels, why))
+    replicas = spec.get("replicas")
+    if isinstance(replicas, int) and replicas < 0:
+        causes.append(_wrong("spec.replicas", replicas, "must be greater than or equal to 0"))
     pod_spec = spec_of(template)
     volumes = pod_spec.get("volumes") or []
     named = {volume.get("name") for volume in volumes}
