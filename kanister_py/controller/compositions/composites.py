@@ -8,7 +8,8 @@ from threading import RLock
 from typing import Any, Final
 
 from kanister_py.controller.compositions.dependents import Gate, Tracker, Wanted
-from kanister_py.controller.compositions.resources import Dependencies, Outcome
+from kanister_py.controller.compositions.one_pass import Dependencies
+from kanister_py.controller.compositions.resources import Outcome
 from kanister_py.controller.compositions.served_kinds import Served, ServedKinds
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.machine.breakers import Breakers

@@ -9,47 +9,47 @@ written down.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
-from kanister_py.controller.machine.events import NORMAL, WARNING, Subject, Tell, subject_of
-from kanister_py.controller.machine.writing import says
+from kanister_py.controller.compositions.composed_objects import (
+    ADOPT,
+    ComposedObjects,
+    is_somebodys,
+)
+from kanister_py.controller.compositions.one_pass import (
+    Dependencies,
+    Pass,
+    log_turn,
+    synced_of,
+    was_synced,
+)
+from kanister_py.controller.machine.events import NORMAL, WARNING, Tell
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.compositions.composed import (
     Composed,
     connection_secret_of,
     observed_resources,
 )
-from kanister_py.core.compositions.conditions import (
-    DEPRECATED,
-    FUNCTION_UNAVAILABLE,
-    RECONCILE_ERROR,
-    Conditions,
-    events_of_outcome,
-)
+from kanister_py.core.compositions.conditions import DEPRECATED, events_of_outcome
 from kanister_py.core.compositions.definitions import MACHINERY_KEY, machinery_of
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition
 from kanister_py.core.compositions.naming import (
     COMPOSITE,
     COMPOSITE_MANAGER,
-    OWNED_LABELS,
-    composed_manager,
 )
 from kanister_py.core.compositions.pipeline import Observed, StepOutcome
 from kanister_py.core.compositions.results import COMPOSE, CustomCondition
-from kanister_py.core.errors import Conflict, Invalid, KanisterError, NotFound, UsageError
+from kanister_py.core.errors import Conflict, KanisterError, NotFound, UsageError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.objects.parts import annotations_of, conditions_of, spec_of, status_of
+from kanister_py.core.objects.parts import annotations_of, spec_of
 from kanister_py.core.registry.choose import FunctionRevisionNotFound
-from kanister_py.core.revisions.owners import controller_of, controller_reference
+from kanister_py.core.revisions.owners import controller_reference
 from kanister_py.core.revisions.policy import (
     CompositionFacts,
     RevisionFacts,
@@ -61,7 +61,7 @@ from kanister_py.core.revisions.policy import (
 )
 from kanister_py.executor.compose import PipelineStepFailed, PipelineStepUnavailable
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, Propagation
+from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
 
 FINALIZER: Final = "composite.apiextensions.crossplane.io"
 _ORPHAN: Final = "orphan"
@@ -136,17 +136,6 @@ class World(Protocol):
     def uses_revisions(self) -> bool: ...
 
 
-class Dependencies(NamedTuple):
-    """What a composite resource depends on, besides itself.
-
-    `needs` selects what the composition itself wants functions to be given.
-    """
-
-    refs: tuple[Data, ...] = ()
-    requirements: Mapping[str, Data] = {}
-    needs: tuple[Data, ...] = ()
-
-
 class Outcome(NamedTuple):
     """What a pass leaves to be done.
 
@@ -188,6 +177,7 @@ class CompositeReconciler:
         self._poll_seconds = poll_seconds
         known = cluster.resource_for(kind.api_version, kind.kind)
         self._resource = known.gvr
+        self._objects = ComposedObjects(cluster, world, tell)
 
     def reconcile(
         self,
@@ -208,7 +198,7 @@ class CompositeReconciler:
         a kind that is gone. Who `is_patient` is not told of a function that is away for a
         moment, if all was well.
         """
-        run = _Pass(xr, self._clock, flooded_by, track)
+        run = Pass(xr, self._clock, flooded_by, track)
         annotations = annotations_of(xr)
         if annotations.get(PAUSED) == "true":
             self._tell(run.subject, NORMAL, "ReconciliationPaused", "Reconciliation is paused")
@@ -216,9 +206,7 @@ class CompositeReconciler:
             self._write_status(run)
             return Outcome()
         if xr["metadata"].get("deletionTimestamp"):
-            if is_kind_ending:
-                self._take_along(run)
-            return self._let_go(run)
+            return self._let_go(run, is_kind_ending=is_kind_ending)
         self._note_request(run, annotations)
         try:
             chosen = self._choose(run)
@@ -226,7 +214,7 @@ class CompositeReconciler:
             composed = self._world.compose(chosen.composition, observed, self._kind, remembered)
             if composed.error is None:
                 self._refuse_emptiness(chosen.composition, composed, observed)
-            elif is_patient and self._is_passing(composed.error) and _was_synced(xr):
+            elif is_patient and self._is_passing(composed.error) and was_synced(xr):
                 return Outcome(
                     is_failed=True,
                     is_postponed=True,
@@ -250,7 +238,7 @@ class CompositeReconciler:
 
     # Beginning and end
 
-    def _note_request(self, run: _Pass, annotations: Mapping[str, str]) -> None:
+    def _note_request(self, run: Pass, annotations: Mapping[str, str]) -> None:
         token = annotations.get(RECONCILE_REQUESTED)
         if token and run.status.get("lastHandledReconcileAt") != token:
             self._tell(
@@ -258,30 +246,19 @@ class CompositeReconciler:
             )
             run.status["lastHandledReconcileAt"] = token
 
-    def _take_along(self, run: _Pass) -> None:
-        """Delete what a composite resource composed, unless whoever deleted it wants it left."""
-        if _ORPHAN in (run.metadata.get("finalizers") or ()):
-            return
-        for obj in self._observe(run).resources.values():
-            owner = controller_of(obj) or {}
-            metadata = obj["metadata"]
-            if owner.get("uid") != run.metadata["uid"] or metadata.get("deletionTimestamp"):
-                continue
-            known = self._cluster.resource_for(obj["apiVersion"], obj["kind"])
-            with suppress(NotFound):
-                self._cluster.delete(
-                    known.gvr,
-                    metadata["name"],
-                    namespace=metadata.get("namespace", ""),
-                    uid=metadata["uid"],
-                    propagation=Propagation.BACKGROUND,
-                )
+    def _let_go(self, run: Pass, *, is_kind_ending: bool) -> Outcome:
+        """Let a composite resource end: what it composed is its own, and ends after it.
 
-    def _let_go(self, run: _Pass) -> Outcome:
-        """Let a composite resource end: what it composed is its own, and ends after it."""
+        Unless whoever deleted it wants that left: where its kind ends, too, nobody else
+        takes it along.
+        """
         finalizers = run.metadata.get("finalizers") or []
         if FINALIZER not in finalizers:
             return Outcome(is_gone=True)
+        composed = self._referred(run)
+        self._objects.release_adopted(composed)
+        if is_kind_ending and _ORPHAN not in finalizers:
+            self._objects.take_along(run, composed)
         left = [each for each in finalizers if each != FINALIZER]
         patch = {
             "metadata": {"finalizers": left, "resourceVersion": run.metadata["resourceVersion"]}
@@ -292,7 +269,7 @@ class CompositeReconciler:
 
     # What it is composed with, and what is there
 
-    def _choose(self, run: _Pass) -> Chosen:
+    def _choose(self, run: Pass) -> Chosen:
         kind, world = self._kind, self._world
         wishes = wishes_of(machinery_of(run.xr, legacy=kind.is_legacy))
         named = kind.rules.enforced_composition or wishes.composition
@@ -324,7 +301,7 @@ class CompositeReconciler:
             self._tell(run.subject, NORMAL, "SelectComposition", told)
         return self._chosen(run, name, revision)
 
-    def _chosen(self, run: _Pass, name: str, revision: str) -> Chosen:
+    def _chosen(self, run: Pass, name: str, revision: str) -> Chosen:
         composition = self._world.read(name, revision)
         namespace = composition.connection_secrets_namespace
         has_secret = spec_of(run.xr).get("writeConnectionSecretToRef")
@@ -333,7 +310,8 @@ class CompositeReconciler:
             run.machinery["writeConnectionSecretToRef"] = secret
         return Chosen(composition, name, revision)
 
-    def _observe(self, run: _Pass) -> Observed:
+    def _referred(self, run: Pass) -> list[KubeObject]:
+        """Give what a resource refers to and is there; what is nobody's is not its own yet."""
         machinery = machinery_of(run.xr, legacy=self._kind.is_legacy)
         objects = []
         for each in machinery.get("resourceRefs") or ():
@@ -343,8 +321,12 @@ class CompositeReconciler:
             if run.metadata.get("namespace"):
                 reference["namespace"] = run.metadata["namespace"]
             live = self._world.find(reference)
-            if live is not None:
+            if live is not None and is_somebodys(live, run.metadata["uid"]):
                 objects.append(live)
+        return objects
+
+    def _observe(self, run: Pass) -> Observed:
+        objects = self._referred(run)
         resources = observed_resources(run.xr, objects)
         details = {
             name: found for name, obj in resources.items() if (found := self._details_of(obj))
@@ -352,7 +334,7 @@ class CompositeReconciler:
         own = self._details_of(run.xr) if self._kind.is_legacy else {}
         return Observed(self._as_functions_see_it(run), resources, own, details)
 
-    def _as_functions_see_it(self, run: _Pass) -> KubeObject:
+    def _as_functions_see_it(self, run: Pass) -> KubeObject:
         """Give the resource with what will be written to it before anything is composed."""
         xr = copy_json(run.xr)
         xr["metadata"].setdefault("labels", {}).setdefault(COMPOSITE, xr["metadata"]["name"])
@@ -383,7 +365,7 @@ class CompositeReconciler:
     # Carrying it out
 
     def _carry_out(
-        self, run: _Pass, chosen: Chosen, observed: Observed, composed: Composed
+        self, run: Pass, chosen: Chosen, observed: Observed, composed: Composed
     ) -> Outcome:
         for event in composed.events:
             self._tell(run.subject, event.type, event.reason, event.message)
@@ -410,9 +392,11 @@ class CompositeReconciler:
             failed = self._say_failure(run, failure, composed.conditions, unavailable)
             return failed._replace(requirements=composed.requirements)
         run.track(Dependencies(composed.refs, composed.requirements, needs))
-        self._collect(composed)
+        self._objects.give_up(composed, observed.resources)
+        adopt = chosen.composition.annotations.get(ADOPT, "")
+        refused = self._objects.refused(run, composed, observed.resources, adopt)
         self._write_refs(run, composed)
-        unsynced = self._apply_all(run, composed, observed)
+        unsynced = self._objects.apply_all(run, composed, observed.resources, refused)
         self._publish(run, composed)
         run.steps = [each.as_dict() for each in composed.outcomes]
         run.conditions.set_custom(composed.conditions)
@@ -443,33 +427,7 @@ class CompositeReconciler:
             notice.function, notice.version, str(notice.facts.get("removedIn", ""))
         )
 
-    def _collect(self, composed: Composed) -> None:
-        """Give up what is no longer desired, before anything new is made."""
-        for each in composed.deleted:
-            metadata = each.object["metadata"]
-            known = self._cluster.resource_for(each.object["apiVersion"], each.object["kind"])
-            namespace = metadata.get("namespace", "")
-            try:
-                labels = metadata.get("labels") or {}
-                if any(label in labels for label in OWNED_LABELS):
-                    self._cluster.patch(
-                        known.gvr,
-                        metadata["name"],
-                        {"metadata": {"labels": dict.fromkeys(OWNED_LABELS)}},
-                        namespace=namespace,
-                    )
-                left = self._cluster.delete(
-                    known.gvr,
-                    metadata["name"],
-                    namespace=namespace,
-                    uid=metadata["uid"],
-                    propagation=Propagation.FOREGROUND,
-                )
-            except NotFound:
-                continue
-            self._world.remember(left)
-
-    def _write_choice(self, run: _Pass) -> None:
+    def _write_choice(self, run: Pass) -> None:
         """Have a resource keep what was chosen for it, though nothing came of it.
 
         Its owner must see what failed, another Composition that comes must not take its
@@ -485,7 +443,7 @@ class CompositeReconciler:
         run.take(self._patch(run.xr, patch))
         self._world.remember(run.xr)
 
-    def _write_refs(self, run: _Pass, composed: Composed) -> None:
+    def _write_refs(self, run: Pass, composed: Composed) -> None:
         """Write down, in one write, what will be there and what the resource holds."""
         patch: dict[str, Any] = {}
         finalizers = run.metadata.get("finalizers") or []
@@ -507,31 +465,7 @@ class CompositeReconciler:
         run.take(self._patch(run.xr, patch))
         self._world.remember(run.xr)
 
-    def _apply_all(self, run: _Pass, composed: Composed, observed: Observed) -> list[str]:
-        """Make every resource what it shall be; give the names of those the cluster refuses."""
-        manager = composed_manager(run.xr)
-        before = (run.status.get(MACHINERY_KEY) or {}).get("applied") or {}
-        unsynced: list[str] = []
-        for each in composed.resources:
-            intent = _digest(each.object)
-            live = observed.resources.get(each.name)
-            if live is not None and before.get(each.name) == intent and says(live, each.object):
-                run.applied[each.name] = intent
-                continue
-            try:
-                made = self._cluster.apply(each.object, field_manager=manager, force=True)
-            except Invalid as error:
-                said = f'Cannot apply composed resource "{each.name}": {error.message}'
-                self._tell(run.subject, WARNING, COMPOSE, said)
-                unsynced.append(each.name)
-            else:
-                run.applied[each.name] = intent
-                self._world.remember(made)
-                if live is None or _version(made) != _version(live):
-                    run.changed = f"{made['kind']}/{made['metadata']['name']}"
-        return unsynced
-
-    def _publish(self, run: _Pass, composed: Composed) -> None:
+    def _publish(self, run: Pass, composed: Composed) -> None:
         """Write the connection details of a legacy resource to its Secret, if they changed."""
         reference = spec_of(run.xr).get("writeConnectionSecretToRef")
         if not self._kind.is_legacy or not isinstance(reference, Mapping):
@@ -565,7 +499,7 @@ class CompositeReconciler:
 
     def _say_failure(
         self,
-        run: _Pass,
+        run: Pass,
         error: KanisterError,
         told: Iterable[CustomCondition],
         unavailable: str = "",
@@ -576,29 +510,9 @@ class CompositeReconciler:
         self._write_status(run)
         return Outcome(is_failed=True, unavailable=unavailable)
 
-    def _write_status(self, run: _Pass, desired: Mapping[str, Any] | None = None) -> None:
-        """Say how it went; what functions desire no longer is taken back with that.
-
-        Without `desired`, as after a failure, what they desired before stays.
-        """
-        status = run.status
-        before = status.get(MACHINERY_KEY) or {}
-        told = dict(before.get("applied") or {})
-        if desired is not None:
-            told = {**run.applied, _STATUS: _digest(desired)}
-        elif run.applied:
-            told.update(run.applied)
-        machinery: dict[str, Any] = {"applied": dict(sorted(told.items()))} if told else {}
-        if run.steps or before.get("pipeline"):
-            machinery["pipeline"] = run.steps or before["pipeline"]
-        wanted = dict(copy_json(desired if desired is not None else run.kept_status()))
-        for key in _OF_OURS:
-            if key in status:
-                wanted[key] = status[key]
-        wanted["conditions"] = run.conditions.as_list()
-        if machinery:
-            wanted[MACHINERY_KEY] = machinery
-        if says(_without_times(status_of(run.xr)), _without_times(wanted)):
+    def _write_status(self, run: Pass, desired: Mapping[str, Any] | None = None) -> None:
+        wanted = run.wanted_status(desired)
+        if wanted is None:
             return
         metadata = {"name": run.metadata["name"], "uid": run.metadata["uid"]}
         if run.metadata.get("namespace"):
@@ -614,11 +528,11 @@ class CompositeReconciler:
             force=True,
             subresource="status",
         )
-        _log_turn(run.subject, _synced(run.xr), _synced(written))
+        log_turn(run.subject, synced_of(run.xr), synced_of(written))
         run.take(written)
         self._world.remember(written)
 
-    def _again(self, run: _Pass, composed: Composed) -> float | None:
+    def _again(self, run: Pass, composed: Composed) -> float | None:
         said = (run.metadata.get("annotations") or {}).get(POLL_INTERVAL)
         seconds = self._poll_seconds
         if said:
@@ -644,58 +558,6 @@ class CompositeReconciler:
         )
 
 
-class _Pass:
-    """What one pass knows and gathers."""
-
-    def __init__(
-        self,
-        xr: KubeObject,
-        clock: Clock,
-        flooded_by: str,
-        track: Callable[[Dependencies], None],
-    ) -> None:
-        self.xr = xr
-        self.track = track
-        self._flooded_by = flooded_by
-        self.subject = subject_of(xr)
-        self.status: dict[str, Any] = copy_json(status_of(xr))
-        self.machinery: dict[str, Any] = {}
-        """What is to be written about its composition."""
-        self.applied: dict[str, str] = {}
-        self.changed = ""
-        self.steps: list[dict[str, Any]] = []
-        self._clock = clock
-
-    @cached_property
-    def conditions(self) -> Conditions:
-        """Hold what is said in the end: of the generation that is there after all writes."""
-        made = Conditions(
-            self.status.get("conditions") or (),
-            text_of_time(self._clock.now()),
-            int(self.metadata.get("generation") or 0),
-        )
-        if self._flooded_by:
-            said = f"Too many watch events from {self._flooded_by}. They are followed with a delay."
-            made.set("Responsive", "False", "WatchCircuitOpen", said)
-        else:
-            made.set("Responsive", "True", "WatchCircuitClosed")
-        return made
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.xr["metadata"]
-        return found
-
-    def take(self, written: KubeObject) -> None:
-        """Go on from what the cluster now has."""
-        self.xr = written
-
-    def kept_status(self) -> dict[str, Any]:
-        """Give what functions desired before, so far as it is not ours to say."""
-        ours = (*_OF_OURS, "conditions", MACHINERY_KEY)
-        return {key: value for key, value in self.status.items() if key not in ours}
-
-
 def _needs_of(composition: Composition) -> tuple[Data, ...]:
     return tuple(
         selector for step in composition.steps for selector in step.required_resources.values()
@@ -704,47 +566,3 @@ def _needs_of(composition: Composition) -> tuple[Data, ...]:
 
 def _unavailable(error: KanisterError) -> str:
     return error.revision if isinstance(error, PipelineStepUnavailable) else ""
-
-
-def _version(obj: Mapping[str, Any]) -> str:
-    return str(obj["metadata"].get("resourceVersion") or "")
-
-
-def _synced(xr: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = conditions_of(xr)
-    return next((each for each in found if each.get("type") == "Synced"), {})
-
-
-def _was_synced(xr: Mapping[str, Any]) -> bool:
-    return bool(_synced(xr).get("status") == "True")
-
-
-def _log_turn(subject: Subject, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Write down what keeps a resource from being in order, once, and when that is over."""
-    where = f"{subject.namespace}/{subject.name}" if subject.namespace else subject.name
-    if now.get("reason") in (RECONCILE_ERROR, FUNCTION_UNAVAILABLE):
-        if now.get("message") != before.get("message"):
-            _LOG.warning("%s %s is not in order: %s", subject.kind, where, now.get("message"))
-    elif before.get("reason") in (RECONCILE_ERROR, FUNCTION_UNAVAILABLE):
-        _LOG.info("%s %s is in order again", subject.kind, where)
-
-
-def _digest(obj: Mapping[str, Any]) -> str:
-    text = json.dumps(obj, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-_STATUS: Final = ""
-"""Where the digest of the desired status stands among those of the resources."""
-_OF_OURS: Final = ("lastHandledReconcileAt", "connectionDetails", "claimConditionTypes")
-_FLEETING: Final = ("seconds", "calls", "cached")
-
-
-def _without_times(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what differs from pass to pass though nothing has changed."""
-    machinery = dict(status.get(MACHINERY_KEY) or {})
-    machinery["pipeline"] = [
-        {key: value for key, value in each.items() if key not in _FLEETING}
-        for each in machinery.get("pipeline") or ()
-    ]
-    return {**status, MACHINERY_KEY: machinery}

@@ -1,0 +1,224 @@
+"""Objects that composite resources compose: applied, given up, and, where they were there, adopted.
+
+An object that another controller owns is refused. One that nobody controls is adopted: it is
+marked, an event says so, and whoever deletes the composite resource leaves it there. It gets no
+owner, so that no collection of garbage can take it. `kanister-py.io/adopt: Refuse` on a
+Composition refuses it instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from kanister_py.controller.compositions.one_pass import Pass, digest
+from kanister_py.controller.machine.events import NORMAL, WARNING, Tell
+from kanister_py.controller.machine.writing import says
+from kanister_py.core.compositions.composed import Composed, ComposedResource
+from kanister_py.core.compositions.definitions import MACHINERY_KEY
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.naming import (
+    COMPOSITE,
+    OWNED_LABELS,
+    RESOURCE_NAME,
+    composed_manager,
+    resource_name_of,
+)
+from kanister_py.core.compositions.results import COMPOSE
+from kanister_py.core.errors import Invalid, NotFound
+from kanister_py.core.objects.parts import (
+    annotations_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    owners_of,
+)
+from kanister_py.core.revisions.owners import controller_of
+from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
+
+ADOPTED: Final = "kanister-py.io/adopted"
+"""On an object that was there before: the UID of the composite resource that adopted it."""
+ADOPT: Final = "kanister-py.io/adopt"
+REFUSE: Final = "Refuse"
+
+
+class Sight(Protocol):
+    """What is seen of the cluster."""
+
+    def find(self, reference: Mapping[str, Any]) -> KubeObject | None:
+        """Give the object of a reference, as it was seen last; None if there is none."""
+
+    def remember(self, obj: KubeObject) -> None:
+        """Take an object that was just written for what is there, until a newer one is seen."""
+
+
+class ComposedObjects:
+    """Writes what composite resources compose."""
+
+    def __init__(self, cluster: Cluster, sight: Sight, tell: Tell) -> None:
+        self._cluster = cluster
+        self._sight = sight
+        self._tell = tell
+
+    def refused(
+        self, run: Pass, composed: Composed, observed: Mapping[str, Data], adopt: str
+    ) -> dict[str, str]:
+        """Say which resources cannot be had because the object is there, and is not ours."""
+        found = {}
+        for each in composed.resources:
+            if each.name in observed or "generateName" in each.object["metadata"]:
+                continue
+            live = self._sight.find(_reference_of(each.object))
+            if live is not None:
+                why = self._why_not_ours(run, each, live, adopt)
+                if why:
+                    found[each.name] = why
+        return found
+
+    def _why_not_ours(self, run: Pass, each: ComposedResource, live: KubeObject, adopt: str) -> str:
+        what = f"{live['kind']} {name_of(live)}"
+        uid = run.metadata["uid"]
+        owner = controller_of(live)
+        if owner is not None:
+            is_ours = owner.get("uid") == uid
+            by = f"{owner.get('kind')} {owner.get('name')}"
+            return "" if is_ours else f"{what} is controlled by {by}"
+        mark = annotations_of(live).get(ADOPTED)
+        if mark and mark != uid:
+            return f"{what} was adopted by the composite resource {labels_of(live).get(COMPOSITE)}"
+        is_ours = labels_of(live).get(COMPOSITE) == labels_of(each.object).get(COMPOSITE)
+        if mark or (is_ours and resource_name_of(live) == each.name):
+            return ""
+        if adopt == REFUSE:
+            return f"{what} is there already, and the Composition says {ADOPT}: {REFUSE}"
+        run.adopted.add(each.name)
+        return ""
+
+    def apply_all(
+        self,
+        run: Pass,
+        composed: Composed,
+        observed: Mapping[str, Data],
+        refused: Mapping[str, str],
+    ) -> list[str]:
+        """Make every resource what it shall be; give the names of those that cannot be."""
+        manager = composed_manager(run.xr)
+        before = (run.status.get(MACHINERY_KEY) or {}).get("applied") or {}
+        unsynced: list[str] = []
+        for each in composed.resources:
+            live = observed.get(each.name)
+            intent = digest(each.object)
+            is_adopted = each.name in run.adopted or (live is not None and _is_adopted(live))
+            wanted = _adopted(each.object, run.metadata["uid"]) if is_adopted else each.object
+            if live is not None and before.get(each.name) == intent and says(live, wanted):
+                run.applied[each.name] = intent
+                continue
+            why = refused.get(each.name, "")
+            if not why:
+                try:
+                    made = self._cluster.apply(wanted, field_manager=manager, force=True)
+                except Invalid as error:
+                    why = error.message
+            if why:
+                said = f'Cannot apply composed resource "{each.name}": {why}'
+                self._tell(run.subject, WARNING, COMPOSE, said)
+                unsynced.append(each.name)
+                continue
+            run.applied[each.name] = intent
+            self._sight.remember(made)
+            if live is None or _version(made) != _version(live):
+                run.changed = f"{made['kind']}/{name_of(made)}"
+            if each.name in run.adopted:
+                self._tell_of_adoption(run, made)
+        return unsynced
+
+    def _tell_of_adoption(self, run: Pass, made: KubeObject) -> None:
+        said = (
+            f"Adopted {made['kind']} {name_of(made)}, which was there and had no controller; it "
+            f"stays there when {run.subject.kind} {run.subject.name} is deleted"
+        )
+        self._tell(run.subject, NORMAL, "AdoptResource", said)
+
+    def give_up(self, composed: Composed, observed: Mapping[str, Data]) -> None:
+        """Give up what is no longer desired: what was there before is left there."""
+        desired = {each.name for each in composed.resources}
+        self.release_adopted(obj for name, obj in observed.items() if name not in desired)
+        for obj in (each.object for each in composed.deleted):
+            labels, seen = labels_of(obj), obj
+            try:
+                if any(label in labels for label in OWNED_LABELS):
+                    seen = self._patch(obj, {"labels": dict.fromkeys(OWNED_LABELS)})
+                left = self._delete(seen, Propagation.FOREGROUND)
+            except NotFound:
+                continue
+            self._sight.remember(left)
+
+    def take_along(self, run: Pass, objects: Iterable[Data]) -> None:
+        """Delete what a composite resource owns, whose kind ends with it."""
+        for obj in objects:
+            owner = controller_of(obj) or {}
+            is_ending = obj["metadata"].get("deletionTimestamp")
+            if owner.get("uid") == run.metadata["uid"] and not is_ending:
+                with suppress(NotFound):
+                    self._delete(obj, Propagation.BACKGROUND)
+
+    def release_adopted(self, objects: Iterable[Data]) -> None:
+        """Let go of what was there before, as it is now."""
+        for obj in objects:
+            if not _is_adopted(obj):
+                continue
+            metadata = {
+                "labels": dict.fromkeys(OWNED_LABELS),
+                "annotations": dict.fromkeys((ADOPTED, RESOURCE_NAME)),
+            }
+            with suppress(NotFound):
+                self._sight.remember(self._patch(obj, metadata))
+
+    def _patch(self, obj: Data, metadata: Mapping[str, Any]) -> KubeObject:
+        known = self._cluster.resource_for(obj["apiVersion"], obj["kind"])
+        return self._cluster.patch(
+            *(known.gvr, name_of(obj), {"metadata": metadata}), namespace=namespace_of(obj)
+        )
+
+    def _delete(self, obj: Data, propagation: Propagation) -> KubeObject:
+        """Delete an object as it was seen: who has changed it meanwhile had a reason."""
+        known = self._cluster.resource_for(obj["apiVersion"], obj["kind"])
+        return self._cluster.delete(
+            *(known.gvr, name_of(obj)),
+            namespace=namespace_of(obj),
+            uid=obj["metadata"]["uid"],
+            resource_version=_version(obj),
+            propagation=propagation,
+        )
+
+
+def _reference_of(obj: Data) -> dict[str, str]:
+    reference = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": name_of(obj)}
+    return {**reference, "namespace": namespace_of(obj)}
+
+
+def is_somebodys(obj: Data, uid: str) -> bool:
+    """Say whether an object is a composed one, be it another controller's; not just any object."""
+    mark = annotations_of(obj).get(ADOPTED)
+    if mark:
+        return bool(mark == uid)
+    return controller_of(obj) is not None or bool(resource_name_of(obj))
+
+
+def _is_adopted(obj: Data) -> bool:
+    return ADOPTED in annotations_of(obj)
+
+
+def _adopted(obj: Data, uid: str) -> dict[str, Any]:
+    """Give an object with the mark of what was there before, and without us as its owner."""
+    metadata = {**obj["metadata"], "annotations": {**annotations_of(obj), ADOPTED: uid}}
+    owners = [each for each in owners_of(obj) if each.get("uid") != uid]
+    metadata.pop("ownerReferences", None)
+    if owners:
+        metadata["ownerReferences"] = owners
+    return {**obj, "metadata": metadata}
+
+
+def _version(obj: Data) -> str:
+    return str(obj["metadata"].get("resourceVersion") or "")
