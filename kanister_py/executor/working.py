@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from threading import Lock, Thread, local
+from dataclasses import dataclass, field
+from threading import Lock, Thread
+from threading import local as Local  # noqa: N812 # it is a class
 from typing import TypeAlias
 
 Job: TypeAlias = Callable[[], None]
@@ -44,56 +45,62 @@ class Ticket:
             self.share.held -= 1
 
 
+@dataclass(slots=True, eq=False, repr=False)
+class _Slots:
+    """Free slots, and who stands in line for one: those that woke up, and new ones."""
+
+    free: int
+    lock: Lock = field(default_factory=Lock)
+    waking: deque[tuple[Ticket, Lock]] = field(default_factory=deque)
+    new: deque[Ticket] = field(default_factory=deque)
+    local: Local = field(default_factory=Local)
+
+
 class Workers:
     """Threads for jobs, and a bound on those at work. One that only waits does not count.
 
     Shared between runs. Whoever woke up goes before whoever has not begun: what
-    was started is to be finished. A job must not raise.
+    was started is to be finished. A job must not raise. Workers that are a part of
+    others have their slots, under a bound of their own.
     """
 
-    def __init__(self, limit: int = 32) -> None:
-        self._lock = Lock()
-        self._free = limit
-        self._waking: deque[tuple[Ticket, Lock]] = deque()
-        self._new: deque[Ticket] = deque()
-        self._local = local()
+    def __init__(self, limit: int = 32, *, of: _Slots | None = None) -> None:
+        self._slots: _Slots = of or _Slots(limit)
+        self._share = None if of is None else Share(limit)
+
+    def part(self, limit: int) -> Workers:
+        """Give the same threads to somebody who may keep no more than `limit` of them at work."""
+        return Workers(limit, of=self._slots)
 
     def submit(self, job: Job) -> Ticket:
         """Carry out a job in a thread of its own, as soon as there is room."""
-        return self.submit_within(None, job)
-
-    def submit_within(self, share: Share | None, job: Job) -> Ticket:
-        """Carry out a job likewise, but only when its share has room too."""
-        ticket = Ticket(job, share=share)
-        with self._lock:
-            if self._free <= 0 or not ticket.has_room:
-                self._new.append(ticket)
+        ticket = Ticket(job, share=self._share)
+        with self._slots.lock:
+            if self._slots.free <= 0 or not ticket.has_room:
+                self._slots.new.append(ticket)
                 return ticket
-            self._free -= 1
+            self._slots.free -= 1
             ticket.take()
         self._start(ticket)
         return ticket
 
-    def part(self, limit: int) -> WorkersPart:
-        """Give the same threads to somebody who may keep no more than `limit` of them at work."""
-        return WorkersPart(self, Share(limit))
-
     @property
     def queued(self) -> int:
-        """Say how many jobs have not begun yet."""
-        with self._lock:
-            return len(self._new)
-
-    @property
-    def current(self) -> Ticket | None:
-        """The ticket of the job that the calling thread carries out."""
-        return getattr(self._local, "ticket", None)
+        """Say how many jobs have not begun yet, of all that share the slots."""
+        with self._slots.lock:
+            return len(self._slots.new)
 
     @property
     def waking(self) -> int:
         """Say how many have woken up and stand in line for a slot."""
-        with self._lock:
-            return len(self._waking)
+        with self._slots.lock:
+            return len(self._slots.waking)
+
+    @property
+    def current(self) -> Ticket | None:
+        """The ticket of the job that the calling thread carries out."""
+        ticket: Ticket | None = getattr(self._slots.local, "ticket", None)
+        return ticket
 
     @contextmanager
     def idle(self) -> Iterator[None]:
@@ -110,12 +117,12 @@ class Workers:
 
     def give_up(self, ticket: Ticket) -> None:
         """Pass on the slot of a job that may never end."""
-        with self._lock:
+        with self._slots.lock:
             ticket.is_given_up = True
-            for at, (woken, turn) in enumerate(self._waking):
+            for at, (woken, turn) in enumerate(self._slots.waking):
                 if woken is ticket:
                     # Nobody would ever call it up: it goes on without a slot, to its end.
-                    del self._waking[at]
+                    del self._slots.waking[at]
                     turn.release()
                     break
         self._start_next(ticket)
@@ -127,7 +134,7 @@ class Workers:
     def _work(self, first: Ticket) -> None:
         ticket: Ticket | None = first
         while ticket is not None:
-            self._local.ticket = ticket
+            self._slots.local.ticket = ticket
             ticket.job()
             ticket = self._pass_on(ticket)
 
@@ -138,78 +145,39 @@ class Workers:
 
     def _pass_on(self, ticket: Ticket) -> Ticket | None:
         """Hand the slot on: to a job that woke up, else to a new one, which the caller starts."""
-        with self._lock:
+        with self._slots.lock:
             if not ticket.has_slot:
                 return None
             ticket.let_go()
-            self._free += 1
+            self._slots.free += 1
             return self._seat_next()
 
     def _seat_next(self) -> Ticket | None:
         """Give a free slot to whoever is next in line and has room; a new job is to be started."""
-        for at, (woken, turn) in enumerate(self._waking):
+        for at, (woken, turn) in enumerate(self._slots.waking):
             if not woken.is_given_up and woken.has_room:
-                del self._waking[at]
-                self._free -= 1
+                del self._slots.waking[at]
+                self._slots.free -= 1
                 woken.take()
                 turn.release()
                 return None
-        for at, following in enumerate(self._new):
+        for at, following in enumerate(self._slots.new):
             if following.has_room:
-                del self._new[at]
-                self._free -= 1
+                del self._slots.new[at]
+                self._slots.free -= 1
                 following.take()
                 return following
         return None
 
     def _take_slot(self, ticket: Ticket) -> None:
-        with self._lock:
+        with self._slots.lock:
             if ticket.is_given_up:
                 return
-            if self._free > 0 and ticket.has_room:
-                self._free -= 1
+            if self._slots.free > 0 and ticket.has_room:
+                self._slots.free -= 1
                 ticket.take()
                 return
             turn = Lock()
             turn.acquire()
-            self._waking.append((ticket, turn))
+            self._slots.waking.append((ticket, turn))
         turn.acquire()
-
-
-class WorkersPart(Workers):
-    """A share of somebody else's workers: their threads and their slots, under a bound of its own.
-
-    It keeps nothing itself but the bound.
-    """
-
-    def __init__(self, whole: Workers, share: Share) -> None:  # no state of a whole is wanted
-        self._whole = whole
-        self._share = share
-
-    def submit(self, job: Job) -> Ticket:
-        return self._whole.submit_within(self._share, job)
-
-    @property
-    def at_work(self) -> int:
-        """Say how many of its jobs hold a slot."""
-        return self._share.held
-
-    @property
-    def current(self) -> Ticket | None:
-        return self._whole.current
-
-    @property
-    def waking(self) -> int:
-        return self._whole.waking
-
-    @property
-    def queued(self) -> int:
-        return self._whole.queued
-
-    @contextmanager
-    def idle(self) -> Iterator[None]:
-        with self._whole.idle():
-            yield
-
-    def give_up(self, ticket: Ticket) -> None:
-        self._whole.give_up(ticket)

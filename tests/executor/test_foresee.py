@@ -290,3 +290,10 @@ def test_rights_are_looked_for_when_somebody_asks_for_that(checks_access: bool, 
     assert len(found) == want
     assert all("go/second" in each and "create pods" in each for each in found)
     assert bool(_ACTED) is not checks_access
+
+
+def test_a_key_that_takes_seconds_to_make_is_not_made_twice() -> None:
+    costly = "{{ .Options.absent | genPrivateKey }}"
+    run = ran(blueprint(act("first"), act("second", costly)), options={})
+    # What else it reads is looked for all the same.
+    assert len(problems_of(run)) == 1

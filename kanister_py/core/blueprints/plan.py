@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -255,6 +256,10 @@ def _may_make(accesses: Iterable[Access] | None) -> bool:
     )
 
 
+# Functions that take seconds, or make something else whenever they are called.
+_COSTLY = re.compile(r"\b(gen[A-Z]\w+|derivePassword|bcrypt|htpasswd)\b")
+
+
 class TextPlanner:
     """Renders what can be rendered, notes what cannot, and what will fail."""
 
@@ -324,6 +329,8 @@ class TextPlanner:
             return text
         self.reads += reads
         after, why = _outputs_in(reads), _why_open(reads, self._known.open)
+        if _COSTLY.search(text):
+            why = why or "what it makes is made when its turn comes"
         if after or why:
             self._unrendered.add(text)
             self.unknown.append(Unknown(text_of_path(path), after, why))
