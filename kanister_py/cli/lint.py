@@ -15,17 +15,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, is_connected
 from kanister_py.cli.files import find_inputs, read_input
 from kanister_py.cli.output import say, say_error, say_warning, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import Target, add_target_release, releases_at, unplanned
 from kanister_py.core.blueprints.lint.action_sets import NOT_GIVEN
-from kanister_py.core.blueprints.lint.check import Report, exit_code_of, lint_sources, rules
+from kanister_py.core.blueprints.lint.check import Report, lint_sources, rules
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, finding_of, in_order
 from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, OVERLOOKED, UNREADABLE, Source
-from kanister_py.core.blueprints.lint.versions import REMOVED
+from kanister_py.core.blueprints.lint.versions import DEPRECATED, REMOVED
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.objects.reading import UnknownKey
@@ -274,3 +275,23 @@ def _explain(rule_id: str, form: str) -> int:
         lines += [""]
     write_data(None, "lines", lambda: lines[:-1])
     return 0
+
+
+def exit_code_of(findings: Sequence[Finding], fail_on: Severity = Severity.ERROR) -> int:
+    """Say with which code lint ends: 1 before 4 before 3 before 2.
+
+    `fail_on` is the least severity for which it is 1.
+    """
+    ended = (REMOVED.id, DEPRECATED.id)
+    # Which language templates are read in is no matter of good or bad.
+    told = (*ended, "template-engine")
+    grave = [*Severity][: [*Severity].index(fail_on) + 1]
+    if any(each.severity in grave and each.rule not in told for each in findings):
+        return exit_codes.FAILED
+    if any(each.rule in ended and not each.replacement for each in findings):
+        return exit_codes.NO_REPLACEMENT
+    if any(each.rule == REMOVED.id for each in findings):
+        return exit_codes.REMOVED
+    if any(each.rule == DEPRECATED.id for each in findings):
+        return exit_codes.DEPRECATED
+    return exit_codes.FINE

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from kanister_py.cli.lint import exit_code_of
 from kanister_py.core.actionsets.model import read_what_can_be_read
 from kanister_py.core.blueprints.graph import dot_of, graph_of_blueprint, mermaid_of
-from kanister_py.core.blueprints.lint.check import exit_code_of, lint_sources
+from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Severity
 from kanister_py.core.blueprints.lint.reading import Source

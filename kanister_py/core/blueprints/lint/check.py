@@ -16,7 +16,7 @@ from kanister_py.core.blueprints.lint import (
 )
 from kanister_py.core.blueprints.lint.actions import check_actions
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, in_order
+from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, in_order
 from kanister_py.core.blueprints.lint.reading import (
     NOT_A_BLUEPRINT,
     UNREADABLE,
@@ -104,27 +104,3 @@ def _is_ignored(
     # What cannot be read is no matter of taste.
     is_taste = finding.rule not in (UNREADABLE.id, NOT_A_BLUEPRINT.id)
     return is_taste and (finding.rule in here or here == suppressions.EVERY_RULE)
-
-
-# Of several, the first of these that was found decides how lint ends.
-EXIT_FINE, EXIT_ERROR, EXIT_DEPRECATED, EXIT_REMOVED, EXIT_NO_REPLACEMENT = 0, 1, 2, 3, 4
-
-
-def exit_code_of(findings: Sequence[Finding], fail_on: Severity = Severity.ERROR) -> int:
-    """Say with which code lint ends: 1 before 4 before 3 before 2.
-
-    `fail_on` is the least severity for which it is 1.
-    """
-    ended = (versions.REMOVED.id, versions.DEPRECATED.id)
-    # Which language templates are read in is no matter of good or bad.
-    told = (*ended, "template-engine")
-    grave = [*Severity][: [*Severity].index(fail_on) + 1]
-    if any(each.severity in grave and each.rule not in told for each in findings):
-        return EXIT_ERROR
-    if any(each.rule in ended and not each.replacement for each in findings):
-        return EXIT_NO_REPLACEMENT
-    if any(each.rule == versions.REMOVED.id for each in findings):
-        return EXIT_REMOVED
-    if any(each.rule == versions.DEPRECATED.id for each in findings):
-        return EXIT_DEPRECATED
-    return EXIT_FINE

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from kanister_py.core.blueprints.lint.check import exit_code_of, lint_sources
+from kanister_py.cli.lint import exit_code_of
+from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding
 from kanister_py.core.blueprints.lint.reading import Source

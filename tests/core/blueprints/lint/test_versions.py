@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.blueprints.lint.check import exit_code_of, lint_sources
+from kanister_py.cli.lint import exit_code_of
+from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity
 from kanister_py.core.blueprints.lint.reading import Source
