@@ -566,6 +566,10 @@ def _cluster(
     cluster.load(settings.objects)
     if runner is not None:
         return cluster, cluster, attach_pods(cluster, runner, clock, stack)
+    if any(each.get("kind") == "Deployment" for each in settings.objects):
+        from kanister_py.embedded.pods.workloads import Workloads
+
+        Workloads(cluster, clock).make_replica_sets()
     return cluster, cluster, None
 
 

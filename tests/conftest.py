@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import invalidate_caches
@@ -39,6 +40,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if reporter is not None and skipped:
         reporter.write_line(f"KANISTER_PY_EVERY_GATE: {len(skipped)} were skipped", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say in the very last line what was skipped, and for lack of what."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter is not None else []
+    if reporter is not None and skipped:
+        reporter.write_line(skipped_for_lack_of_what([each.longrepr[2] for each in skipped]))
+
+
+def skipped_for_lack_of_what(reasons: Sequence[str]) -> str:
+    counts = Counter(each.removeprefix("Skipped: ").partition("\n")[0] for each in reasons)
+    told = "; ".join(f"{count}: {why}" for why, count in sorted(counts.items()))
+    return f"Skipped {len(reasons)} tests, {told}"
 
 
 @pytest.fixture(scope="session")

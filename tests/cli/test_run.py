@@ -391,6 +391,26 @@ def manifests(tmp_path: Path) -> list[str]:
     return [str(tmp_path / "enter.yaml"), str(tmp_path / "workloads.yaml")]
 
 
+def test_a_deployment_from_a_manifest_needs_no_replica_set_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "objects.yaml").write_text(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: db, namespace: shop}\n"
+        "spec:\n  selector: {matchLabels: {app: db}}\n  template:\n"
+        "    metadata: {labels: {app: db}}\n    spec: {containers: [{name: main, image: i}]}\n"
+    )
+    (tmp_path / "blueprint.yaml").write_text(
+        "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\nmetadata: {name: b}\n"
+        "actions:\n  look:\n    outputArtifacts:\n      found: "
+        "{keyValue: {name: '{{ .Deployment.Name }}', pods: '{{ len .Deployment.Pods }}'}}\n"
+        "    phases: []\n"
+    )
+    words = ["run", str(tmp_path / "blueprint.yaml"), "look", "-f", str(tmp_path / "objects.yaml")]
+    assert main([*words, "--object", "Deployment/shop/db", "-o", "json"]) == 0
+    (action,) = json.loads(capsys.readouterr().out)["actions"]
+    assert action["artifacts"]["found"]["keyValue"] == {"name": "db", "pods": "0"}
+
+
 def test_a_phase_enters_the_pod_of_a_deployment_from_a_manifest(
     manifests: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -79,6 +79,17 @@ class Workloads:
             follower.start()
         self._thread.start()
 
+    def make_replica_sets(self) -> None:
+        """Give each Deployment the ReplicaSet that it would have, where nobody runs pods.
+
+        What reads a Deployment looks for its pods through that.
+        """
+        for deployment in self._cluster.list(DEPLOYMENTS):
+            if not self._owned(REPLICA_SETS, deployment):
+                template_hash = _hash(deployment["spec"]["template"])
+                self._cluster.create(_new_replica_set(deployment, template_hash, 1))
+                self._annotate(DEPLOYMENTS, deployment, "1")
+
     def close(self) -> None:
         with self._changed:
             self._is_closed = True
