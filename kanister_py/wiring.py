@@ -377,6 +377,7 @@ def run(
     functions: Sequence[Any] = (),
     state: Path | None = None,
     pods: str = "",
+    locations: Path | None = None,
     **more: Any,
 ) -> Run:
     """Run one action of a blueprint in the background; `wait()` for its end.
@@ -392,6 +393,7 @@ def run(
         cluster=cluster,
         state=state,
         pods=pods,
+        locations=locations,
         registry=registry_of(*functions) if functions else None,
     )
     return run_blueprint(blueprint, action, settings=settings, **more)

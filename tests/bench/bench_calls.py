@@ -25,7 +25,7 @@ from tests.bench.measure import Row
 TITLE = "Calls walked, of our own functions"
 
 _OURS = "/kanister_py/"
-_CLUSTERS = ("/embedded/",)
+_CLUSTERS = ("/kanister_py/embedded/",)
 _TIMES = 5
 _REST_SECONDS = 3.0
 
