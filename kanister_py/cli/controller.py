@@ -171,6 +171,11 @@ def _add_what_it_tells(tells: Any) -> None:
     tells.add_argument(
         "--port", type=port, default=_PORT, help="its port, 0 for any; default: %(default)s"
     )
+    tells.add_argument(
+        "--open-endpoint",
+        action="store_true",
+        help="ask nobody on this machine for a token; from elsewhere one is always needed",
+    )
     tells.add_argument("--health-host", default="127.0.0.1", help="where health is told")
     tells.add_argument(
         "--health-port", type=port, default=_HEALTH_PORT, help="its port; default: %(default)s"
@@ -212,7 +217,8 @@ def run(args: argparse.Namespace) -> int:
                     stack,
                     has_revisions=args.enable_compositions,
                 ),
-                is_guarded=not is_loopback(taken[0]),
+                asks_for_tokens=not (args.open_endpoint and is_loopback(taken[0])),
+                is_local=is_loopback(taken[0]),
             )
             for socket_, app in zip(taken, apps, strict=True):
                 stack.enter_context(_served(app, socket_))
@@ -355,7 +361,8 @@ def apps_of(
     checks: Mapping[str, Check] | None = None,
     seen: Seen | None = None,
     *,
-    is_guarded: bool = False,
+    asks_for_tokens: bool = False,
+    is_local: bool = False,
 ) -> Apps:
     """Build what is served: the functions for whoever is asked, health and metrics apart."""
     from importlib.resources import files
@@ -375,7 +382,7 @@ def apps_of(
     )
     metrics = Metrics(controller.metrics.registry)
     checks = checks or controller.checks()
-    app: ASGIApp = build_app(
+    routes = build_app(
         publication,
         checks=checks,
         metrics=metrics,
@@ -383,12 +390,18 @@ def apps_of(
         revisions=seen.revisions if seen is not None else None,
         lines=lines_of(controller.lines),
     )
-    if is_guarded:
+    app: ASGIApp = routes
+    if asks_for_tokens:
         from kanister_py.executor.review_access import Access
         from kanister_py.http_api.guard import Guard
 
         # Without anybody who could check them, nobody gets through.
-        app = Guard(app, seen.review if seen is not None else lambda _token, _asked: Access.UNKNOWN)
+        review = seen.review if seen is not None else lambda _token, _asked: Access.UNKNOWN
+        app = Guard(routes, review)
+    if is_local:
+        from kanister_py.http_api.guard import OwnHosts
+
+        app = OwnHosts(app)
     return Apps(app, _health_app(checks, metrics))
 
 

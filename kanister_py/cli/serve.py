@@ -56,9 +56,11 @@ def run(args: argparse.Namespace) -> int:
         import uvicorn
 
         from kanister_py.http_api.app import build_app
+        from kanister_py.http_api.guard import OwnHosts
         from kanister_py.http_api.server import server_config
 
-        app = build_app(publication)
+        routes = build_app(publication)
+        app = OwnHosts(routes) if is_loopback(taken) else routes
         url = _url_of(taken)
         if not is_loopback(taken):
             say_warning(

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from starlette.types import Send
+
 from kanister_py.http_api.negotiation import YAML, is_unchanged
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -102,3 +104,15 @@ class Resource:
         from kanister_py.core.objects.documents import dump_yaml
 
         return Representation(media_type, dump_yaml(self.document).encode(), headers)
+
+
+async def send_answer(answer: Answer, send: Send, *, has_body: bool) -> None:
+    """Send an answer; without its body where only the headers were asked for."""
+    await send(
+        {
+            "type": "http.response.start",
+            "status": answer.status,
+            "headers": list(answer.headers),
+        }
+    )
+    await send({"type": "http.response.body", "body": answer.body if has_body else b""})

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kanister_py.core.actionsets.uses import Uses
 from kanister_py.core.versions.deprecation import Support
-from kanister_py.http_api.answers import Answer, Representation, answer_of, json_bytes
+from kanister_py.http_api.answers import Answer, Representation, answer_of, json_bytes, send_answer
 from kanister_py.http_api.discovery import Discovery, Publication, Revisions
 from kanister_py.http_api.health import ALIVE, Check, readiness_of
 from kanister_py.http_api.metrics import Metrics
@@ -87,28 +87,20 @@ class Endpoint:
             self._metrics.record_request(
                 self._route, method, answer.status, perf_counter() - started
             )
-        await _send(answer, send, has_body=method != "HEAD")
+        await send_answer(answer, send, has_body=method != "HEAD")
 
     def _answer(self, method: str, scope: Scope) -> Answer:
         if method not in ALLOWED:
             return _NOT_ALLOWED
         if len(scope["path"]) > MOST_CHARACTERS_OF_AN_ADDRESS:
             return _TOO_LONG
+        if not scope["path"].isprintable():
+            # The end of a line at the end of a path would be overlooked.
+            return _NOWHERE
         wishes = Wishes(scope["headers"], scope.get("query_string", b""))
         if wishes.size > MOST_BYTES_OF_HEADERS:
             return _TOO_MANY_HEADERS
         return self._ask(scope.get("path_params", {}), wishes)
-
-
-async def _send(answer: Answer, send: Send, *, has_body: bool) -> None:
-    await send(
-        {
-            "type": "http.response.start",
-            "status": answer.status,
-            "headers": list(answer.headers),
-        }
-    )
-    await send({"type": "http.response.body", "body": answer.body if has_body else b""})
 
 
 def build_app(

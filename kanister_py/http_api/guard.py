@@ -1,24 +1,26 @@
-"""May whoever asks see this? The same right as for the cluster itself decides."""
+"""Access to the endpoint: the right that the cluster itself asks for decides, route by route."""
 
 from __future__ import annotations
 
+import ipaddress
 import logging
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kanister_py.core.errors import KanisterError
 from kanister_py.executor.review_access import Access
-from kanister_py.http_api.answers import Answer
+from kanister_py.http_api.answers import Answer, send_answer
+from kanister_py.http_api.phase_lines import PATH as LINES_PATH
 from kanister_py.http_api.problems import problem_answer
 
 _LOG: Final = logging.getLogger(__name__)
 
 _OPEN: Final = ("/healthz", "/readyz")
-_LINES: Final = re.compile(r"/v1/namespaces/([^/]+)/actionsets/([^/]+)/lines")
 _CHALLENGE: Final = {"www-authenticate": 'Bearer realm="kanister-py"'}
 
 _WHO: Final = problem_answer(
@@ -31,56 +33,67 @@ _BUSY: Final = problem_answer(
     503, "AccessUnknown", "The cluster cannot say who you are at the moment"
 )
 
+_NOWHERE: Final = problem_answer(404, "NotFound", "Nothing is at this address")
+_MISDIRECTED: Final = problem_answer(
+    421, "Misdirected", "This endpoint is for this machine alone; ask localhost, or its address"
+)
+
 Review = Callable[[str, Mapping[str, Any]], Access]
 
 
-def asked_of(path: str) -> dict[str, Any]:
-    """Say which right a path takes: for the lines of an ActionSet to read it, else its own."""
-    found = _LINES.fullmatch(path)
-    if found is None:
+def asked_of(route: str, parts: Mapping[str, str], path: str) -> dict[str, Any]:
+    """Say which right a route takes: for the lines of an ActionSet to read it, else its path."""
+    if route != LINES_PATH:
         return {"nonResourceAttributes": {"path": path, "verb": "get"}}
     return {
         "resourceAttributes": {
             "group": "cr.kanister.io",
             "resource": "actionsets",
             "verb": "get",
-            "namespace": found.group(1),
-            "name": found.group(2),
+            "namespace": parts["namespace"],
+            "name": parts["name"],
         }
     }
 
 
 class Guard:
-    """Lets nobody through to an app who may not see what they ask for."""
+    """Lets nobody through to an app who may not see what they ask for.
 
-    def __init__(self, app: ASGIApp, review: Review) -> None:
+    The app's own routes say what a path means, so that nothing is asked for one thing
+    and answered with another; what no route names is not there for anybody.
+    """
+
+    def __init__(self, app: Starlette, review: Review) -> None:
         self._app = app
         self._review = review
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in _OPEN:
+        found = self._found(scope)
+        if found is not None and found[0] in _OPEN:
             await self._app(scope, receive, send)
             return
-        refused = await run_in_threadpool(self._refusal, scope)
+        refused = await run_in_threadpool(self._refusal, scope, found)
         if refused is None:
             await self._app(scope, receive, send)
-            return
-        head = {
-            "type": "http.response.start",
-            "status": refused.status,
-            "headers": list(refused.headers),
-        }
-        await send(head)
-        has_body = scope["method"] != "HEAD"
-        await send({"type": "http.response.body", "body": refused.body if has_body else b""})
+        else:
+            await send_answer(refused, send, has_body=scope["method"] != "HEAD")
 
-    def _refusal(self, scope: Scope) -> Answer | None:
+    def _found(self, scope: Scope) -> tuple[str, Mapping[str, str]] | None:
+        for route in self._app.routes:
+            match, inner = route.matches(scope)
+            if match is not Match.NONE and isinstance(route, Route):
+                return route.path, inner["path_params"]
+        return None
+
+    def _refusal(self, scope: Scope, found: tuple[str, Mapping[str, str]] | None) -> Answer | None:
         token = _token_in(scope)
         if not token:
             return _WHO
+        if found is None:
+            return _NOWHERE
         path = str(scope["path"])
         try:
-            access = self._review(token, asked_of(path))
+            access = self._review(token, asked_of(*found, path))
         except KanisterError as error:
             _LOG.warning("A token cannot be checked: %s", error.message)
             return _BUSY
@@ -89,6 +102,36 @@ class Guard:
         if access is Access.FORBIDDEN:
             return problem_answer(403, "Forbidden", f"You may not get {path}")
         return None
+
+
+class OwnHosts:
+    """Answers only requests that name this machine, where nobody else can reach it.
+
+    A page from elsewhere can point a name of its own at the loopback address and have a
+    browser ask; the browser then names that host.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) == 1 and _is_this_machine(hosts[0].decode("latin-1")):
+            await self._app(scope, receive, send)
+        else:
+            await send_answer(_MISDIRECTED, send, has_body=scope["method"] != "HEAD")
+
+
+def _is_this_machine(host: str) -> bool:
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    name = name.removeprefix("[").removesuffix("]").rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _token_in(scope: Scope) -> str:

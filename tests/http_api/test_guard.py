@@ -14,7 +14,8 @@ from kanister_py.core.errors import ClusterUnavailable
 from kanister_py.executor.review_access import Access
 from kanister_py.http_api.app import build_app
 from kanister_py.http_api.discovery import Publication
-from kanister_py.http_api.guard import Guard, asked_of
+from kanister_py.http_api.guard import Guard, OwnHosts, asked_of
+from kanister_py.http_api.phase_lines import PATH
 from kanister_py.wiring import read_functions
 
 FUNCTIONS = read_functions()
@@ -62,7 +63,8 @@ def test_who_may_see_what(path: str, token: str, status: int) -> None:
 
 
 def test_the_lines_of_an_actionset_take_the_right_to_read_it() -> None:
-    assert asked_of("/v1/namespaces/shop/actionsets/one/lines") == {
+    found = asked_of(PATH, {"namespace": "shop", "name": "one"}, "/whatever")
+    assert found == {
         "resourceAttributes": {
             "group": "cr.kanister.io",
             "resource": "actionsets",
@@ -71,9 +73,58 @@ def test_the_lines_of_an_actionset_take_the_right_to_read_it() -> None:
             "name": "one",
         }
     }
-    assert asked_of("/v1/functions") == {
+    assert asked_of("/v1/functions", {}, "/v1/functions") == {
         "nonResourceAttributes": {"path": "/v1/functions", "verb": "get"}
     }
+
+
+LINES = "/v1/namespaces/shop/actionsets/one/lines"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(LINES, id="as it is"),
+        pytest.param(f"{LINES}%0A", id="with the end of a line behind it"),
+        pytest.param(LINES.replace("one", "one%0A"), id="with the end of a line inside"),
+        pytest.param(LINES.replace("/v1", "/v1/"), id="with an empty part"),
+        pytest.param(f"{LINES}/", id="with a slash behind it"),
+        pytest.param(LINES.replace("/one/", "/..%2Fone/"), id="with a step up"),
+        pytest.param(LINES.replace("lines", "Lines"), id="in capitals"),
+        pytest.param(LINES.replace("lines", "line%73"), id="with an escape"),
+    ],
+)
+def test_nobody_reads_lines_by_another_spelling_of_their_path(path: str) -> None:
+    told: list[str] = []
+
+    def give(namespace: str, name: str, _after: int) -> list[dict[str, Any]]:
+        told.append(f"{namespace}/{name}")
+        return []
+
+    def knows_every_path(_token: str, asked: Mapping[str, Any]) -> Access:
+        # Somebody with a right to every path of the endpoint, and to no ActionSet.
+        return Access.ALLOWED if "nonResourceAttributes" in asked else Access.FORBIDDEN
+
+    app = Guard(build_app(PUBLICATION, lines=give), knows_every_path)
+    assert get(app, path, "reader").status_code in (403, 404)
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        pytest.param("localhost:8640", 200, id="by its name"),
+        pytest.param("127.0.0.1:8640", 200, id="by its address"),
+        pytest.param("[::1]:8640", 200, id="by its other address"),
+        pytest.param("functions.localhost", 200, id="by a name below its own"),
+        pytest.param("evil.example", 421, id="by a name of somebody else"),
+        pytest.param("localhost.evil.example:8640", 421, id="by one that looks alike"),
+        pytest.param("", 421, id="by none"),
+    ],
+)
+def test_a_page_from_elsewhere_cannot_ask_this_machine(host: str, status: int) -> None:
+    app = OwnHosts(build_app(PUBLICATION))
+    assert get(app, "/v1/functions", Host=host).status_code == status
 
 
 def test_two_tokens_are_none() -> None:

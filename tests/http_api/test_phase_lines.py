@@ -16,7 +16,6 @@ from kanister_py.controller.machine.logs import PhaseLines, PhasePlace
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.http_api.app import build_app
 from kanister_py.http_api.discovery import Publication
-from kanister_py.http_api.guard import asked_of
 from kanister_py.http_api.phase_lines import PATH
 from tests.http_api.asking import ask
 
@@ -75,8 +74,3 @@ def test_an_endpoint_without_a_controller_neither_has_nor_describes_it(
 ) -> None:
     assert PATH not in described(sample_app)["paths"]
     assert ask(sample_app, ADDRESS).status == 404
-
-
-def test_whoever_may_get_the_actionset_may_get_its_lines() -> None:
-    asked = asked_of(ADDRESS)["resourceAttributes"]
-    assert (asked["namespace"], asked["name"]) == ("shop", "backup-x7k2p")
