@@ -85,6 +85,11 @@ def test_nothing_of_the_system_can_be_changed(cluster: Cluster, command: str) ->
     assert ended["status"]["phase"] == "Succeeded"
 
 
+def test_no_process_of_the_machine_is_seen(cluster: Cluster) -> None:
+    run(cluster, pod("counts", "ls -d /proc/[0-9]* | wc -l"))
+    assert int(log_of(cluster, "counts")) <= 5
+
+
 def test_there_is_no_network_but_its_own(cluster: Cluster) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -274,7 +274,7 @@ def build_root(spec: dict[str, Any]) -> None:
     linux.bind(spec["tmp"], str(temporary))
     _make_devices(str(devices), is_sandboxed=is_sandboxed)
     own |= {str(temporary): True, str(devices): True}
-    _make_proc(Path(root, "proc"))
+    _make_proc(Path(root, "proc"), is_sandboxed=is_sandboxed)
     for wanted in spec["mounts"]:
         is_folder = os.path.isdir(wanted["source"])  # noqa: PTH112 - paths are text throughout
         place = _place(root, wanted["target"], own, is_folder=is_folder, read_only=is_sandboxed)
@@ -283,12 +283,15 @@ def build_root(spec: dict[str, Any]) -> None:
     linux.change_root(root)
 
 
-def _make_proc(folder: Path) -> None:
+def _make_proc(folder: Path, *, is_sandboxed: bool) -> None:
     folder.mkdir()
     flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
     try:
         linux.mount("proc", str(folder), "proc", flags)
     except OSError:
+        if is_sandboxed:
+            # The machine's own tells of every process of this user.
+            raise
         # Where parts of /proc are hidden (inside a container), no new one may be mounted.
         linux.bind("/proc", str(folder))
 
