@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from kanister_py.embedded.cluster.cluster import MemoryCluster
     from kanister_py.embedded.pods.runner import ProcessPodRunner
     from kanister_py.embedded.pods.standing import StandingPods
-    from kanister_py.executor.caching import ResponseCache
     from kanister_py.executor.plan_action import Plan
+    from kanister_py.executor.response_cache import ResponseCache
     from kanister_py.executor.run.handle import Run
     from kanister_py.executor.run.header import Header
     from kanister_py.executor.run.memory import Onlooker
@@ -629,7 +629,7 @@ def function_runner(
 
     def in_process() -> FunctionRunner:
         from kanister_py.adapters.runner_memory import MemoryRunner
-        from kanister_py.executor.calling import PythonFunction, load_python_function
+        from kanister_py.executor.python_functions import PythonFunction, load_python_function
 
         @lru_cache(maxsize=256)
         def loaded(endpoint: str) -> PythonFunction:
@@ -715,7 +715,7 @@ def composing_part(
 
 def response_cache(folder: Path | None = None) -> ResponseCache:
     """Make a cache for the answers of functions: in memory, and in a folder if one is named."""
-    from kanister_py.executor.caching import ResponseCache
+    from kanister_py.executor.response_cache import ResponseCache
 
     disk = None
     if folder is not None:

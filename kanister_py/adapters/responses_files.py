@@ -10,7 +10,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from kanister_py.core.compositions.caching import CacheKey
+from kanister_py.core.compositions.cache_keys import CacheKey
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.ports.response_store import Kept, Written
 

@@ -22,7 +22,7 @@ import grpc
 
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.errors import CertificatesUnreadable
-from kanister_py.executor.transcribing import read_response, write_request
+from kanister_py.executor.wire_messages import read_response, write_request
 from kanister_py.ports.function_runner import (
     ANSWER_LIMIT_BYTES,
     FunctionAnswerInvalid,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.executor.calling import LoopThread, PythonFunction
+from kanister_py.executor.python_functions import LoopThread, PythonFunction
 from kanister_py.ports.function_runner import (
     FunctionCall,
     FunctionCallError,

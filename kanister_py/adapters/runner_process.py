@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from kanister_py.core.compositions.endpoints import command_of
 from kanister_py.core.compositions.messages import FunctionResponse
-from kanister_py.executor.transcribing import RESPONSE
+from kanister_py.executor.wire_messages import RESPONSE
 from kanister_py.ports.function_runner import (
     ANSWER_LIMIT_BYTES,
     FunctionAnswerInvalid,

@@ -189,7 +189,7 @@ def _say_stopping() -> None:
 def _answering(revision: Any) -> Any:
     """Make what answers requests, and load a class now: later, nobody would see that it fails."""
     from kanister_py.core.compositions.endpoints import EXEC, scheme_of
-    from kanister_py.executor.calling import load_python_function
+    from kanister_py.executor.python_functions import load_python_function
     from kanister_py.ports.function_runner import FunctionCall
     from kanister_py.wiring import function_runner, read_functions
 

@@ -104,7 +104,7 @@ def _caller(args: argparse.Namespace) -> tuple[_Caller, Path]:
 
 
 def _read_request(path: Path) -> dict[str, Any]:
-    from kanister_py.executor.transcribing import REQUEST
+    from kanister_py.executor.wire_messages import REQUEST
     from kanister_py.proto.checking import check_message
     from kanister_py.proto.encoding import NotEncodable
 
@@ -209,7 +209,7 @@ def _updated(path: Path, answer: Mapping[str, Any]) -> str:
 def _expected(path: Path) -> dict[str, Any]:
     """Read a response and bring it into the form in which ours are: defaults are left out."""
     from kanister_py.core.compositions.messages import FunctionResponse
-    from kanister_py.executor.transcribing import RESPONSE
+    from kanister_py.executor.wire_messages import RESPONSE
     from kanister_py.proto.checking import check_message
     from kanister_py.proto.encoding import NotEncodable
 

@@ -20,8 +20,8 @@ from kanister_py.cli.parser import seconds
 from kanister_py.core.errors import InvalidDocument, Problem, UsageError
 
 if TYPE_CHECKING:
+    from kanister_py.core.compositions.dry_run import Rendered
     from kanister_py.core.compositions.messages import Data
-    from kanister_py.core.compositions.rendering import Rendered
     from kanister_py.executor.given_manifests import ManifestSource
 
 _PACKAGE = "crossplane.render.v1alpha1"
@@ -76,12 +76,12 @@ def _refusal(path: str, message: str) -> InvalidDocument:
 
 def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, ManifestSource]:
     from kanister_py import wiring
+    from kanister_py.core.compositions.dry_run import check_definition
     from kanister_py.core.compositions.model import parse_composition
-    from kanister_py.core.compositions.rendering import check_definition
     from kanister_py.core.objects.documents import Document
-    from kanister_py.executor.compose import Engine
     from kanister_py.executor.given_manifests import ManifestSource
-    from kanister_py.executor.render import RenderInput, render
+    from kanister_py.executor.render_xr import RenderInput, render
+    from kanister_py.executor.run_pipeline import Engine
 
     given = request.get("composite")
     if given is None:

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from kanister_py.cli.render_inputs import Inputs
     from kanister_py.cli.render_run import Renderer
     from kanister_py.core.actionsets.masking import Masker
+    from kanister_py.core.compositions.dry_run import Rendered
     from kanister_py.core.compositions.messages import Data
-    from kanister_py.core.compositions.rendering import Rendered
 
 _FORMATS = ("yaml", "json")
 _LOOK_SECONDS = 0.2
@@ -187,8 +187,8 @@ def _print(
     results: Sequence[Rendered],
     renderer: Renderer,
 ) -> int:
+    from kanister_py.core.compositions.dry_run import Shown, documents_of
     from kanister_py.core.compositions.masking import masked_secrets
-    from kanister_py.core.compositions.rendering import Shown, documents_of
 
     masker = _masker(args, inputs)
     say_notices([*renderer.notices, *(each for result in results for each in result.notices)])

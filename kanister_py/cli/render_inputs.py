@@ -136,7 +136,7 @@ def _definition(path: str) -> Data:
 
 
 def _with_defaults(xr: Data, xrd: Data) -> Data:
-    from kanister_py.core.compositions.rendering import check_definition
+    from kanister_py.core.compositions.dry_run import check_definition
     from kanister_py.core.objects.openapi import with_defaults
 
     schema = check_definition(xr, xrd)

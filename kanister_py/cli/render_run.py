@@ -6,23 +6,23 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from kanister_py import wiring
+from kanister_py.core.compositions.dry_run import served_alike
 from kanister_py.core.compositions.installed import BUILT_IN_LEFT_OUT, stand_ins_used
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
-from kanister_py.core.compositions.rendering import served_alike
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.parts import labels_of, metadata_of
 from kanister_py.core.revisions.owners import controller_of
-from kanister_py.executor.compose import Engine, PipelineStepFailed
+from kanister_py.executor.call_records import Record
 from kanister_py.executor.given_manifests import ManifestSource
-from kanister_py.executor.recording import Record
-from kanister_py.executor.render import RenderInput, render
+from kanister_py.executor.render_xr import RenderInput, render
+from kanister_py.executor.run_pipeline import Engine, PipelineStepFailed
 from kanister_py.ports.function_runner import FunctionUnavailable
 
 if TYPE_CHECKING:
     from kanister_py.cli.render_inputs import Inputs
+    from kanister_py.core.compositions.dry_run import Rendered
     from kanister_py.core.compositions.messages import Data
-    from kanister_py.core.compositions.rendering import Rendered
-    from kanister_py.executor.caching import ResponseCache
+    from kanister_py.executor.response_cache import ResponseCache
 
 
 class Renderer:

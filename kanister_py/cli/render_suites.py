@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kanister_py.cli.output import Tint, say
+from kanister_py.core.compositions.dry_run import Shown, documents_of
 from kanister_py.core.compositions.expectations import (
     Case,
     failures,
@@ -16,14 +17,13 @@ from kanister_py.core.compositions.expectations import (
     parse_suite,
 )
 from kanister_py.core.compositions.masking import masked_secrets
-from kanister_py.core.compositions.rendering import Shown, documents_of
 from kanister_py.core.errors import KanisterError
 
 if TYPE_CHECKING:
     from kanister_py.cli.render_inputs import Inputs
     from kanister_py.cli.render_run import Renderer
+    from kanister_py.core.compositions.dry_run import Rendered
     from kanister_py.core.compositions.messages import Data
-    from kanister_py.core.compositions.rendering import Rendered
 
 # Where a case names files, and under which flag the command line takes the same.
 _PATHS = {

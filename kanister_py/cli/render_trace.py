@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import Line, Tint
 from kanister_py.core.compositions.masking import masked_message
-from kanister_py.executor.recording import Record
+from kanister_py.executor.call_records import Record
 
 if TYPE_CHECKING:
+    from kanister_py.core.compositions.dry_run import Rendered
     from kanister_py.core.compositions.messages import Data
     from kanister_py.core.compositions.model import Composition
-    from kanister_py.core.compositions.rendering import Rendered
     from kanister_py.core.errors import KanisterError
 
 

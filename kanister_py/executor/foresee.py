@@ -38,7 +38,7 @@ from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.facts import ObjectNeed, needs_of_phase
 from kanister_py.core.templates.render import ORIGINAL, Origin, RenderFailed
 from kanister_py.executor.check_access import missing_accesses
-from kanister_py.executor.fetching import fetch_named
+from kanister_py.executor.fetch_facts import fetch_named
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 MISSING = "ObjectMissing"

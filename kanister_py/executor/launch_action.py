@@ -22,7 +22,7 @@ from kanister_py.core.actionsets.status import (
 )
 from kanister_py.core.actionsets.steps import current_phase
 from kanister_py.core.blueprints.plan import Known, Obstacle
-from kanister_py.core.blueprints.rendering import renderer_of
+from kanister_py.core.blueprints.renderer import renderer_of
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.registry.choose import Choice
@@ -30,7 +30,7 @@ from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
-from kanister_py.executor.fetching import fetch_facts, parse_workload, workload_as_dict
+from kanister_py.executor.fetch_facts import fetch_facts, parse_workload, workload_as_dict
 from kanister_py.executor.foresee import ActionRefused, forbidden, foresee, words_before
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run_phase import PhaseWork, enter, leave

@@ -1,4 +1,4 @@
-"""Turns an entry of the registry into the class it names, when somebody needs it."""
+"""Loading of functions: an entry of the registry becomes the class it names."""
 
 from __future__ import annotations
 

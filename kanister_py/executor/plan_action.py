@@ -11,7 +11,7 @@ from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.model import Blueprint, Phase
 from kanister_py.core.blueprints.plan import Known, PlannedPhase, choose_phase_version
-from kanister_py.core.blueprints.rendering import renderer_of
+from kanister_py.core.blueprints.renderer import renderer_of
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.registry.choose import Choice
@@ -19,7 +19,7 @@ from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
 from kanister_py.core.versions.semver import Version
-from kanister_py.executor.fetching import OwnerMissing, fetch_facts
+from kanister_py.executor.fetch_facts import OwnerMissing, fetch_facts
 from kanister_py.executor.foresee import MISSING, foresee
 from kanister_py.executor.loading import load_function
 from kanister_py.gotemplate import Effects

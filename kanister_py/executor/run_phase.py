@@ -23,7 +23,7 @@ from kanister_py.core.objects.weak import decode_args
 from kanister_py.core.templates.facts import needs_of_phase
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
-from kanister_py.executor.fetching import fetch_named
+from kanister_py.executor.fetch_facts import fetch_named
 from kanister_py.executor.foresee import ActionRefused
 from kanister_py.executor.phase_context import RunningPhase
 from kanister_py.ports.cluster import Cluster, KubeObject

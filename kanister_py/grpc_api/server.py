@@ -17,7 +17,7 @@ import grpc
 
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
 from kanister_py.core.errors import AddressUnavailable, KanisterError, TransientError, UsageError
-from kanister_py.executor.transcribing import read_request, write_response
+from kanister_py.executor.wire_messages import read_request, write_response
 from kanister_py.grpc_api.introspection import Introspection
 from kanister_py.ports.function_runner import FunctionCallError
 from kanister_py.proto.decoding import NotDecodable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from kanister_py.core.compositions.caching import CacheKey
+from kanister_py.core.compositions.cache_keys import CacheKey
 from kanister_py.core.compositions.messages import FunctionResponse
 
 

@@ -7,9 +7,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from kanister_py.adapters.metrics_prometheus import PrometheusFunctionMetrics
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.compositions.model import Step
-from kanister_py.executor.caching import ResponseCache
+from kanister_py.executor.response_cache import ResponseCache
 from kanister_py.ports.function_runner import FunctionCall, FunctionUnavailable
-from tests.executor.composing import FunctionsByName, Stage, passes
+from tests.executor.stage import FunctionsByName, Stage, passes
 
 
 class Flaky(FunctionsByName):

@@ -10,12 +10,12 @@ import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.responses_files import FileStore
-from kanister_py.core.compositions.caching import CacheKey
+from kanister_py.core.compositions.cache_keys import CacheKey
 from kanister_py.core.compositions.messages import Data, FunctionResponse, Part
 from kanister_py.core.compositions.model import Credential, Step
-from kanister_py.executor.caching import ResponseCache
+from kanister_py.executor.response_cache import ResponseCache
 from kanister_py.ports.response_store import Kept
-from tests.executor.composing import Answer, Stage, adds, config_map, passes
+from tests.executor.stage import Answer, Stage, adds, config_map, passes
 
 KEY = CacheKey("f|f-1", "tag")
 

@@ -24,7 +24,7 @@ from kanister_py.core.compositions.messages import FunctionRequest, FunctionResp
 from kanister_py.core.errors import CertificatesUnreadable
 from kanister_py.core.objects.certificates import KeyPair
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.executor.calling import PythonFunction
+from kanister_py.executor.python_functions import PythonFunction
 from kanister_py.grpc_api.certificates import ServerCertificates
 from kanister_py.grpc_api.server import FunctionServer, ServerSettings
 from kanister_py.ports.function_runner import (

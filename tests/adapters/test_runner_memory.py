@@ -14,7 +14,7 @@ from kanister_py.adapters.runner_memory import MemoryRunner
 from kanister_py.core.compositions.authoring import Response
 from kanister_py.core.errors import TransientError, UsageError
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.executor.calling import PythonFunction
+from kanister_py.executor.python_functions import PythonFunction
 from kanister_py.ports.composition_function import CompositionFunction
 from kanister_py.ports.function_runner import FunctionCallFailed, FunctionFault, FunctionUnavailable
 from tests.contracts.function_runner import (

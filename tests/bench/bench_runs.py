@@ -21,12 +21,12 @@ from kanister_py.core.actionsets.course import course_of
 from kanister_py.core.actionsets.model import ActionSpec, parse_actionset
 from kanister_py.core.blueprints.model import ObjectReference, only_blueprint
 from kanister_py.core.blueprints.plan import Known, choose_phase_version
-from kanister_py.core.blueprints.rendering import renderer_of
+from kanister_py.core.blueprints.renderer import renderer_of
 from kanister_py.core.objects.documents import parse_document, parse_documents
 from kanister_py.core.objects.resources import CONFIG_MAPS
 from kanister_py.core.templates.params import Params
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.executor.fetching import fetch_facts
+from kanister_py.executor.fetch_facts import fetch_facts
 from kanister_py.executor.foresee import foresee
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.phase_context import Surroundings

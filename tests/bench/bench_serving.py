@@ -30,7 +30,7 @@ METHOD = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
 OURS = """
 import sys
 from kanister_py.core.compositions.authoring import Response
-from kanister_py.executor.calling import PythonFunction
+from kanister_py.executor.python_functions import PythonFunction
 from kanister_py.grpc_api.server import FunctionServer, ServerSettings
 from kanister_py.ports.composition_function import CompositionFunction
 from kanister_py.ports.function_runner import FunctionCall
@@ -149,7 +149,7 @@ def rows() -> list[Row]:
 
 
 def _serving() -> list[Row]:
-    from kanister_py.executor.transcribing import write_request
+    from kanister_py.executor.wire_messages import write_request
 
     echo, patches = write_request(_request()), write_request(_request(input=INPUT))
     with (
@@ -194,7 +194,7 @@ def _calling() -> list[Row]:
     from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
     from kanister_py.core.compositions.messages import Part
     from kanister_py.core.registry.entries import FunctionRevision
-    from kanister_py.executor.transcribing import write_request
+    from kanister_py.executor.wire_messages import write_request
     from kanister_py.ports.function_runner import FunctionCall
 
     resources = {f"r{n}": {"resource": {"kind": "A", "data": {"t": "x" * 1900}}} for n in range(50)}
@@ -259,9 +259,9 @@ def _whole_run(runner: Any, revision: Any, bare: Any) -> float:
     from kanister_py.core.compositions.model import Composition, Step
     from kanister_py.core.compositions.pipeline import Observed
     from kanister_py.core.registry.entries import RegistryBuilder
-    from kanister_py.executor.compose import Engine, compose
     from kanister_py.executor.given_manifests import ManifestSource
-    from kanister_py.executor.transcribing import write_request
+    from kanister_py.executor.run_pipeline import Engine, compose
+    from kanister_py.executor.wire_messages import write_request
 
     sent: list[bytes] = []
 

@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol
 from kanister_py.controller.compositions.one_pass import Pass, digest
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell
 from kanister_py.controller.machine.writing import says
-from kanister_py.core.compositions.composed import Composed, ComposedResource
 from kanister_py.core.compositions.definitions import MACHINERY_KEY
+from kanister_py.core.compositions.desired import Composed, ComposedResource
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.naming import (
     COMPOSITE,

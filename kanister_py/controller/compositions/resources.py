@@ -28,13 +28,13 @@ from kanister_py.controller.compositions.one_pass import (
 )
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell
 from kanister_py.core.actionsets.status import text_of_time
-from kanister_py.core.compositions.composed import (
+from kanister_py.core.compositions.conditions import DEPRECATED, events_of_outcome
+from kanister_py.core.compositions.definitions import MACHINERY_KEY, machinery_of
+from kanister_py.core.compositions.desired import (
     Composed,
     connection_secret_of,
     observed_resources,
 )
-from kanister_py.core.compositions.conditions import DEPRECATED, events_of_outcome
-from kanister_py.core.compositions.definitions import MACHINERY_KEY, machinery_of
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition
 from kanister_py.core.compositions.naming import (
@@ -59,7 +59,7 @@ from kanister_py.core.revisions.policy import (
     choose_composition_revision,
     wishes_of,
 )
-from kanister_py.executor.compose import PipelineStepFailed, PipelineStepUnavailable
+from kanister_py.executor.run_pipeline import PipelineStepFailed, PipelineStepUnavailable
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
 

@@ -16,8 +16,8 @@ from kanister_py.controller.machine.events import Tell
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.compositions.built_in import built_in_revisions, run_by_tag
-from kanister_py.core.compositions.composed import Composed
-from kanister_py.core.compositions.composed import Rules as ComposedRules
+from kanister_py.core.compositions.desired import Composed
+from kanister_py.core.compositions.desired import Rules as ComposedRules
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition, parse_composition
 from kanister_py.core.compositions.pipeline import Observed, StepOutcome
@@ -49,8 +49,8 @@ from kanister_py.core.revisions.kinds import (
 from kanister_py.core.revisions.policy import CompositionFacts, RevisionFacts
 from kanister_py.core.revisions.runtime import GRPC_PORT, server_name
 from kanister_py.core.revisions.users import pipeline_of, users_of_function
-from kanister_py.executor.caching import ResponseCache
-from kanister_py.executor.compose import Engine, compose
+from kanister_py.executor.response_cache import ResponseCache
+from kanister_py.executor.run_pipeline import Engine, compose
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject

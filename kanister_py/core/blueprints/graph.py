@@ -1,4 +1,4 @@
-"""How do data flow through a Blueprint, or through what an ActionSet runs of it?"""
+"""Graph of a Blueprint, or of what an ActionSet runs of it: how data flow between phases."""
 
 from __future__ import annotations
 

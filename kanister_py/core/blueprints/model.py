@@ -1,4 +1,4 @@
-"""What does a Blueprint say, and where does it say it?
+"""Blueprints as models: what a file says, and where it says it.
 
 Read by hand: every command that reads a Blueprint waits for this module, and a
 library for models takes longer to load than all the rest.

@@ -1,4 +1,4 @@
-"""Which rights does a Blueprint need at the least?"""
+"""Rights that a Blueprint needs at the least, as roles."""
 
 from __future__ import annotations
 

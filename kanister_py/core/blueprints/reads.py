@@ -1,4 +1,4 @@
-"""What does a template read of the parameters, without rendering it?"""
+"""Reads of a template: what it takes from the parameters, found without rendering it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do authors of composition functions work with? A request to read, a response to fill.
+"""Request and response as authors of composition functions see them.
 
     class Bucket(CompositionFunction):
         name = "function-bucket"

@@ -1,4 +1,4 @@
-"""Are the revisions of functions that a pipeline calls made for composing?"""
+"""Capabilities of packages: whether the revisions that a pipeline calls are for composing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What passes between a claim and the composite resource that it stands for?"""
+"""Claims: what passes between one and the composite resource that it stands for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which conditions does an XR have after a run of its pipeline?"""
+"""Conditions of an XR after a run of its pipeline."""
 
 from __future__ import annotations
 

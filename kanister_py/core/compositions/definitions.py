@@ -1,4 +1,4 @@
-"""Which kinds does a CompositeResourceDefinition make, and what do they look like to a cluster?"""
+"""CompositeResourceDefinitions: the kinds that one makes, as a cluster sees them."""
 
 from __future__ import annotations
 

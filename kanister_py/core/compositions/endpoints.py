@@ -1,4 +1,4 @@
-"""Where does a revision of a function answer, and over what?
+"""Endpoints: where a revision of a function answers, and over what.
 
 dns:///function-auto-ready.crossplane-system:9443   gRPC; so is every other address
 ipv4:10.0.0.1:9443,10.0.0.2:9443#function-a.system  gRPC to pods, whose certificate bears a name

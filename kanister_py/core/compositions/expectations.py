@@ -1,4 +1,4 @@
-"""Is what was composed what a test expects?
+"""Expectations of a render suite, held against what was composed.
 
     apiVersion: kanister-py.io/v1alpha1
     kind: RenderSuite
@@ -30,9 +30,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from kanister_py.core.compositions.dry_run import Rendered
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.naming import resource_name_of
-from kanister_py.core.compositions.rendering import Rendered
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import Document, Path, nearest
 from kanister_py.core.objects.parts import metadata_of

@@ -1,4 +1,4 @@
-"""Which steps does a pipeline have, in a drawing?"""
+"""Graph of a pipeline: its steps in a row."""
 
 from __future__ import annotations
 

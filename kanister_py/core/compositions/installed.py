@@ -1,4 +1,4 @@
-"""Which revisions of functions do the manifests of a file stand for, and what runs each?"""
+"""Installed functions: the revisions that manifests stand for, and what runs each."""
 
 from __future__ import annotations
 

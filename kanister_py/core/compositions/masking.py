@@ -1,4 +1,4 @@
-"""What of a composition's data must nobody read over somebody's shoulder?"""
+"""Masking of secret data in what a composition shows."""
 
 from __future__ import annotations
 

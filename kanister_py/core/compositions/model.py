@@ -1,4 +1,4 @@
-"""What does a Composition say?
+"""Compositions as models: the steps of a pipeline.
 
 By hand, as everywhere: reading a composition must not cost more than running it. An
 API server lets unknown fields through; here each one is told, since a `when` that

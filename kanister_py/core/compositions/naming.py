@@ -1,4 +1,4 @@
-"""What are composed resources called, and whose are they?"""
+"""Names of composed resources, and the labels that say whose they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which steps does a composition of the old mode stand for, and what is handed to them?
+"""Compositions of the mode Resources: the steps that they stand for, and the input of each.
 
 Its API server filled in what nobody wrote: which kind a transform or a connection detail
 is. The functions take nothing for granted, so that is said here.

@@ -1,11 +1,11 @@
-"""What is a step of a pipeline asked, and where does its answer leave the pipeline?"""
+"""Pipeline: the request of each step, and the state that its answer leaves behind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kanister_py.core.compositions.caching import Digests, tag_of
+from kanister_py.core.compositions.cache_keys import Digests, tag_of
 from kanister_py.core.compositions.messages import (
     NOTHING,
     Data,

@@ -1,4 +1,4 @@
-"""What do a function's results and conditions tell the owner of an XR?"""
+"""Results and conditions of a function, as the owner of an XR is told of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must be read before an action's templates can be rendered, and what was found?
+"""Facts of an action: what must be read before its templates are rendered, and what was found.
 
 `needs_of` and its kin say what must be read, as data; somebody else reads it; the
 rest of the module turns it into `ActionFacts`.

@@ -1,4 +1,4 @@
-"""How do Secrets and ConfigMaps look to a template, in the types of Kubernetes' Go API?"""
+"""Secrets and ConfigMaps as templates see them, in the types of Kubernetes' Go API."""
 
 from __future__ import annotations
 

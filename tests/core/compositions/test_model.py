@@ -9,7 +9,7 @@ import pytest
 from kanister_py.core.compositions.model import AllowedResource, Credential, parse_composition
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import Document
-from tests.executor.composing import composition_of
+from tests.executor.stage import composition_of
 
 STEP: dict[str, Any] = {"step": "a", "functionRef": {"name": "f"}}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kanister_py.core.blueprints.model import only_blueprint
-from kanister_py.core.blueprints.rendering import renderer_of
+from kanister_py.core.blueprints.renderer import renderer_of
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.params import Params

@@ -1,1 +1,1 @@
-"""What would go wrong with a blueprint, or be a surprise, before anybody runs it?"""
+"""Lint: what would go wrong with a blueprint, or surprise, before it runs."""

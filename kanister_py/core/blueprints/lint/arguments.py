@@ -1,4 +1,4 @@
-"""Would a function take the arguments that a phase gives it?"""
+"""Arguments of a phase, held against what its function takes."""
 
 from __future__ import annotations
 

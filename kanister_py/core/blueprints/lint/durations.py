@@ -1,4 +1,4 @@
-"""Can the times of a phase be read?"""
+"""Durations of a phase: its timeout, and the waits between its attempts."""
 
 from __future__ import annotations
 

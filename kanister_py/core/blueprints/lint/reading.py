@@ -1,4 +1,4 @@
-"""What do files hold that lint is about?"""
+"""Contents of files: the Blueprints and ActionSets that lint looks at."""
 
 from __future__ import annotations
 

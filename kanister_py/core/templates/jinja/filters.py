@@ -1,4 +1,4 @@
-"""Which filters, tests and functions does a Jinja2 template of a blueprint have?
+"""Filters, tests and functions of Jinja2 templates of blueprints.
 
 Those of Jinja2 that make sense in a blueprint; and those that Go templates have under
 sprig's names, with the value in front as Jinja2 pipes it. All of them count what they

@@ -1,4 +1,4 @@
-"""What does a template's work cost, and how do its values print?
+"""Metering of a Jinja2 template: what its work costs, and how its values print.
 
 What grows is measured before it is made, what repeats is counted as it goes.
 """

@@ -1,4 +1,4 @@
-"""Where does a counter or a scale go into a template?
+"""Rewriting of a Jinja2 template: where counters and scales go in.
 
 Jinja2's own sandbox lets some things through unseen: loops, comparisons, slices, text
 that is put together. Here they are rewritten before they are compiled.

@@ -1,4 +1,4 @@
-"""What may a Jinja2 template reach, and when is it stopped?
+"""Sandbox of Jinja2 templates: what they may reach, and when they are stopped.
 
 Everything is closed unless it is opened here: attributes are those of the data and a
 few methods of texts, maps and lists; only what this module knows can be called.

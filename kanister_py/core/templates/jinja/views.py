@@ -1,4 +1,4 @@
-"""What does a Jinja2 template see of the params?
+"""Views of the parameters, as a Jinja2 template sees them.
 
 The names are Go's, the values are plain: bytes are text, whatever is nil is none, and
 structs are maps. Nothing can be changed, and nothing is converted before it is read.

@@ -9,8 +9,8 @@ import pytest
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import AllowedResource, Step
 from kanister_py.core.compositions.requirements import RequirementsUnsettled
-from kanister_py.executor.compose import PipelineStepRefused
-from tests.executor.composing import Stage, config_map, passes
+from kanister_py.executor.run_pipeline import PipelineStepRefused
+from tests.executor.stage import Stage, config_map, passes
 
 HERE = config_map(name="here", namespace="n", labels={"env": "dev"})
 THERE = config_map(name="there", namespace="m", labels={"env": "dev"})

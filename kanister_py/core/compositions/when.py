@@ -1,4 +1,4 @@
-"""Is it a step's turn at all?"""
+"""Step conditions (`when`, in CEL)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes what every call was asked and answered, and how long it took."""
+"""Records of calls: what each was asked and answered, and how long it took."""
 
 from __future__ import annotations
 

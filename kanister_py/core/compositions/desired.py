@@ -1,4 +1,4 @@
-"""Which objects does an XR's final desired state stand for, and which must go?"""
+"""Desired objects of an XR: what its final state stands for, and what must go."""
 
 from __future__ import annotations
 

@@ -1,19 +1,19 @@
-"""What would one reconcile of an XR make of it, if the cluster held nothing but its inputs?"""
+"""Dry run of a composition: one reconcile of an XR where the cluster holds its inputs alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kanister_py.core.compositions.composed import (
+from kanister_py.core.compositions.conditions import Conditions, events_of_outcome
+from kanister_py.core.compositions.definitions import machinery_of
+from kanister_py.core.compositions.desired import (
     Composed,
     ComposedResource,
     DeletedResource,
     observed_resources,
     resource_refs,
 )
-from kanister_py.core.compositions.conditions import Conditions, events_of_outcome
-from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered

@@ -8,7 +8,7 @@ from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.core.retries import RetryRule
-from kanister_py.executor.retrying import STEP_RETRY, RetryingRunner
+from kanister_py.executor.step_retries import STEP_RETRY, RetryingRunner
 from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
     FunctionAnswerTooLarge,

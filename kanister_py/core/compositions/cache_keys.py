@@ -1,4 +1,4 @@
-"""Which requests are the same, and how long may an answer be kept?"""
+"""Cache keys of requests: which are the same, and how long an answer may be kept."""
 
 from __future__ import annotations
 

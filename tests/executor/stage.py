@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.core.compositions.composed import Composed
+from kanister_py.core.compositions.desired import Composed
 from kanister_py.core.compositions.messages import Data, FunctionResponse
 from kanister_py.core.compositions.model import Composition, Step, parse_composition
 from kanister_py.core.compositions.naming import uid_of_rendered
 from kanister_py.core.compositions.pipeline import Observed
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.registry.entries import FunctionRevision, Registry, RegistryBuilder
-from kanister_py.executor.compose import Engine, compose
 from kanister_py.executor.given_manifests import ManifestSource
+from kanister_py.executor.run_pipeline import Engine, compose
 from kanister_py.ports.function_runner import FunctionCall
 
 Answer = Callable[[Data], Mapping[str, Any]]

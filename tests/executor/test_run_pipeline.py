@@ -8,7 +8,7 @@ import pytest
 
 from kanister_py.core.blueprints.model import Retry
 from kanister_py.core.compositions.capabilities import FunctionCapabilityMissing
-from kanister_py.core.compositions.composed import ComposedResourceRefused, DeletionRefused, Rules
+from kanister_py.core.compositions.desired import ComposedResourceRefused, DeletionRefused, Rules
 from kanister_py.core.compositions.messages import Data, FunctionResponse
 from kanister_py.core.compositions.model import AllowedResource, Credential, Step
 from kanister_py.core.compositions.pipeline import CAPABILITIES, Observed, PipelineFatal
@@ -23,13 +23,13 @@ from kanister_py.core.registry.entries import (
     RegistryBuilder,
 )
 from kanister_py.core.versions.semver import parse_version
-from kanister_py.executor.compose import (
+from kanister_py.executor.call_records import Record
+from kanister_py.executor.run_pipeline import (
     CredentialMissing,
     PipelineStepFailed,
     PipelineStepRefused,
     PipelineStepUnavailable,
 )
-from kanister_py.executor.recording import Record
 from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
     FunctionAnswerTooLarge,
@@ -39,7 +39,7 @@ from kanister_py.ports.function_runner import (
     FunctionTimedOut,
     FunctionUnavailable,
 )
-from tests.executor.composing import Stage, adds, config_map, passes, xr
+from tests.executor.stage import Stage, adds, config_map, passes, xr
 
 RESULT = {"severity": "SEVERITY_NORMAL", "message": "made it"}
 

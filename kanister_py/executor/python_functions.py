@@ -1,4 +1,4 @@
-"""What happens when a composition function that is a Python class is called?"""
+"""Python functions: a call of a composition function that is a class in this process."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _class_at(target: str) -> type[CompositionFunction]:
 
 
 def _checked(answer: Mapping[str, Any]) -> dict[str, Any]:
-    from kanister_py.executor.transcribing import RESPONSE
+    from kanister_py.executor.wire_messages import RESPONSE
     from kanister_py.proto.checking import check_message
     from kanister_py.proto.encoding import NotEncodable
 

@@ -1,4 +1,4 @@
-"""Reads from the cluster what templates see."""
+"""Fetching of facts: what templates see is read from the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps answers for as long as their functions say they hold."""
+"""Response cache: answers are kept for as long as their functions say they hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from json import dumps
 
-from kanister_py.core.compositions.caching import (
+from kanister_py.core.compositions.cache_keys import (
     CacheKey,
     Digests,
     kept_seconds,
@@ -18,7 +18,7 @@ from kanister_py.core.compositions.messages import Data, FunctionRequest, Functi
 from kanister_py.core.compositions.model import Step
 from kanister_py.core.compositions.requirements import requirements_of, with_fetched
 from kanister_py.core.errors import KanisterError
-from kanister_py.executor.settling import Settled, SettlingRunner, fetch
+from kanister_py.executor.requirements_loop import Settled, SettlingRunner, fetch
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_metrics import FunctionMetrics, NoMetrics
 from kanister_py.ports.function_runner import FunctionCall

@@ -1,14 +1,13 @@
-"""Runs a composition's pipeline, and hands back what was decided. Nothing is applied."""
+"""Pipeline run: every step in its turn. Nothing is applied."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from kanister_py.core.compositions.caching import Digests, kept_seconds
+from kanister_py.core.compositions.cache_keys import Digests, kept_seconds
 from kanister_py.core.compositions.capabilities import check_capability
-from kanister_py.core.compositions.composed import Composed, Rules, compose_state
-from kanister_py.core.compositions.conditional import why_not_due
+from kanister_py.core.compositions.desired import Composed, Rules, compose_state
 from kanister_py.core.compositions.messages import Data, FunctionResponse
 from kanister_py.core.compositions.model import Composition, Step
 from kanister_py.core.compositions.pipeline import (
@@ -27,6 +26,7 @@ from kanister_py.core.compositions.pipeline import (
     with_warnings,
 )
 from kanister_py.core.compositions.requirements import Fetched, check_allowed
+from kanister_py.core.compositions.when import why_not_due
 from kanister_py.core.errors import (
     Fault,
     FunctionVersionRemoved,
@@ -36,10 +36,15 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.registry.choose import choose_revision
 from kanister_py.core.registry.entries import FunctionRevision, Registry
-from kanister_py.executor.caching import CachingRunner, ResponseCache
-from kanister_py.executor.recording import MeasuringRunner, Record, RecordingRunner
-from kanister_py.executor.retrying import STEP_RETRY, RetryingRunner
-from kanister_py.executor.settling import SettlingRunner, fetch, fetch_resources, fetch_schema
+from kanister_py.executor.call_records import MeasuringRunner, Record, RecordingRunner
+from kanister_py.executor.requirements_loop import (
+    SettlingRunner,
+    fetch,
+    fetch_resources,
+    fetch_schema,
+)
+from kanister_py.executor.response_cache import CachingRunner, ResponseCache
+from kanister_py.executor.step_retries import STEP_RETRY, RetryingRunner
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_metrics import FunctionMetrics
 from kanister_py.ports.function_runner import FunctionCall, FunctionCallError, FunctionRunner

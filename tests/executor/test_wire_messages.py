@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
-from kanister_py.executor.transcribing import (
+from kanister_py.executor.wire_messages import (
     RESPONSE,
     read_request,
     read_response,

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
-from kanister_py.core.compositions.caching import CacheKey
+from kanister_py.core.compositions.cache_keys import CacheKey
 from kanister_py.core.compositions.messages import Data, FunctionResponse, Part
 from kanister_py.core.compositions.model import Step
 from kanister_py.core.compositions.pipeline import Observed
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.registry.entries import FunctionRevision, RegistryBuilder
-from kanister_py.executor.caching import MemoryStore, ResponseCache
+from kanister_py.executor.response_cache import MemoryStore, ResponseCache
 from kanister_py.ports.function_metrics import NoMetrics
 from kanister_py.ports.function_runner import FunctionUnavailable
 from kanister_py.ports.response_store import Kept
-from tests.executor.composing import Stage, config_map, passes, xr
+from tests.executor.stage import Stage, config_map, passes, xr
 
 
 class Counted(NoMetrics):

@@ -1,15 +1,12 @@
-"""Composes XRs of which no cluster knows."""
+"""Rendering of XRs of which no cluster knows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kanister_py.core.compositions.composed import Rules, connection_secret_of
-from kanister_py.core.compositions.messages import Data
-from kanister_py.core.compositions.model import Composition
-from kanister_py.core.compositions.pipeline import Observed
-from kanister_py.core.compositions.rendering import (
+from kanister_py.core.compositions.desired import Rules, connection_secret_of
+from kanister_py.core.compositions.dry_run import (
     Rendered,
     check_composition,
     is_legacy,
@@ -19,8 +16,11 @@ from kanister_py.core.compositions.rendering import (
     prepared,
     rendered,
 )
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.model import Composition
+from kanister_py.core.compositions.pipeline import Observed
 from kanister_py.core.objects.parts import namespace_of
-from kanister_py.executor.compose import Engine, compose
+from kanister_py.executor.run_pipeline import Engine, compose
 
 
 class RenderInput(NamedTuple):

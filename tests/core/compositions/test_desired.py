@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.compositions.composed import connection_secret_of
+from kanister_py.core.compositions.desired import connection_secret_of
 
 
 def writer(namespace: str = "", /, **reference: str) -> dict[str, Any]:

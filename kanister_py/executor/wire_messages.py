@@ -1,4 +1,4 @@
-"""How does a call of a composition function look on the wire?
+"""Wire messages: a call of a composition function as protobuf.
 
 The large parts of a message are not read on their way: what one function answered
 goes to the next one as it came, and is read when somebody wants to know what it says.
