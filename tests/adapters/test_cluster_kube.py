@@ -438,7 +438,7 @@ class TestSchemas:
             "Options": kinds("Deployment", "DaemonSet"),
             "Spec": {"type": "object", "description": text},
         }
-        return Answer({"components": {"schemas": schemas}})
+        return Answer({"paths": {}, "components": {"schemas": schemas}})
 
     def said_of_spec(self, cluster: KubeCluster) -> str:
         found = cluster.schema_of("apps/v1", "Deployment")
@@ -528,14 +528,24 @@ class TestSchemas:
             server.answers.clear()
 
 
+def pod(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"kind": "Pod", "status": status}
+
+
 class TestLogs:
     def test_lines_of_one_instant_are_told_apart_after_a_cut(
         self, server: Script, cluster: KubeCluster
     ) -> None:
         at = "2026-01-02T03:04:05.000000001Z"
         later = "2026-01-02T03:04:05.5Z"
-        ended = {"status": {"containerStatuses": [{"name": "m", "state": {"terminated": {}}}]}}
-        running = {"status": {"containerStatuses": [{"name": "m", "state": {"running": {}}}]}}
+        ended = {
+            "kind": "Pod",
+            "status": {"containerStatuses": [{"name": "m", "state": {"terminated": {}}}]},
+        }
+        running = {
+            "kind": "Pod",
+            "status": {"containerStatuses": [{"name": "m", "state": {"running": {}}}]},
+        }
         server.says(
             Answer(f"{at} one\n{at} one\n{at} tw", is_cut=True),
             Answer(running),
@@ -560,7 +570,10 @@ class TestLogs:
     def test_a_log_that_a_server_ended_on_its_way_out_goes_on(
         self, server: Script, cluster: KubeCluster
     ) -> None:
-        ended = {"status": {"containerStatuses": [{"name": "m", "state": {"terminated": {}}}]}}
+        ended = {
+            "kind": "Pod",
+            "status": {"containerStatuses": [{"name": "m", "state": {"terminated": {}}}]},
+        }
         first, second = "2026-01-02T03:04:05.5Z one\n", "2026-01-02T03:04:06Z two\n"
         server.says(
             Answer(first),

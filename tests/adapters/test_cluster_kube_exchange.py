@@ -110,7 +110,7 @@ def ask(exchange: Exchange, method: str = "GET", body: bytes | None = None) -> S
         headers,
         body,
         connect_seconds=PATIENCE_SECONDS,
-        silence_seconds=PATIENCE_SECONDS,
+        answer_seconds=PATIENCE_SECONDS,
     )
 
 
@@ -240,7 +240,7 @@ def test_a_header_cannot_bring_in_another(server: Bytes, exchange: Exchange) -> 
             {"Authorization": "a\r\nX: y"},
             None,
             connect_seconds=PATIENCE_SECONDS,
-            silence_seconds=PATIENCE_SECONDS,
+            answer_seconds=PATIENCE_SECONDS,
         )
     assert server.heard == []
 

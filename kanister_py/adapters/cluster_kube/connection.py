@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.adapters.cluster_kube.exchange import Exchange, Way
+from kanister_py.adapters.cluster_kube.plugins import Given, run_plugin
 from kanister_py.core.errors import UsageError
 from kanister_py.ports.clock import Clock
 
@@ -35,6 +38,8 @@ _HOME_CONFIG: Final = "~/.kube/config"
 _CREDENTIALS_SECONDS: Final = 1.0
 # What makes new credentials may be slow, and a wrong account stays wrong.
 _RENEWAL_SECONDS: Final = 5.0
+_EXPIRY_SKEW: Final = timedelta(seconds=30)
+_LOG: Final = logging.getLogger(__name__)
 
 
 class ClusterChoice(NamedTuple):
@@ -71,12 +76,16 @@ class Connection:
         self._clock = clock
         self._pool_size = pool_size
         self._lock = threading.Lock()
-        self._configuration, self.default_namespace = _configuration_of(choice, pool_size)
+        found = _configuration_of(choice, pool_size)
+        self._configuration, self.default_namespace = found.configuration, found.namespace
+        self._expires = found.expires
+        # Whoever makes new credentials holds this one: others go on with the old ones.
+        self._renewing = threading.Lock()
         self._client = _client_of(self._configuration)
         self._exchange: Exchange | None = None
         self._is_closed = False
         self._authorization = ""
-        self._known_until = float("-inf")
+        self._known_until: float | None = None
         self._renewed_at = float("-inf")
 
     @property
@@ -103,13 +112,50 @@ class Connection:
 
     def headers(self) -> dict[str, str]:
         """Say who we are, in the headers of a request. Nobody else may see them."""
+        known = self._known_until
+        is_fresh = known is not None and self._clock.monotonic() < known
+        if not is_fresh and self._renewing.acquire(blocking=known is None):
+            try:
+                self._look_again()
+            finally:
+                self._renewing.release()
         with self._lock:
-            now = self._clock.monotonic()
-            if now >= self._known_until:
-                self._authorization = _authorization_of(self._configuration)
-                self._known_until = now + _CREDENTIALS_SECONDS
             authorization = self._authorization
         return {"Authorization": authorization} if authorization else {}
+
+    def _look_again(self) -> None:
+        """Read credentials where they stand; those of a plugin are made anew once they expire."""
+        with self._lock:
+            if self._known_until is not None and self._clock.monotonic() < self._known_until:
+                return
+            configuration, expires = self._configuration, self._expires
+        try:
+            if expires is not None and self._clock.now() >= expires - _EXPIRY_SKEW:
+                self._take_over(_configuration_of(self._choice, self._pool_size))
+                return
+            authorization = _authorization_of(configuration)
+        except Exception as error:  # noqa: BLE001 # the client lets through whatever its helpers raise
+            # The cluster says so if what we have is no longer good.
+            _LOG.warning("Credentials cannot be read again: %s", _one_line(error))
+            authorization = self._authorization
+        with self._lock:
+            self._authorization = authorization
+            self._known_until = self._clock.monotonic() + _CREDENTIALS_SECONDS
+
+    def _take_over(self, found: _Found) -> bool:
+        """Go on with what was read anew; say whether it is another identity."""
+        authorization = _authorization_of(found.configuration)
+        with self._lock:
+            before = self._configuration
+            self._configuration, self._expires = found.configuration, found.expires
+            self._authorization = authorization
+            self._known_until = self._clock.monotonic() + _CREDENTIALS_SECONDS
+            is_another = _identity_of(before) != _identity_of(found.configuration)
+            if is_another:
+                # Old sockets carry the old certificate; those in use end by themselves.
+                self._client = _client_of(found.configuration)
+                self._drop_exchange()
+        return is_another
 
     def renew(self, refused: Mapping[str, str]) -> bool:
         """Get new credentials after the cluster refused these, and say whether to try again.
@@ -118,24 +164,19 @@ class Connection:
         """
         if self.headers() != dict(refused):
             return True
-        with self._lock:
+        with self._renewing:
+            # Another request may have been refused before, and have renewed them by now.
+            if self._authorization != refused.get("Authorization", ""):
+                return True
             now = self._clock.monotonic()
             if now < self._renewed_at + _RENEWAL_SECONDS:
                 return False
             self._renewed_at = now
-            before = self._configuration
             try:
-                self._configuration, _ = _configuration_of(self._choice, self._pool_size)
-                self._authorization = _authorization_of(self._configuration)
+                is_another = self._take_over(_configuration_of(self._choice, self._pool_size))
             except ClusterConfigInvalid:
                 return False
-            self._known_until = now + _CREDENTIALS_SECONDS
-            if _identity_of(before) != _identity_of(self._configuration):
-                # Old sockets carry the old certificate; those in use end by themselves.
-                self._client = _client_of(self._configuration)
-                self._drop_exchange()
-                return True
-            return self._authorization != refused.get("Authorization", "")
+            return is_another or self._authorization != refused.get("Authorization", "")
 
     def tls(self) -> dict[str, Any]:
         """Give what a WebSocket needs to know for TLS, in the words of its library."""
@@ -180,18 +221,27 @@ class Connection:
             exchange.close()
 
 
-def _configuration_of(choice: ClusterChoice, pool_size: int) -> tuple[Any, str]:
-    """Read how to reach the cluster; give the client's configuration and the namespace."""
+class _Found(NamedTuple):
+    """How a cluster is reached, as the client knows it, and how long its credentials are good."""
+
+    configuration: Any
+    namespace: str
+    expires: datetime | None = None
+
+
+def _configuration_of(choice: ClusterChoice, pool_size: int) -> _Found:
+    """Read how to reach the cluster. A credential plugin runs here."""
     from kubernetes.client import Configuration
     from kubernetes.config import ConfigException
 
     configuration = Configuration()
+    expires = None
     source = "the service account of this pod" if choice.is_in_cluster else choice.path
     try:
         if choice.is_in_cluster:
             namespace = _load_in_cluster(configuration)
         else:
-            namespace = _load_kubeconfig(choice, configuration)
+            namespace, expires = _load_kubeconfig(choice, configuration)
     except ConfigException as error:
         raise ClusterConfigInvalid(source, _one_line(error)) from error
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -205,7 +255,7 @@ def _configuration_of(choice: ClusterChoice, pool_size: int) -> tuple[Any, str]:
     # What may be repeated is decided by us, for every request anew.
     configuration.retries = False
     configuration.socket_options = _socket_options()
-    return configuration, choice.namespace or namespace or "default"
+    return _Found(configuration, choice.namespace or namespace or "default", expires)
 
 
 def _load_in_cluster(configuration: Any) -> str:
@@ -215,7 +265,7 @@ def _load_in_cluster(configuration: Any) -> str:
     return ""
 
 
-def _load_kubeconfig(choice: ClusterChoice, configuration: Any) -> str:
+def _load_kubeconfig(choice: ClusterChoice, configuration: Any) -> tuple[str, datetime | None]:
     from kubernetes.config import ConfigException
 
     path = choice.path
@@ -227,23 +277,29 @@ def _load_kubeconfig(choice: ClusterChoice, configuration: Any) -> str:
     if not found:
         there = ", ".join(sorted(str(each.get("name")) for each in contexts)) or "none"
         raise ConfigException(f"no context is called {wanted!r}; there is: {there}")
-    _loaders().load_kube_config(path, context=wanted, client_configuration=configuration)
-    if not configuration.cert_file and not _authorization_of(configuration):
-        _check_plugin(path, str((found[0].get("context") or {}).get("user") or ""))
-    return str((found[0].get("context") or {}).get("namespace") or "")
+    context = found[0].get("context") or {}
+    files = _loaders().kube_config.KubeConfigMerger(path)
+    user = files.config["users"].get_with_name(str(context.get("user") or ""), safe=True)
+    expires = None
+    keep = files.save_changes
+    if user is not None and "exec" in user["user"]:
+        given = _run_plugin(files.config, user, str(context.get("cluster") or ""))
+        expires = given.expires
+        user["user"].value.pop("exec")
+        user["user"].value.update(given.user)
+        keep = None  # what a plugin gives belongs in no file
+    loader = _loaders().kube_config.KubeConfigLoader(
+        config_dict=files.config, active_context=wanted, config_persister=keep
+    )
+    loader.load_and_set(configuration)
+    return str(context.get("namespace") or ""), expires
 
 
-def _check_plugin(path: str, user: str) -> None:
-    """A plugin that gave nothing must not make us a nobody in silence."""
-    from kubernetes.config import ConfigException
-
-    for each in _loaders().kube_config.KubeConfigMerger(path).config["users"].value:
-        told = getattr(each, "value", each)
-        plugin = (told.get("user") or {}).get("exec") if told.get("name") == user else None
-        if plugin:
-            raise ConfigException(
-                f"the credential plugin {plugin.get('command')} gave no credentials"
-            )
+def _run_plugin(config: Any, user: Any, cluster: str) -> Given:
+    """Run the plugin of a user; a path of it counts from the folder of its kubeconfig."""
+    node = config["clusters"].get_with_name(cluster)
+    folder = str(Path(node.path).resolve().parent) if node.path else None
+    return run_plugin(user["user"]["exec"], node["cluster"], folder)
 
 
 def _loaders() -> Any:

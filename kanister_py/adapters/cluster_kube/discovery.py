@@ -96,7 +96,9 @@ class Discovery:
     def _ask(self, api_version: str) -> tuple[ResourceKind, ...]:
         path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         asked = Asked(api_version)
-        listed = self._requests.json(Request("GET", path, asked, is_repeatable=True))
+        listed = self._requests.json(
+            Request("GET", path, asked, is_repeatable=True, must_hold="resources")
+        )
         return _kinds_in(api_version, listed.get("resources") or ())
 
 

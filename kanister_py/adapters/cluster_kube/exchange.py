@@ -11,6 +11,7 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _PIECE: Final = 64 * 1024
 _MOST_HEAD_BYTES: Final = 256 * 1024
+_MOST_BODY_BYTES: Final = 1 << 30
+_FAIR_BYTES_A_SECOND: Final = 64 * 1024
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _END_OF_LINE: Final = b"\r\n"
 _INTERIM: Final = range(100, 200)
@@ -75,15 +78,17 @@ class Exchange:
         body: bytes | None,
         *,
         connect_seconds: float,
-        silence_seconds: float,
+        answer_seconds: float,
     ) -> ServerAnswer:
-        """Put one request, and give the whole answer. `target` is a path with its query."""
+        """Put one request, and give the whole answer. `target` is a path with its query.
+
+        `answer_seconds` is the time for all of it; a body that comes fast enough has more.
+        """
         message = self._message(method, target, headers, body)
         wire = self._idle_wire() or self._new_wire(connect_seconds)
         is_kept = False
         try:
-            wire.socket.settimeout(silence_seconds)
-            answer, is_kept = wire.exchange(message)
+            answer, is_kept = wire.exchange(message, answer_seconds)
         except (OSError, ValueError) as error:
             raise NotAnswered(_told(error)) from error
         finally:
@@ -142,7 +147,7 @@ class Exchange:
                 made.setsockopt(*option)
             if self._way.tls is not None:
                 name = self._way.server_name or self._host
-                made = self._way.tls.wrap_socket(made, server_hostname=name)
+                made = _secured(made, self._way.tls, name, connect_seconds)
         except BaseException as error:
             made.close()
             if isinstance(error, OSError):
@@ -157,6 +162,7 @@ class _Wire:
     def __init__(self, connected: socket.socket) -> None:
         self.socket = connected
         self._held = b""
+        self._until = 0.0
 
     def close(self) -> None:
         with suppress(OSError):
@@ -170,8 +176,10 @@ class _Wire:
 
         return wait_for_read(self.socket, 0.0)
 
-    def exchange(self, message: bytes) -> tuple[ServerAnswer, bool]:
+    def exchange(self, message: bytes, seconds: float) -> tuple[ServerAnswer, bool]:
         """Send a request and read its answer; say whether another one may follow."""
+        self._until = monotonic() + seconds
+        self.socket.settimeout(seconds)
         with suppress(BrokenPipeError):
             # Who hangs up on what is too long has often said why.
             self.socket.sendall(message)
@@ -185,7 +193,7 @@ class _Wire:
         return ServerAnswer(status, headers, body), is_persistent and is_delimited
 
     def _head(self) -> tuple[int, dict[str, str], bool]:
-        text = self._until(_END_OF_HEAD).decode("latin-1")
+        text = self._up_to(_END_OF_HEAD).decode("latin-1")
         first, *lines = text.split("\r\n")
         protocol, _, rest = first.partition(" ")
         if not protocol.startswith("HTTP/1."):
@@ -206,21 +214,24 @@ class _Wire:
             return self._chunks(), True
         length = headers.get("content-length")
         if length is not None:
-            return self._exactly(int(length)), True
+            return self._exactly(_size_of(length, 10)), True
         return self._rest(), False
 
     def _chunks(self) -> bytes:
-        pieces = []
-        while size := int(self._until(_END_OF_LINE).partition(b";")[0], 16):
+        pieces, left = [], _MOST_BODY_BYTES
+        while size := _size_of(self._up_to(_END_OF_LINE).partition(b";")[0].decode("latin-1"), 16):
+            left -= size
+            if left < 0:
+                raise ValueError("The answer is larger than any")
             pieces.append(self._exactly(size))
             self._exactly(len(_END_OF_LINE))
-        while self._until(_END_OF_LINE):
+        while self._up_to(_END_OF_LINE):
             pass
         return b"".join(pieces)
 
     # Bytes
 
-    def _until(self, end: bytes) -> bytes:
+    def _up_to(self, end: bytes) -> bytes:
         held = self._held
         while (at := held.find(end)) < 0:
             if len(held) > _MOST_HEAD_BYTES:
@@ -236,21 +247,77 @@ class _Wire:
             while missing > 0:
                 pieces.append(self._piece())
                 missing -= len(pieces[-1])
+                self._allow_for(pieces[-1])
             held = b"".join(pieces)
         self._held = held[size:]
         return held[:size]
 
     def _rest(self) -> bytes:
         pieces, self._held = [self._held], b""
-        while piece := self.socket.recv(_PIECE):
+        left = _MOST_BODY_BYTES
+        while piece := self._received():
             pieces.append(piece)
+            left -= len(piece)
+            if left < 0:
+                raise ValueError("The answer is larger than any")
+            self._allow_for(piece)
         return b"".join(pieces)
 
     def _piece(self) -> bytes:
-        piece = self.socket.recv(_PIECE)
+        piece = self._received()
         if not piece:
             raise ConnectionResetError("The server has hung up")
         return piece
+
+    def _received(self) -> bytes:
+        left = self._until - monotonic()
+        if left <= 0:
+            raise TimeoutError("The answer did not come to its end in time")
+        self.socket.settimeout(left)
+        return self.socket.recv(_PIECE)
+
+    def _allow_for(self, piece: bytes) -> None:
+        """Give a long body the time that it takes, as long as it comes at a fair pace."""
+        self._until += len(piece) / _FAIR_BYTES_A_SECOND
+
+
+def _size_of(text: str, base: int) -> int:
+    """Read how long something is that comes."""
+    digits = text.strip()
+    if not digits.isalnum() or len(digits) > 16:
+        raise ValueError("The answer says no length")
+    size = int(digits, base)
+    if size > _MOST_BODY_BYTES:
+        raise ValueError("The answer is larger than any")
+    return size
+
+
+def _secured(plain: socket.socket, tls: ssl.SSLContext, name: str, seconds: float) -> socket.socket:
+    """Agree on TLS, all of it within a time."""
+    import ssl
+
+    until = monotonic() + seconds
+    made = tls.wrap_socket(plain, server_hostname=name, do_handshake_on_connect=False)
+    try:
+        made.setblocking(False)
+        while True:
+            try:
+                made.do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as wanted:
+                _wait_for(made, until, is_reading=isinstance(wanted, ssl.SSLWantReadError))
+                continue
+            return made
+    except BaseException:
+        made.close()
+        raise
+
+
+def _wait_for(connected: socket.socket, until: float, *, is_reading: bool) -> None:
+    from urllib3.util import wait_for_read, wait_for_write
+
+    left = until - monotonic()
+    if left <= 0 or not (wait_for_read if is_reading else wait_for_write)(connected, left):
+        raise TimeoutError("TLS was not agreed on in time")
 
 
 def _told(error: BaseException) -> str:

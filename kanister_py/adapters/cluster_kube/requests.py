@@ -8,6 +8,7 @@ import random
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
@@ -67,14 +68,17 @@ class Request(NamedTuple):
     is_repeatable: bool = False
     is_gone_fine: bool = False
     silence: float | None = None
+    must_hold: str = "kind"
+    """What an answer is recognised by."""
 
 
 class _Lost(Exception):
-    """No answer came; whether the request was heard says `was_heard`."""
+    """No answer came, or one that is none; whether the request was heard says `was_heard`."""
 
-    def __init__(self, why: str, *, was_heard: bool) -> None:
+    def __init__(self, why: str, *, was_heard: bool, is_garbled: bool = False) -> None:
         super().__init__(why)
         self.was_heard = was_heard
+        self.is_garbled = is_garbled
 
 
 class Requests:
@@ -92,12 +96,8 @@ class Requests:
 
     def json(self, request: Request) -> dict[str, Any]:
         """Ask, and give the answer as JSON knows it."""
-        body = self._answer(request, is_stream=False)
-        try:
-            found = json.loads(body)
-        except ValueError as error:
-            raise ClusterUnavailable(f"{self._server} answered with no JSON") from error
-        return found if isinstance(found, dict) else {}
+        found: dict[str, Any] = self._answer(request, is_stream=False)
+        return found
 
     def stream(self, request: Request) -> Any:
         """Ask, and give the answer unread; whoever takes it closes it."""
@@ -131,8 +131,8 @@ class Requests:
                 else:
                     response = self._send(request, headers)
                 self._was_answered = True
-                if response.status < 400:
-                    return response if is_stream else self._read(response)
+                if 200 <= response.status < 300:
+                    return response if is_stream else self._object(response, request)
                 error = self._error(response, request)
             except _Lost as lost:
                 tries.pause_after_loss(lost)
@@ -142,7 +142,7 @@ class Requests:
                 if self.connection.renew(headers):
                     continue
             if isinstance(error, NotFound) and request.is_gone_fine and tries.was_in_doubt:
-                return b"{}"
+                return {}
             tries.pause_after(error, response.status)
 
     def _ask(
@@ -157,7 +157,7 @@ class Requests:
                 headers,
                 body,
                 connect_seconds=self.timing.connect,
-                silence_seconds=self._silence(request),
+                answer_seconds=self._silence(request),
             )
         except NotReached as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
@@ -216,18 +216,39 @@ class Requests:
         from urllib3.exceptions import HTTPError
 
         try:
-            data: bytes = response.data
+            data = _whole_of(response, self.timing.answer)
         except (HTTPError, OSError) as error:
             response.close()
             raise _Lost(_why(error), was_heard=True) from error
         response.release_conn()
         return data
 
+    def _object(self, response: Any, request: Request) -> dict[str, Any]:
+        """Read an answer. What does not look like one is none, whatever its code says."""
+        body = self._read(response)
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            found = None
+        why = _why_no_answer(found, request)
+        if why:
+            raise _Lost(f"{response.status} with {why}", was_heard=True, is_garbled=True)
+        if found.get("kind") == "Status" and found.get("status") == "Failure":
+            code = found.get("code")
+            raise error_of(code if isinstance(code, int) else 500, found, request.asked)
+        answer: dict[str, Any] = found
+        return answer
+
     def _error(self, response: Any, request: Request) -> ApiError:
         # An answer that breaks off is an answer all the same, if its code is known.
         body = b""
         with suppress(_Lost):
             body = self._read(response)
+        if response.status < 400:
+            to = response.headers.get("location") or ""
+            away = f" and sends us to {to[:200]}" if to else ""
+            said = f"{self._server} answers {response.status}{away}: that is no API server's answer"
+            return ClusterUnavailable(said)
         delay = _retry_after(response.headers)
         return error_of(response.status, status_in(body), request.asked, delay)
 
@@ -259,10 +280,15 @@ class _Tries:
         """Wait until it is time to ask again, or raise what there is to say."""
         self.was_in_doubt = self.was_in_doubt or lost.was_heard
         server = self._requests.connection.server
-        error = ClusterUnavailable(f"{server} cannot be reached: {lost}")
+        what = "answers" if lost.is_garbled else "cannot be reached:"
+        error = ClusterUnavailable(f"{server} {what} {lost}")
         if lost.was_heard and not self._request.is_repeatable:
             said = f"{server} did not answer, and may have done it all the same: {lost}"
             raise ClusterUnavailable(said) from lost
+        if lost.is_garbled:
+            self._failures += 1
+            if self._failures >= _MOST_FAILURES:
+                raise error
         self._pause(error)
 
     def pause_after(self, error: ApiError, code: int) -> None:
@@ -307,6 +333,30 @@ def _spelled(
         return target, headers, None
     headers["Content-Type"] = request.content_type
     return target, headers, json.dumps(request.body, separators=(",", ":")).encode()
+
+
+def _why_no_answer(found: Any, request: Request) -> str:
+    if not isinstance(found, dict):
+        return "no object"
+    if request.must_hold not in found:
+        return f"an object that has no {request.must_hold}"
+    metadata, wanted = found.get("metadata"), request.asked.name
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if wanted and name and name != wanted:
+        return f"another object: {str(name)[:100]}, not {wanted}"
+    return ""
+
+
+def _whole_of(response: Any, seconds: float) -> bytes:
+    """Read the answer of a proxied request, all of it within a time, as the short way does."""
+    until = monotonic() + seconds
+    pieces: list[bytes] = []
+    while piece := response.read1(1 << 16):
+        pieces.append(piece)
+        until += len(piece) / (1 << 16)
+        if monotonic() > until:
+            raise TimeoutError("The answer did not come to its end in time")
+    return b"".join(pieces)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:

@@ -127,7 +127,9 @@ class Schemas:
     def _read(self, path: str) -> dict[str, Any] | None:
         """Read a document; None for one that the server does not let us read."""
         try:
-            found = self._requests.json(Request("GET", path, Asked(path), is_repeatable=True))
+            found = self._requests.json(
+                Request("GET", path, Asked(path), is_repeatable=True, must_hold="paths")
+            )
         except ApiError as error:
             if not isinstance(error, _REFUSALS):
                 raise

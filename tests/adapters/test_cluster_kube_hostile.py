@@ -1,0 +1,313 @@
+"""What answers in an API server's place is believed nothing, and waited for no longer than told."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.cluster_kube.cluster import KubeCluster
+from kanister_py.adapters.cluster_kube.connection import ClusterChoice, ClusterConfigInvalid
+from kanister_py.adapters.cluster_kube.exchange import Exchange, NotAnswered, NotReached, Way
+from kanister_py.adapters.cluster_kube.plugins import run_plugin
+from kanister_py.adapters.cluster_kube.timing import Timing
+from kanister_py.core.errors import ApiError, ClusterUnavailable
+from kanister_py.core.objects.resources import CONFIG_MAPS
+from tests.adapters.test_cluster_kube import kubeconfig
+from tests.hostile_server import Answer, Asked, dripping, hostile_server, http
+
+SHORT = Timing(answer=0.5, only_answer=0.5, patience=0.3, first_patience=0.3, first_pause=0.05)
+
+
+def _object(name: str = "settings", **more: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "shop"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **more}
+
+
+def _attempts(answer: Answer, folder: Path) -> list[Exception | None]:
+    """Read, replace, create and delete against one server, and say how each ended."""
+    calls: list[Callable[[KubeCluster], object]] = [
+        lambda cluster: cluster.get(CONFIG_MAPS, "settings", namespace="shop"),
+        lambda cluster: cluster.replace(_object()),
+        lambda cluster: cluster.create(_object()),
+        lambda cluster: cluster.delete(CONFIG_MAPS, "settings", namespace="shop", uid="u"),
+        lambda cluster: cluster.list(CONFIG_MAPS, namespace="shop"),
+    ]
+    ended: list[Exception | None] = []
+    with hostile_server(answer) as server:
+        choice = ClusterChoice(kubeconfig=str(kubeconfig(folder, f"http://{server.address}")))
+        for call in calls:
+            with KubeCluster(choice, timing=SHORT) as cluster:
+                try:
+                    call(cluster)
+                    ended.append(None)
+                except ApiError as error:
+                    ended.append(error)
+    return ended
+
+
+WRONG: dict[str, list[bytes]] = {
+    "moved": http(b"", "307 Temporary Redirect", Location="https://elsewhere.example/"),
+    "moved for ever": http(b"<html>", "301 Moved Permanently", Location="/login"),
+    "not changed": http(b"", "304 Not Modified"),
+    "several": http(json.dumps(_object()).encode(), "300 Multiple Choices"),
+    "nothing": http(b""),
+    "no content": http(b"", "204 No Content"),
+    "a page": http(b"<html><body>Sign in</body></html>"),
+    "a list": http(b"[]"),
+    "null": http(b"null"),
+    "an object of nothing": http(b"{}"),
+    "another object": http(json.dumps(_object("other")).encode()),
+    "deep": http(b"[" * 100_000),
+    "no text": http(b"\xff\xfe"),
+    "a failure with a good code": http(
+        json.dumps({"kind": "Status", "status": "Failure", "code": 503, "message": "no"}).encode()
+    ),
+    "cut short": [b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{}"],
+    "no length": [b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}"],
+    "a length beyond all": [b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999\r\n\r\n{}"],
+    "pieces of no length": [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n{}\r\n"],
+    "no HTTP": [b"SSH-2.0-OpenSSH\r\n\r\n"],
+    "a code that is none": [b"HTTP/1.1 abc OK\r\n\r\n"],
+    "hung up": [],
+}
+
+
+@pytest.mark.parametrize("sent", WRONG.values(), ids=WRONG)
+def test_what_is_no_answer_of_an_api_server_is_no_success(
+    sent: list[bytes], tmp_path: Path
+) -> None:
+    def answer(asked: Asked) -> Iterable[bytes]:
+        return sent
+
+    ended = _attempts(answer, tmp_path)
+    assert all(isinstance(each, ApiError) for each in ended[:-1]), ended
+    # A list has no name of its own, and may be of another namespace's object for all we know.
+    assert isinstance(ended[-1], ApiError) or sent is WRONG["another object"]
+
+
+def test_a_redirect_says_where_it_leads(tmp_path: Path) -> None:
+    error = _attempts(lambda _: WRONG["moved"], tmp_path)[1]
+    assert isinstance(error, ClusterUnavailable)
+    assert "answers 307 and sends us to https://elsewhere.example/" in error.message
+
+
+# Time
+
+
+def _exchange(address: str) -> Exchange:
+    return Exchange(Way(f"http://{address}", None, "", ()), 4)
+
+
+def _ask(exchange: Exchange, seconds: float = 0.5) -> Any:
+    return exchange.ask("GET", "/", {}, None, connect_seconds=0.5, answer_seconds=seconds)
+
+
+INTERIM = b"HTTP/1.1 102 Processing\r\n\r\n"
+SLOW: dict[str, Answer] = {
+    "a head that drips": lambda _: dripping(b"".join(http(b"{}")) + b" " * 200),
+    "a body that drips": lambda _: [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n",
+        *dripping(b" " * 500),
+    ],
+    "pieces that drip": lambda _: [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        *dripping(b"1\r\nx\r\n" * 100),
+    ],
+    "a body without a length that drips": lambda _: [
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        *dripping(b" " * 500),
+    ],
+    "be patient, again and again": lambda _: [each for _ in range(200) for each in (INTERIM, b"")],
+    "be patient, very often": lambda _: [INTERIM * 1000] * 10_000,
+    "silence": lambda _: [b""] * 200,
+}
+
+
+@pytest.mark.parametrize("answer", SLOW.values(), ids=SLOW)
+def test_a_short_answer_has_one_time_for_all_of_it(answer: Answer) -> None:
+    with hostile_server(answer) as server:
+        exchange = _exchange(server.address)
+        began = time.monotonic()
+        with suppress(NotAnswered):
+            assert not _ask(exchange).is_whole
+        assert time.monotonic() - began < 3
+        exchange.close()
+
+
+def test_a_long_answer_that_comes_fast_enough_is_read_whatever_the_time() -> None:
+    piece = b"x" * (64 << 10)
+
+    def answer(_: Asked) -> Iterable[bytes]:
+        yield b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(piece) * 20)
+        for _number in range(20):
+            yield piece
+            yield b""
+
+    with hostile_server(answer) as server:
+        exchange = _exchange(server.address)
+        assert len(_ask(exchange, 0.3).body) == len(piece) * 20
+        exchange.close()
+
+
+def test_tls_that_is_never_agreed_on_is_not_waited_for() -> None:
+    import socket
+    import ssl
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    over = threading.Event()
+
+    def drip() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.sendall(b"\x16\x03\x03\x40\x00")
+            while not over.wait(0.05):
+                try:
+                    connection.sendall(b"\x02")
+                except OSError:
+                    return
+
+    thread = threading.Thread(target=drip, daemon=True)
+    thread.start()
+    url = f"https://127.0.0.1:{listening.getsockname()[1]}"
+    exchange = Exchange(Way(url, ssl.create_default_context(), "", ()), 4)
+    began = time.monotonic()
+    with pytest.raises(NotReached):
+        _ask(exchange)
+    assert time.monotonic() - began < 3
+    over.set()
+    thread.join()
+    listening.close()
+
+
+# Who we are
+
+VERSION = "client.authentication.k8s.io/v1"
+
+
+def _plugin(folder: Path, script: str, **more: Any) -> dict[str, Any]:
+    program = folder / "plugin"
+    program.write_text(f"#!{sys.executable}\n{script}")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return {
+        "apiVersion": VERSION,
+        "command": str(program),
+        "interactiveMode": "Never",
+        **more,
+    }
+
+
+def _says(token: str, **more: str) -> str:
+    said = {"apiVersion": VERSION, "kind": "ExecCredential", "status": {"token": token, **more}}
+    return f"print({json.dumps(json.dumps(said))})"
+
+
+def _node(value: Any) -> Any:
+    from kubernetes.config.kube_config import ConfigNode
+
+    return ConfigNode("exec", value)  # type: ignore[no-untyped-call] # the client has no types
+
+
+def test_a_plugin_that_hangs_is_ended_with_all_it_has_started(tmp_path: Path) -> None:
+    from kubernetes.config import ConfigException
+
+    script = (
+        "import subprocess, time, pathlib, os\n"
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        f"pathlib.Path({str(tmp_path / 'child')!r}).write_text(str(child.pid))\n"
+        "time.sleep(600)\n"
+    )
+    plugin = _node(_plugin(tmp_path, script))
+    began = time.monotonic()
+    with pytest.raises(ConfigException, match=r"gave no credentials within 2s"):
+        run_plugin(plugin, _node({}), None, 2.0)
+    assert time.monotonic() - began < 20
+    # What is killed is gone a moment later; it may stay as a name until it is asked about.
+    state = Path(f"/proc/{(tmp_path / 'child').read_text()}/stat")
+    while state.exists() and state.read_text().split()[2] != "Z":
+        assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        pytest.param("print('x')", "printed no ExecCredential", id="no JSON"),
+        pytest.param("print('[]')", "printed no ExecCredential", id="a list"),
+        pytest.param("print('{\"status\": 1}')", "printed no ExecCredential", id="no status"),
+        pytest.param(_says(""), "gave no credentials", id="an empty token"),
+        pytest.param(_says("t", expirationTimestamp="soon"), "no ExecCredential", id="no time"),
+        pytest.param(_says("t").replace("/v1", "/v2"), "is expected", id="another version"),
+        pytest.param("import sys; sys.exit('not today')", "ended with 1 not today", id="a refusal"),
+    ],
+)
+def test_a_plugin_that_says_nothing_is_named(script: str, why: str, tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, "http://127.0.0.1:1", {"exec": _plugin(tmp_path, script)})
+    with pytest.raises(ClusterConfigInvalid, match=why):
+        KubeCluster(ClusterChoice(kubeconfig=str(path)))
+
+
+def test_what_a_plugin_gives_is_asked_for_again_when_it_expires(tmp_path: Path) -> None:
+    said = {"apiVersion": VERSION, "kind": "ExecCredential"}
+    script = (
+        f"import json, pathlib\ncount = pathlib.Path({str(tmp_path / 'count')!r})\n"
+        "number = len(count.read_text()) if count.exists() else 0\n"
+        "count.write_text('x' * (number + 1))\n"
+        "status = {'token': f'token-{number}', 'expirationTimestamp': '2026-01-01T00:00:00Z'}\n"
+        f"print(json.dumps({{**{said!r}, 'status': status}}))\n"
+    )
+    with hostile_server(lambda _: http(json.dumps(_object()).encode())) as server:
+        user = {"exec": _plugin(tmp_path, script)}
+        path = kubeconfig(tmp_path, f"http://{server.address}", user)
+        with KubeCluster(ClusterChoice(kubeconfig=str(path))) as cluster:
+            cluster.get(CONFIG_MAPS, "settings", namespace="shop")
+        assert "Authorization: Bearer token-1" in server.asked[0].head
+        assert "token-0" not in path.read_text()
+
+
+def test_nobody_waits_for_a_plugin_who_has_credentials(tmp_path: Path) -> None:
+    """The first token is refused to one request; the plugin hangs; others go on meanwhile."""
+    go = tmp_path / "go"
+    script = (
+        "import json, pathlib, time\n"
+        f"count = pathlib.Path({str(tmp_path / 'count')!r})\n"
+        "number = len(count.read_text()) if count.exists() else 0\n"
+        "count.write_text('x' * (number + 1))\n"
+        f"while number and not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)\n"
+        f"said = {{'apiVersion': {VERSION!r}, 'kind': 'ExecCredential'}}\n"
+        "print(json.dumps({**said, 'status': {'token': f'token-{number}'}}))\n"
+    )
+
+    def answer(asked: Asked) -> list[bytes]:
+        name = asked.path.rpartition("/")[2]
+        if name == "refused" and "token-0" in asked.head:
+            return http(b"{}", "401 Unauthorized")
+        return http(json.dumps(_object(name)).encode())
+
+    with hostile_server(answer) as server:
+        user = {"exec": _plugin(tmp_path, script)}
+        path = kubeconfig(tmp_path, f"http://{server.address}", user)
+        with KubeCluster(ClusterChoice(kubeconfig=str(path))) as cluster:
+            found: list[Any] = []
+
+            def refused() -> None:
+                found.append(cluster.get(CONFIG_MAPS, "refused", namespace="shop"))
+
+            thread = threading.Thread(target=refused)
+            thread.start()
+            until = time.monotonic() + 20
+            while (tmp_path / "count").read_text() != "xx" and time.monotonic() < until:
+                pass
+            for number in range(5):
+                assert cluster.get(CONFIG_MAPS, f"c{number}", namespace="shop")
+            assert not found
+            go.touch()
+            thread.join(20)
+    assert found
