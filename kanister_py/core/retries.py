@@ -58,7 +58,7 @@ class RetryRule(NamedTuple):
         return max(min(delay, self.max_backoff_seconds), least_seconds)
 
     def as_written(self, retry: WrittenRetry) -> RetryRule:
-        """Give the rule that somebody wrote, this one being the standard."""
+        """Give the rule that is written, this one being the standard."""
         return RetryRule(
             retry.limit,
             parse_seconds(retry.backoff) if retry.backoff else self.backoff_seconds,

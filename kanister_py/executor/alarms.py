@@ -1,4 +1,4 @@
-"""Who has to be called when? One thread for everything that waits for a time."""
+"""Alarms: calls at a time, made by one thread for everything that waits for one."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Alarm:
 
 
 class Alarms:
-    """Calls whoever asked for it, in order of time. A call must be quick and must not raise.
+    """Makes calls in order of time. A call must be quick and must not raise.
 
-    Time is what the clock calls monotonic: nobody is called early or late because
-    somebody set the date.
+    Time is what the clock calls monotonic: no call is early or late because
+    the date was set.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -62,7 +62,7 @@ class Alarms:
             return sum(each.act is not None for each in self._alarms)
 
     def close(self) -> None:
-        """Call nobody any more."""
+        """Make no call any more."""
         with self._changed:
             self._is_closed = True
             self._alarms.clear()
@@ -82,7 +82,7 @@ class Alarms:
                 try:
                     act()
                 except Exception:  # noqa: BLE001 # all others still want to be called
-                    _LOG.exception("Somebody who was called at a time of their choice fell over")
+                    _LOG.exception("A call of an alarm failed")
 
     def _next(self) -> Callable[[], None] | None:
         while not self._is_closed:

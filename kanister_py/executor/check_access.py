@@ -1,4 +1,4 @@
-"""May we do on a cluster what a Blueprint needs?"""
+"""Access check: rights that a Blueprint needs and a cluster does not give."""
 
 from __future__ import annotations
 

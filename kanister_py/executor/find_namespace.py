@@ -1,4 +1,4 @@
-"""Is there nothing in a namespace, or no such namespace?"""
+"""Namespaces that are not there: told apart from empty ones, with names that are near."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kanister_py.ports.cluster import Cluster
 
 
 class NamespaceUnknown(UsageError):
-    """Somebody wants to look at a namespace that the cluster does not have."""
+    """A namespace that the cluster does not have."""
 
     reason = "NamespaceNotFound"
 
@@ -29,7 +29,7 @@ _MOST: Final = 500
 def check_namespace(cluster: Cluster, name: str) -> None:
     """Raise `NamespaceUnknown`, with names that are near, for one that is not there.
 
-    Whoever may not look gets no answer, and no error either: a right in a namespace is
+    Without the right to look there is no answer, and no error either: a right in a namespace is
     none to see it.
     """
     try:

@@ -1,4 +1,4 @@
-"""What does a cluster use of our functions?"""
+"""Uses of functions on a cluster, counted page by page."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def foresee(
 ) -> Foreseen:
     """Plan the phases of an action that are not done yet. Reads the cluster, and no more.
 
-    `known.params` grows by the objects of the phases: it must be nobody else's.
+    `known.params` grows by the objects of the phases: it must have no other user.
     """
     looking = _Looking(blueprint, name, known, cluster)
     every = blueprint.actions[name].every_phase()

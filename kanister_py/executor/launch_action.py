@@ -1,4 +1,4 @@
-"""Finds out everything that an action needs before its first phase."""
+"""Launch of an action: what its templates see, and the check before its first phase."""
 
 from __future__ import annotations
 

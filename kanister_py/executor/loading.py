@@ -86,7 +86,7 @@ def _imported(entry: FunctionEntry) -> Any:
 
 
 def _mismatch(entry: FunctionEntry, why: str) -> KanisterError:
-    """Blame whoever brings the function: our record, or the package of a plugin."""
+    """Blame what brings the function: our record, or the package of a plugin."""
     title = f"{entry.function} {entry.version}"
     if entry.source.is_ours:
         return CatalogueMismatch(title, why)
@@ -118,7 +118,7 @@ def _why_unfit(function: type[Any]) -> str:
     try:
         if build is not None:
             build()
-    except Exception as error:  # noqa: BLE001 # whatever a model may raise that somebody wrote
+    except Exception as error:  # noqa: BLE001 # a model of a plugin may raise anything
         why = f"{type(error).__name__}: {error}".splitlines()[0]
         return f"the model `Args` of the class {function.__qualname__} cannot be built: {why}"
     return ""

@@ -108,7 +108,7 @@ class RunningPhase:
 
     @property
     def stores(self) -> ObjectStores:
-        assert self._surroundings.stores is not None, "nobody handed this run any object stores"
+        assert self._surroundings.stores is not None, "this run was given no object stores"
         return self._surroundings.stores
 
     @property

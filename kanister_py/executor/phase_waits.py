@@ -16,7 +16,7 @@ from kanister_py.ports.clock import Clock
 _FIRST_POLL_SECONDS: Final = 0.1
 _LONGEST_POLL_SECONDS: Final = 10.0
 # A wait on watches needs no asking. This is for what also depends on the time; the longer
-# somebody waits, the less a little more matters, and a thousand may wait at once.
+# a wait, the less a little more matters, and a thousand may wait at once.
 _SAFETY_SECONDS: Final = 30.0
 _LONGEST_SAFETY_SECONDS: Final = 240.0
 
@@ -90,7 +90,7 @@ class PhaseWaits:
                 subscription.close()
 
     def _refuse_pods(self, reads: Iterable[Read]) -> None:
-        """A pod that nobody runs never changes: waiting for it would never end."""
+        """A pod that no node runs never changes: waiting for it would never end."""
         if self._runs_pods:
             return
         for read in sorted(reads, key=lambda each: (each.namespace, each.name)):
@@ -101,7 +101,7 @@ class PhaseWaits:
 def _next_look(
     subscription: Subscription, reads: frozenset[Read], every_seconds: float | None, pause: float
 ) -> tuple[float, float]:
-    """Say after how long to look again if nobody wakes us, and how long after that."""
+    """Say after how long to look again if nothing wakes the waiter, and how long after that."""
     if every_seconds is not None:
         return every_seconds, every_seconds
     if reads and not subscription.is_blind:
@@ -112,7 +112,7 @@ def _next_look(
 
 
 class _Wakeup:
-    """Lets one thread sleep until a time, or until somebody wakes it."""
+    """Lets one thread sleep until a time, or until it is woken."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

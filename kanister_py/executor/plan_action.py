@@ -79,7 +79,7 @@ def plan_action(
         known_names = sorted(blueprint.actions)
         raise ActionNotFound(spec.name, spec.object.kind, blueprint.name, known_names)
     fetched = fetch_facts(cluster, spec, given.time)
-    # Whoever plans may give less than whoever runs: what is not there is no error. Where
+    # A plan may be given less than a run: what is not there is no error. Where
     # nothing runs pods, a workload may be there, and what stands between it and its
     # pods may not.
     unread = [each.message for each in fetched.missing if not isinstance(each, OwnerMissing)]
@@ -116,7 +116,7 @@ def _choice(
 
 
 def _without_missing(phase: PlannedPhase, unread: list[str]) -> PlannedPhase:
-    """Take what is not in the cluster for what whoever plans did not give."""
+    """Take what is not in the cluster for what the plan was not given."""
     unread += [each.message for each in phase.obstacles if each.reason == MISSING]
     told = [each.message for each in phase.obstacles if each.reason != MISSING]
     return phase if phase.is_not_yet_here else phase._replace(error="; ".join(told))

@@ -1,4 +1,4 @@
-"""Who is it that shows a token, and may they see what they ask for?"""
+"""Access review: who shows a token, and what they may see."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MOST: Final = 1000
 
 
 class Access(StrEnum):
-    """What becomes of somebody who asks."""
+    """What becomes of a request."""
 
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
     UNKNOWN = "unknown"
-    """Nobody knows who they are."""
+    """The token is of no user."""
 
 
 class AccessReviewer:
@@ -37,7 +37,7 @@ class AccessReviewer:
 
     def review(self, token: str, asked: Mapping[str, Any]) -> Access:
         """Judge a token. `asked` are the attributes of a SubjectAccessReview's spec."""
-        # The token itself is not kept: whoever reads our memory shall not be able to use it.
+        # The token itself is not kept: a reader of our memory shall not be able to use it.
         key = (hashlib.sha256(token.encode()).hexdigest(), repr(asked))
         now = self._clock.monotonic()
         with self._lock:

@@ -146,7 +146,7 @@ def phase_error_of(
 ) -> PhaseError:
     """Say in a status why an attempt failed: on one line, without secrets, cut to fit."""
 
-    def told(text: str) -> str:
+    def line_of(text: str) -> str:
         line = " ".join(each.strip() for each in text.splitlines() if each.strip())
         if context is not None:
             line = context.mask(line)
@@ -156,13 +156,13 @@ def phase_error_of(
 
     obstacles = error.obstacles[:_MOST_PROBLEMS] if isinstance(error, ActionRefused) else ()
     return PhaseError(
-        message=told(error.message),
+        message=line_of(error.message),
         reason=error.reason,
         exit_code=getattr(error, "exit_code", None),
         log_tail=context.log_tail if context is not None else (),
         is_transient=isinstance(error, TransientError),
         delay_seconds=error.delay_seconds if isinstance(error, TransientError) else 0.0,
-        problems=tuple(told(each.message) for each in obstacles),
+        problems=tuple(line_of(each.message) for each in obstacles),
     )
 
 

@@ -14,7 +14,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class StopSignal:
-    """Whether a phase has been told to stop, why, and who wants to be told of it."""
+    """Whether a phase has been told to stop, why, and who listens."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -38,7 +38,7 @@ class StopSignal:
             self._why = why
             listeners = [*self._listeners]
         if listeners:
-            # They may take their time; whoever tells the phase to stop has others to tell.
+            # They may take their time, and the caller has other phases to stop.
             Thread(target=_call_each, args=(listeners,), name="stop", daemon=True).start()
 
     @contextmanager
@@ -61,4 +61,4 @@ def _call_each(listeners: Iterable[Callable[[], None]]) -> None:
         try:
             listener()
         except Exception:  # noqa: BLE001 # the others want to hear of it all the same
-            _LOG.exception("Somebody who was told that a phase must stop fell over")
+            _LOG.exception("A listener to the stop signal of a phase failed")

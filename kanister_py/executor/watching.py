@@ -1,4 +1,4 @@
-"""Who has to be woken when an object changes? One watch for all that wait for objects of a kind."""
+"""Shared watches: one watch wakes all that wait for objects of a kind and namespace."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_LOOKS: Final = 16
 
 
 class Read(NamedTuple):
-    """What somebody read: one object, or, without a name, all of a namespace."""
+    """What was read: one object, or, without a name, all of a namespace."""
 
     resource: GroupVersionResource
     namespace: str
@@ -46,7 +46,7 @@ class SharedWatches:
         """Read what was waited for, among no more than a few at once.
 
         One change may wake a thousand; if all of them asked the cluster at the same
-        moment, nobody would be answered in time, and the lease would be lost over it.
+        moment, none would be answered in time, and the lease would be lost over it.
         """
         with self._looks:
             return read()
@@ -54,7 +54,7 @@ class SharedWatches:
     def subscribe(self, reads: Iterable[Read], wake: Wake) -> Subscription:
         """Have `wake` called for every change of what was read, from now on.
 
-        Changes before this call are nobody's news: subscribe first, then look.
+        Changes before this call are no news: subscribe first, then look.
         """
         joined: list[tuple[_Feed, str]] = []
         with self._lock:
@@ -175,7 +175,7 @@ class _Feed:
                     if not self.is_closed:
                         self._clock.wait(self._pause, _RECONNECT_SECONDS)
             except KanisterError:
-                # Whoever may not watch may still look: the waiters ask by themselves then.
+                # Without the right to watch one may still look: the waiters ask by themselves then.
                 self.is_blind = True
                 self._wake_all()
                 return
@@ -191,7 +191,7 @@ class _Feed:
         with watch:
             if is_closed:
                 return
-            # What happened before the watch began is seen by whoever looks now.
+            # What happened before the watch began is seen by a look from now on.
             self._wake_all()
             for event in watch:
                 self._wake(name_of(event.object))

@@ -1,4 +1,4 @@
-"""How many phases work at once, whoever started them."""
+"""Worker threads: a bound on the phases that work at once, shared between runs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Slots:
 class Workers:
     """Threads for jobs, and a bound on those at work. One that only waits does not count.
 
-    Shared between runs. Whoever woke up goes before whoever has not begun: what
+    Shared between runs. A job that woke up goes before one that has not begun: what
     was started is to be finished. A job must not raise. Workers that are a part of
     others have their slots, under a bound of their own.
     """
@@ -69,7 +69,7 @@ class Workers:
         self._share = None if of is None else Share(limit)
 
     def part(self, limit: int) -> Workers:
-        """Give the same threads to somebody who may keep no more than `limit` of them at work."""
+        """Give a part of the same threads, of which no more than `limit` are at work."""
         return Workers(limit, of=self._slots)
 
     def submit(self, job: Job) -> Ticket:
@@ -104,7 +104,7 @@ class Workers:
 
     @contextmanager
     def idle(self) -> Iterator[None]:
-        """Let somebody else work for as long as the block lasts."""
+        """Give the slot to another job for as long as the block lasts."""
         ticket = self.current
         if ticket is None or not ticket.has_slot:
             yield
@@ -121,14 +121,14 @@ class Workers:
             ticket.is_given_up = True
             for at, (woken, turn) in enumerate(self._slots.waking):
                 if woken is ticket:
-                    # Nobody would ever call it up: it goes on without a slot, to its end.
+                    # It would never be called up: it goes on without a slot, to its end.
                     del self._slots.waking[at]
                     turn.release()
                     break
         self._start_next(ticket)
 
     def _start(self, ticket: Ticket) -> None:
-        # A daemon, so that a function that listens to nobody cannot keep the process alive.
+        # A daemon, so that a function that does not stop cannot keep the process alive.
         Thread(target=self._work, args=(ticket,), name="phase", daemon=True).start()
 
     def _work(self, first: Ticket) -> None:
@@ -153,7 +153,7 @@ class Workers:
             return self._seat_next()
 
     def _seat_next(self) -> Ticket | None:
-        """Give a free slot to whoever is next in line and has room; a new job is to be started."""
+        """Give a free slot to the next in line that has room; a new job is to be started."""
         for at, (woken, turn) in enumerate(self._slots.waking):
             if not woken.is_given_up and woken.has_room:
                 del self._slots.waking[at]

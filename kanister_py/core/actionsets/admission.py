@@ -1,4 +1,4 @@
-"""May an object be stored, and what should whoever stores it know?
+"""Admission: whether an object may be stored, and warnings for its author.
 
 Whatever makes an object useless is refused where its author still looks; everything else is
 a warning that goes back with the answer. What was stored before is never held against a
@@ -134,17 +134,19 @@ def _found_in(
     return [each for each in lint_sources(sources, context).findings if each.file == own]
 
 
-# Which language is read is no news to whoever stores a Blueprint; an action that is not
+# Which language is read is no news to the author of a Blueprint; an action that is not
 # there is told with the Blueprints.
 _LEFT_OUT: Final = ("template-engine", NO_ACTION.id)
 
 
 def _verdict(findings: list[Finding]) -> Verdict:
-    told = [each for each in findings if each.rule not in _LEFT_OUT]
+    heard = [each for each in findings if each.rule not in _LEFT_OUT]
     # Kanister's own controller may run what is not here yet.
-    refused = {each for each in told if each.severity is Severity.ERROR and each.rule != NOT_YET.id}
-    problems = [_text_of(each) for each in told if each in refused]
-    warnings = [_text_of(each) for each in told if each not in refused]
+    refused = {
+        each for each in heard if each.severity is Severity.ERROR and each.rule != NOT_YET.id
+    }
+    problems = [_text_of(each) for each in heard if each in refused]
+    warnings = [_text_of(each) for each in heard if each not in refused]
     return Verdict(tuple(dict.fromkeys(problems)), _bounded(warnings))
 
 

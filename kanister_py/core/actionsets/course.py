@@ -1,4 +1,4 @@
-"""What will an ActionSet do? Its actions as their blueprints have them, before anything runs."""
+"""Course of an ActionSet: its actions as their blueprints have them, before anything runs."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _phase_rules(phase: Phase) -> PhaseRules:
 
 
 def first_status(course: Course) -> Status:
-    """Say how an ActionSet stands that nobody has touched yet."""
+    """Say how an ActionSet stands that has not begun."""
     return new_status(map(_first_action_status, course.actions))
 
 

@@ -1,4 +1,4 @@
-"""What does a new ActionSet say, given what somebody asks for and the one it follows?"""
+"""Creation of ActionSets: from an order, and from an earlier one that it follows or repeats."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _KEPT_NOTES: Final = (PARENT, "kanister-py.io/concurrency-key")
 
 
 class Order(NamedTuple):
-    """What somebody asks for; what is left out comes from the parent."""
+    """What is asked for; what is left out comes from the parent."""
 
     action: str = ""
     name: str = ""
@@ -72,7 +72,7 @@ class Order(NamedTuple):
 def new_actionset(
     order: Order, parent: Mapping[str, Any] | None, choose: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Write the ActionSet that somebody asks for, one action for each object.
+    """Write the ActionSet that is asked for, one action for each object.
 
     A parent gives its actions, each with the artifacts it left; what is asked for wins.
     `choose` picks a letter of a generated name.
@@ -159,7 +159,7 @@ def retry_of(
 ) -> dict[str, Any]:
     """Write the ActionSet that does again what another one failed to do.
 
-    What that one completed is taken over by whoever runs this one; `from_phase` says
+    What that one completed is taken over by the run of this one; `from_phase` says
     where to begin instead.
     """
     metadata = actionset["metadata"]

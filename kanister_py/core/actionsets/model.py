@@ -1,4 +1,4 @@
-"""What does an ActionSet say?"""
+"""ActionSets as people write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can happen to an ActionSet, as data: the lines of its journal."""
+"""Outcomes: what can happen to an ActionSet, as data, and the lines of its journal."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class ArtifactsFailed(NamedTuple):
 
 @distinct
 class CancelAsked(NamedTuple):
-    """Somebody wants the ActionSet to end early. There is no way back from that."""
+    """The ActionSet is to end early. There is no way back from that."""
 
     time: datetime
     reason: str = "Cancelled"
@@ -143,7 +143,7 @@ class Resumed(NamedTuple):
 
 @distinct
 class Abandoned(NamedTuple):
-    """Nobody carries the ActionSet on: what is at work is left as it is, nothing is tidied up."""
+    """No more is done for the ActionSet: what is at work is left as it is, nothing is tidied up."""
 
     time: datetime
     error: PhaseError

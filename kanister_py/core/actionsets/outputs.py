@@ -1,4 +1,4 @@
-"""What a command says through its log: outputs for later phases, and everything else."""
+"""Outputs of a command: those in its log, for later phases, apart from everything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far is an ActionSet, in percent? Kept in sums, so that no phase is counted twice."""
+"""Progress of an ActionSet in percent, kept in sums, so that no phase is counted twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which object does a word on a command line mean?"""
+"""References to objects as they are typed on a command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known about the course of an ActionSet? The whole memory of a run.
+"""Status of an ActionSet: the whole memory of a run.
 
 It reads and writes as `status` of the resource: the shape that the first
 implementation of these resources writes, and a few fields more.
@@ -18,7 +18,7 @@ from kanister_py.core.notices import Notice
 DEFER: Final = -1
 """The phase index of an action's deferPhase."""
 
-# Types of conditions, which are their reasons too unless something else is told.
+# Types of conditions, which are their reasons, too, unless there is another.
 CANCEL_ASKED: Final = "CancelAsked"
 SUSPENDED: Final = "Suspended"
 COMPLETE: Final = "Complete"
@@ -140,8 +140,8 @@ class RunError(NamedTuple):
             "phase": self.phase,
             "attempt": self.attempt,
         }
-        said = {key: value for key, value in pairs.items() if value}
-        return {"message": self.message, **said, **_details_of(self)}
+        given = {key: value for key, value in pairs.items() if value}
+        return {"message": self.message, **given, **_details_of(self)}
 
 
 class PhaseStatus(NamedTuple):
@@ -373,7 +373,7 @@ class Status(NamedTuple):
 
 
 def parse_status(data: Mapping[str, Any]) -> Status:
-    """Read a resource's `status`, whoever wrote it."""
+    """Read a resource's `status`, also one that Kanister wrote."""
     actions = tuple(_parse_action(each) for each in data.get("actions") or ())
     progress = data.get("progress") or {}
     percent = progress.get("percentCompleted")
@@ -405,7 +405,7 @@ _WARNED_KEYS: Final = ("reason", "message", "action", "phase", "function", "vers
 
 
 def with_totals(status: Status) -> Status:
-    """Count everything anew, as after reading a status somebody else wrote."""
+    """Count everything anew, as after reading a status that was written elsewhere."""
     running: list[tuple[datetime, Place]] = []
     percents = outputs = phases = still_open = unlaunched = 0
     for at, action in enumerate(status.actions):
@@ -556,5 +556,5 @@ def parse_time(text: object) -> datetime | None:
 
 
 def new_status(actions: Iterable[ActionStatus]) -> Status:
-    """Say how an ActionSet stands that nobody has touched yet."""
+    """Say how an ActionSet stands that has not begun."""
     return with_totals(Status(actions=tuple(actions)))

@@ -128,8 +128,8 @@ def next_steps(
 ) -> list[Step]:
     """Say everything that may be done now; nothing means: wait for what is under way.
 
-    `working` are the phases that somebody is carrying out at this moment. Of phases whose
-    wait for another try somebody has measured, `rested` says whether it is over; for
+    `working` are the phases that are being carried out at this moment. Of phases whose
+    wait for another try was measured, `rested` says whether it is over; for
     others `now` decides, which may come from a clock that was set meanwhile. With
     `action`, only that one is looked at, which is enough after an outcome that
     concerns no other.
@@ -205,7 +205,7 @@ def _next_of_phase(rules: PhaseRules, phase: PhaseStatus, place: Place, look: _L
 def _retry_due(rule: RetryRule | None, phase: PhaseStatus, now: datetime) -> datetime | None:
     """Say when a phase is tried again; None if there is nothing to wait for.
 
-    The time was written down by a clock that may have been set since: nobody waits from
+    The time was written down by a clock that may have been set since: no phase waits from
     now on for longer than they would have to after the failure.
     """
     due = phase.retry_time

@@ -138,7 +138,7 @@ def _record_launch_failed(rules: Rules, status: Status, outcome: LaunchFailed) -
     if outcome.phase is not None:
         failure = failure._replace(phase=action.phase(outcome.phase).name)
     if action.phases or outcome.phase is not None:
-        # As clients of the original see it: what is nobody's fault stands at the first phase.
+        # As clients of the original see it: what is no phase's fault stands at the first one.
         place = Place(outcome.action, outcome.phase or 0)
         # The first problem is its own; the others may be of other phases.
         own = error._replace(message=error.problems[0]) if error.problems else error
@@ -503,7 +503,7 @@ def status_for_retry(
 ) -> Status | None:
     """Say how a new run begins that takes over what an earlier one has completed.
 
-    `fresh` is the status of a run that nobody has touched. Phases before
+    `fresh` is the status of a run that has not begun. Phases before
     `from_phase` keep their outputs; without it, those before the first that is
     not complete. None if no action has such a phase, or one before it is not complete.
     """

@@ -1,4 +1,4 @@
-"""Which versions of functions does a cluster use, where, and since when?"""
+"""Uses of functions: which versions a cluster uses, where, and since when."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kanister_py.core.registry.entries import FunctionEntry, Registry
 class Use(NamedTuple):
     """One phase of a Blueprint, and the version it gets. `since` is how long the Blueprint is.
 
-    Versions are as they are printed; one that nobody has stands as it was asked for.
+    Versions are as they are printed; one that is not there stands as it was asked for.
     """
 
     function: str
@@ -60,7 +60,7 @@ Uses = Mapping[tuple[str, str], Count]
 
 
 def uses_of(blueprint: Mapping[str, Any], registry: Registry[FunctionEntry]) -> Iterator[Use]:
-    """List what the phases of a Blueprint would get, whoever wrote it and however well."""
+    """List what the phases of a Blueprint would get, however badly it is written."""
     metadata = metadata_of(blueprint)
     actions = blueprint.get("actions")
     for action, content in actions.items() if isinstance(actions, dict) else ():

@@ -173,7 +173,7 @@ def plan_phase(
         elif is_wanted is None:
             unknown.append(Unknown(text_of_path(each.path[len(path) :]), (), each.message))
     is_not_yet_here = isinstance(choice, KanisterError) and choice.reason == _NOT_YET_HERE
-    told = [each.message for each in obstacles]
+    errors = [each.message for each in obstacles]
     return PlannedPhase(
         phase.name,
         phase.func,
@@ -184,7 +184,7 @@ def plan_phase(
         tuple(unknown),
         tuple(merged(certain.accesses or ())),
         certain.notices,
-        "" if is_not_yet_here else "; ".join(told),
+        "" if is_not_yet_here else "; ".join(errors),
         path[-1] == "deferPhase",
         is_not_yet_here,
         is_wanted,
@@ -214,8 +214,8 @@ def _chosen(
     if isinstance(choice, KanisterError):
         raise choice
     code = known.load(choice.chosen)
-    told = getattr(code, "access", lambda _: None)(args)
-    accesses = None if told is None else tuple(told)
+    listed = getattr(code, "access", lambda _: None)(args)
+    accesses = None if listed is None else tuple(listed)
     return _Chosen(code, str(choice.chosen.version), choice.why, choice.notices, accesses)
 
 

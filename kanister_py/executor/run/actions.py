@@ -48,7 +48,7 @@ class Actions:
         self._secrets: dict[int, SecretBook] = {}
 
     def choose_versions(self, index: int) -> ChosenVersions:
-        """Choose the version of every function of an action: once in a run, whoever hosts it."""
+        """Choose the version of every function of an action: once in a run, in every host."""
         functions = self._functions
         chosen = choose_versions(
             functions.registry, self._course.actions[index], strict=functions.is_strict
@@ -113,6 +113,6 @@ class Actions:
             leave(work.params, work.phases[place.phase], output)
 
     def is_untouchable(self, place: Place) -> bool:
-        """Say whether nobody could take up a phase that is left now."""
+        """Say whether no other process could take up a phase that is left now."""
         work = self._work.get(place.action)
         return work is None or work.phases[place.phase].function.on_restart is OnRestart.FAIL

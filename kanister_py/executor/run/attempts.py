@@ -35,7 +35,7 @@ class Attempt:
 
 
 class Attempts:
-    """The attempts of one run. Whoever calls holds the lock of the run, but for `tidy`."""
+    """The attempts of one run. The caller holds the lock of the run."""
 
     def __init__(
         self,

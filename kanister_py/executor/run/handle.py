@@ -70,10 +70,10 @@ class Run:
     def _carry_out(self) -> None:
         try:
             if self._before is not None:
-                told = self._before(lambda: self._work.is_wanted)
-                self._early_notices = tuple(map(warned_of, told))
+                notices = self._before(lambda: self._work.is_wanted)
+                self._early_notices = tuple(map(warned_of, notices))
             self._host.carry_out(self._work)
-        except BaseException as error:  # noqa: BLE001 # raised again by whoever waits
+        except BaseException as error:  # noqa: BLE001 # raised again by `wait`
             self._error = error
             self._abandon(error if isinstance(error, KanisterError) else Fault(str(error)))
         finally:

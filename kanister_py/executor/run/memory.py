@@ -14,7 +14,7 @@ from kanister_py.ports.journal import Journal, StateJournal
 
 
 class Onlooker(Protocol):
-    """Somebody who wants to see a run while it runs. Called from any thread, one at a time."""
+    """An observer of a run while it runs. Called from any thread, one at a time."""
 
     def on_outcome(self, outcome: Outcome, status: Status) -> None: ...
 

@@ -29,7 +29,7 @@ from kanister_py.ports.journal import Journal
 
 
 class AtWork(NamedTuple):
-    """How many phases are at work, and how many of them nobody could take up if left now."""
+    """How many phases are at work, and how many of them no other process could take up."""
 
     phases: int = 0
     untouchable: int = 0
@@ -84,12 +84,12 @@ class ActionSetRun:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether nobody has asked for an early end."""
+        """Whether no early end has been asked for."""
         return self._steps.is_wanted
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing of it is left to be done here. Nobody has to wait for the answer."""
+        """Whether nothing of it is left to be done here. The answer comes at once."""
         return self._steps.is_over and not self._steps.is_tidying
 
     @property
@@ -154,7 +154,7 @@ class ActionSetRun:
         self._ask(CancelAsked(self._steps.now(), reason, message))
 
     def suspend(self) -> None:
-        """Start no new phase until somebody resumes."""
+        """Start no new phase until `resume`."""
         self._ask(Suspended(self._steps.now()))
 
     def resume(self) -> None:
@@ -168,7 +168,7 @@ class ActionSetRun:
                 return
             steps.record(outcome)
             steps.advance()
-            # Whoever lets time pass before another try looks whether it is wanted still.
+            # A thread that waits for another try looks whether that is wanted still.
             steps.changed.notify_all()
 
     def abort(self) -> None:

@@ -49,7 +49,7 @@ from kanister_py.executor.run_phase import phase_error_of
 
 
 class Host(Protocol):
-    """Whoever keeps a run going: it has no thread of its own. Calls must be quick."""
+    """What keeps a run going, which has no thread of its own. Calls must be quick."""
 
     def wake_in(self, seconds: float) -> None:
         """Have the run's `ring` called after so many seconds; other times count besides."""
@@ -59,7 +59,7 @@ class Host(Protocol):
 
 
 class Stepper:
-    """Takes the steps of one run. Whoever calls holds `lock`.
+    """Takes the steps of one run. The caller holds `lock`.
 
     `work_on` works on one action in the thread that calls it, for as long as there is
     something to do for it.
@@ -103,13 +103,13 @@ class Stepper:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether nobody has asked for an early end."""
+        """Whether no early end has been asked for."""
         return not self.is_over and self.memory.status.condition(CANCEL_ASKED) is None
 
-    # Whoever waits for the run
+    # The host and the threads that wait
 
     def tell(self) -> None:
-        """Let whoever waits for the run know that it has changed."""
+        """Let the host and the threads that wait know that the run has changed."""
         self.changed.notify_all()
         if self.host is not None and self.is_over and not self.is_tidying:
             host, self.host = self.host, None
@@ -166,7 +166,7 @@ class Stepper:
             case Begin():
                 return self._begin()
             case RefusePhase(place, reason, message):
-                # Whoever is about to look at this action will be told the same.
+                # The thread that is about to look at this action refuses it, too.
                 return place.action not in self._busy and self.refuse(place, reason, message)
             case StopPhase(place):
                 condition = self.memory.status.condition(CANCEL_ASKED)
@@ -212,13 +212,13 @@ class Stepper:
             self.surroundings.workers.submit(lambda: self._work_on(self, action))
 
     def let_go(self, action: int) -> None:
-        """Hear that nobody works on an action any more."""
+        """Hear that no thread works on an action any more."""
         self._busy.discard(action)
 
     def start(self, step: StartPhase | ContinuePhase) -> Attempt:
         """Record that an attempt starts. From here on it is under way."""
         place = step.place
-        # Writing the start takes its time, in which somebody may set the clock.
+        # Writing the start takes its time, in which the clock may be set.
         now, began = self.now(), self.surroundings.clock.monotonic()
         if isinstance(step, StartPhase):
             self.record(PhaseStarted(now, place, step.attempt))
@@ -234,7 +234,7 @@ class Stepper:
         )
 
     def _go_on_without(self, attempt: Attempt, why: KanisterError) -> None:
-        """Record the end of an attempt whose function listens to nobody."""
+        """Record the end of an attempt whose function does not stop."""
         self.let_go(attempt.place.action)
         self.record(PhaseFailed(self.now(), attempt.place, phase_error_of(why)))
         self.advance(attempt.place.action)

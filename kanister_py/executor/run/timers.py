@@ -13,10 +13,10 @@ _Timer: TypeAlias = tuple[float, int, Callable[[], None]]
 
 
 class Timers:
-    """Acts that wait for their time. Whoever calls holds the lock of the run.
+    """Acts that wait for their time. The caller holds the lock of the run.
 
-    Time is what the clock calls monotonic: somebody may set the date. Nobody sleeps
-    here: `wake_in` has `act` called after so many seconds.
+    Time is what the clock calls monotonic: the date may be set. There is no
+    sleeping here: `wake_in` has `act` called after so many seconds.
     """
 
     def __init__(self, clock: Clock, wake_in: Callable[[float], None]) -> None:
