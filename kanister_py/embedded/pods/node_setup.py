@@ -32,7 +32,7 @@ LOCATIONS_VARIABLE: Final = "KANDO_LOCATIONS"
 """Tells `kando` which folder stands in for every bucket."""
 
 _LOCK: Final = "lock"
-_PREFIX: Final = "kanister-py-"
+_PREFIX: Final = "kanister-py-pods-"
 _PRIVATE: Final = 0o700
 
 
