@@ -161,8 +161,9 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
         report = report._replace(
             blueprints=report.blueprints + there.blueprints,
             action_sets=report.action_sets + there.action_sets,
+            compositions=report.compositions + there.compositions,
         )
-    whole = Report(tuple(findings), report.blueprints, report.action_sets, report.empty_files)
+    whole = report._replace(findings=tuple(findings))
     return whole, len(inputs)
 
 
@@ -215,13 +216,15 @@ def _say_summary(
     is_cluster: bool,
 ) -> None:
     for file in report.empty_files:
-        say(f"note: {file}: Neither a Blueprint nor an ActionSet in it")
+        say(f"note: {file}: Nothing in it that lint is about")
     where = _count(files, "file") if files or not is_cluster else ""
     where = " and ".join(each for each in (where, "the cluster" if is_cluster else "") if each)
-    looked = (
-        f"{_count(report.blueprints, 'Blueprint')} and "
-        f"{_count(report.action_sets, 'ActionSet')} in {where}"
-    )
+    kinds = [
+        _count(report.blueprints, "Blueprint"),
+        _count(report.action_sets, "ActionSet"),
+        *([_count(report.compositions, "Composition")] if report.compositions else []),
+    ]
+    looked = f"{', '.join(kinds[:-1])} and {kinds[-1]} in {where}"
     by_severity = {
         severity: sum(each.severity is severity for each in findings) for severity in Severity
     }

@@ -59,11 +59,37 @@ def report_on(
     if namespace and not any(counts.values()):
         # A cluster lists nothing in a namespace that is not there, and calls that no error.
         check_namespace(cluster, namespace)
+    # These belong to no namespace, and mean each other.
+    pipelines = list(_pipelines_of(cluster))
+    created |= {source.file: since for source, since in pipelines}
+    by_namespace[""] = [source for source, _ in pipelines]
     findings: list[Finding] = []
+    compositions = 0
     for where in sorted(by_namespace):
         report = lint_sources(by_namespace[where], context, args.ignore)
+        compositions += report.compositions
         findings += _placed(report.findings, created, uses, tally)
-    return Report(tuple(findings), counts["Blueprint"], counts["ActionSet"], ())
+    blueprints, action_sets = counts["Blueprint"], counts["ActionSet"]
+    return Report(tuple(findings), blueprints, action_sets, (), compositions)
+
+
+def _pipelines_of(cluster: Cluster) -> Iterator[tuple[Source, str]]:
+    """Read the Compositions, Functions and revisions of a cluster that has such kinds."""
+    from kanister_py.cli.output import say
+    from kanister_py.core.errors import Forbidden, NotFound
+    from kanister_py.core.revisions.kinds import COMPOSITIONS, FUNCTION_REVISIONS, FUNCTIONS
+    from kanister_py.executor.find_uses import every
+
+    kinds = (COMPOSITIONS, "Composition"), (FUNCTIONS, "Function")
+    for resource, kind in (*kinds, (FUNCTION_REVISIONS, "FunctionRevision")):
+        try:
+            for obj in every(cluster, resource, [""]):
+                whole = {**obj, "kind": kind, "apiVersion": resource.api_version}
+                yield _source_of(whole), str(obj["metadata"].get("creationTimestamp") or "")
+        except NotFound:
+            continue  # a cluster without them
+        except Forbidden as error:
+            say(f"note: {kind} objects are not looked at: {error.message}")
 
 
 def _status_of(actionset: KubeObject) -> dict[str, Any] | None:
@@ -76,7 +102,8 @@ def _source_of(obj: KubeObject) -> Source:
     metadata = obj["metadata"]
     said = {key: each for key, each in obj.items() if key != "status"}
     said["metadata"] = {key: each for key, each in metadata.items() if key != "managedFields"}
-    return Source(f"{obj['kind']} {metadata['namespace']}/{metadata['name']}", json.dumps(said))
+    namespace = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
+    return Source(f"{obj['kind']} {namespace}{metadata['name']}", json.dumps(said))
 
 
 def _placed(

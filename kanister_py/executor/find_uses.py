@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from kanister_py.core.actionsets.uses import Tally, runs_of, uses_of
+from kanister_py.core.actionsets.uses import Tally, runs_of, uses_of, versions_in_composition
+from kanister_py.core.errors import Forbidden, NotFound
 from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, GroupVersionResource
 from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.core.revisions.kinds import COMPOSITIONS, FUNCTIONS
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 _PAGE: Final = 200
@@ -39,4 +41,22 @@ def tally_uses(
         tally.add_blueprint(uses_of(blueprint, registry))
     for actionset in every(cluster, ACTION_SETS, namespaces):
         tally.add_actionset(runs_of({**actionset, "status": status_of(actionset)}))
+    for versions in _composed_with(cluster, registry):
+        tally.add_composition(versions)
     return tally
+
+
+def _composed_with(
+    cluster: Cluster, registry: Registry[FunctionEntry]
+) -> Iterator[list[tuple[str, str]]]:
+    """Say of each Composition, on a cluster that has some, which versions it would get."""
+    try:
+        functions = [
+            {**each, "kind": "Function", "apiVersion": FUNCTIONS.api_version}
+            for each in every(cluster, FUNCTIONS, [""])
+        ]
+        for each in every(cluster, COMPOSITIONS, [""]):
+            whole = {**each, "kind": "Composition"}
+            yield list(versions_in_composition(whole, functions, registry))
+    except (NotFound, Forbidden):
+        return

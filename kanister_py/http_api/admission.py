@@ -17,8 +17,10 @@ from kanister_py.core.actionsets.admission import (
     FINE,
     Verdict,
     blueprints_named,
+    functions_named,
     judge_actionset,
     judge_blueprint,
+    judge_composition,
     judge_package,
     judge_revision,
     says_nothing_new,
@@ -26,6 +28,7 @@ from kanister_py.core.actionsets.admission import (
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.errors import KanisterError, NotFound
 from kanister_py.core.objects.resources import BLUEPRINTS
+from kanister_py.core.revisions.kinds import FUNCTIONS
 from kanister_py.ports.cluster import Cluster
 
 _LOG: Final = logging.getLogger(__name__)
@@ -60,11 +63,26 @@ class Judge:
         if kind == "ActionSet":
             namespace = str(request.get("namespace") or "")
             return judge_actionset(new, self._blueprints(new, namespace), self._context)
+        if kind == "Composition":
+            return judge_composition(new, self._functions(new), self._context)
         if kind == "CompositionRevision":
             return judge_revision(old, new)
         if kind in ("Function", "FunctionRevision", "Provider", "Configuration"):
             return judge_package(new)
         return FINE
+
+    def _functions(self, composition: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+        found: dict[str, Mapping[str, Any]] = {}
+        for name in functions_named(composition):
+            try:
+                there = self._cluster.get(FUNCTIONS, name)
+            except NotFound:
+                continue
+            except KanisterError as error:
+                _LOG.warning("Function %s cannot be read for a judgement: %s", name, error.message)
+                continue
+            found[name] = {**there, "kind": "Function", "apiVersion": FUNCTIONS.api_version}
+        return found
 
     def _blueprints(
         self, actionset: Mapping[str, Any], namespace: str

@@ -424,6 +424,10 @@ def _schemas() -> dict[str, Any]:
                 "blueprints": {"type": "integer"},
                 "actionSets": {"type": "integer", "description": "Those that are under way"},
                 "lastRun": _TEXT,
+                "compositions": {
+                    "type": "integer",
+                    "description": "Compositions with a step that gets it; left out for none",
+                },
             },
             "additionalProperties": False,
         },

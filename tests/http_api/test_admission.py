@@ -70,6 +70,30 @@ def test_a_mistake_is_denied_in_words(client: Client) -> None:
     assert "Nobody" in response["status"]["message"]
 
 
+def composition(version: str) -> dict[str, Any]:
+    reference = {"name": "function-jinja-templating", "version": version}
+    return {
+        "apiVersion": "apiextensions.crossplane.io/v1",
+        "kind": "Composition",
+        "metadata": {"name": "apps"},
+        "spec": {"pipeline": [{"step": "make", "functionRef": reference}]},
+    }
+
+
+def test_a_composition_with_a_deprecated_version_is_stored_with_a_warning(client: Client) -> None:
+    response = ask(client, review("Composition", object=composition("v0.1.0")))
+    assert response["allowed"] is True
+    (warning,) = response["warnings"]
+    assert "make: function-jinja-templating v0.1.0 is deprecated since release 0.2.0" in warning
+    assert "warnings" not in ask(client, review("Composition", object=composition("v0.2.0")))
+
+
+def test_a_version_that_cannot_be_one_is_refused_in_a_composition(client: Client) -> None:
+    response = ask(client, review("Composition", object=composition("v0.x.")))
+    assert response["allowed"] is False
+    assert "is not a version" in response["status"]["message"]
+
+
 @pytest.mark.parametrize(
     "asked",
     [

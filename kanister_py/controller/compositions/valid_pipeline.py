@@ -7,11 +7,8 @@ from typing import Any, Final
 
 from kanister_py.controller.machine.events import WARNING, Tell, subject_of
 from kanister_py.controller.machine.writing import condition, with_conditions
-from kanister_py.core.compositions.capabilities import (
-    FunctionCapabilityMissing,
-    missing_capabilities,
-)
-from kanister_py.core.compositions.conditions import RECONCILE_ERROR
+from kanister_py.core.compositions.capabilities import foresee_pipeline
+from kanister_py.core.compositions.conditions import DEPRECATED, RECONCILE_ERROR
 from kanister_py.core.compositions.model import parse_composition
 from kanister_py.core.errors import InvalidDocument, NotFound
 from kanister_py.core.objects.documents import Document
@@ -72,14 +69,22 @@ def _judge(
         # Nobody knows what it would call.
         return [condition("Synced", "False", RECONCILE_ERROR, error.message)]
     synced = condition("Synced", "True", "ReconcileSuccess")
-    missing = missing_capabilities(composition.steps, functions)
-    if not missing:
-        return [synced, condition(VALID_PIPELINE, "True", "ValidPipeline")]
-    message = "; ".join(
-        f'Pipeline step "{step}": {error.message}' for step, error in missing.items()
+    foreseen = foresee_pipeline(composition.steps, functions)
+    if foreseen.errors:
+        # Of several, the first one gives its name to all.
+        reason = next(iter(foreseen.errors.values())).reason
+        told = {step: [error.message] for step, error in foreseen.errors.items()}
+        return [synced, condition(VALID_PIPELINE, "False", reason, _said(told))]
+    if foreseen.notices:
+        told = {step: [each.message for each in said] for step, said in foreseen.notices.items()}
+        return [synced, condition(VALID_PIPELINE, "True", DEPRECATED, _said(told))]
+    return [synced, condition(VALID_PIPELINE, "True", "ValidPipeline")]
+
+
+def _said(told: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(
+        f'Pipeline step "{step}": {each}' for step, messages in told.items() for each in messages
     )
-    reason = FunctionCapabilityMissing.reason
-    return [synced, condition(VALID_PIPELINE, "False", reason, message)]
 
 
 def _is_known(said: Mapping[str, Any], status: Mapping[str, Any]) -> bool:

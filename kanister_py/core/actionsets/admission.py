@@ -17,10 +17,11 @@ from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity
 from kanister_py.core.blueprints.lint.reading import Source
-from kanister_py.core.blueprints.lint.versions import NOT_YET
+from kanister_py.core.blueprints.lint.versions import INVALID, NOT_YET, REMOVED
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.objects.parts import metadata_of, spec_of
+from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.activation import problems_of_limits
 
 _MOST_PROBLEMS: Final = 20
@@ -193,6 +194,28 @@ def judge_revision(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Ver
             for key in changed
         )
     )
+
+
+def functions_named(composition: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the Functions without which the versions of a Composition cannot be judged."""
+    pipeline = spec_of(composition).get("pipeline")
+    steps = pipeline if isinstance(pipeline, list) else []
+    references = [mapping_of(mapping_of(each).get("functionRef")) for each in steps]
+    return tuple(dict.fromkeys(str(each["name"]) for each in references if each.get("name")))
+
+
+def judge_composition(
+    composition: Mapping[str, Any], functions: Mapping[str, Mapping[str, Any]], context: Context
+) -> Verdict:
+    """Judge the versions that a Composition asks for, beside the Functions that are installed.
+
+    One that can never be served is refused; what may still come is a warning.
+    """
+    verdict = _found_in(composition, functions, context)
+    refused = {each for each in verdict if each.rule in (REMOVED.id, INVALID.id)}
+    problems = [_text_of(each) for each in verdict if each in refused]
+    warnings = [_text_of(each) for each in verdict if each not in refused]
+    return Verdict(tuple(dict.fromkeys(problems)), _bounded(warnings))
 
 
 def judge_package(obj: Mapping[str, Any]) -> Verdict:

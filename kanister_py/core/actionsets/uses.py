@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kanister_py.core.blueprints.lint.pipelines import asks_of, packages_of
+from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import KanisterError
+from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.parts import metadata_of, namespace_of
-from kanister_py.core.registry.choose import asked_version, choose_version
+from kanister_py.core.registry.choose import Asked, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 
 
@@ -45,11 +49,14 @@ class Count(NamedTuple):
     action_sets: int = 0
     """Those that are under way; what has ended uses nothing."""
     last_run: str = ""
+    compositions: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         data: dict[str, Any] = {"blueprints": self.blueprints, "actionSets": self.action_sets}
         if self.last_run:
             data["lastRun"] = self.last_run
+        if self.compositions:
+            data["compositions"] = self.compositions
         return data
 
 
@@ -94,6 +101,30 @@ def _version_of(registry: Registry[FunctionEntry], function: str, asked: str) ->
         return asked
 
 
+def versions_in_composition(
+    composition: Mapping[str, Any],
+    functions: Sequence[Mapping[str, Any]],
+    registry: Registry[FunctionEntry],
+) -> Iterator[tuple[str, str]]:
+    """List which versions of our functions the steps of a Composition would get.
+
+    `functions` are the Functions that are installed: a package of others is not ours to count.
+    """
+    packages = packages_of(map(_found, functions), registry)
+    for ask in asks_of(_found(composition), packages, registry):
+        function = ask.spot.function
+        asked = Asked("" if ask.version == "latest" else ask.version)
+        try:
+            version = str(choose_version(registry, function, asked, strict=True).chosen.version)
+        except KanisterError:
+            version = ask.version
+        yield function, version
+
+
+def _found(obj: Mapping[str, Any]) -> Found:
+    return Found(Document.of(obj), (), str(obj.get("kind") or ""), obj)
+
+
 def runs_of(actionset: Mapping[str, Any]) -> Iterator[Run]:
     """List the phases of an ActionSet that have got a version. `actionset` has its whole status."""
     status = actionset.get("status")
@@ -125,6 +156,7 @@ class Tally:
         self._live: dict[tuple[str, str], int] = {}
         self._last: dict[tuple[str, str], str] = {}
         self._last_of_phase: dict[tuple[str, str, str, str, str], str] = {}
+        self._compositions: Counter[tuple[str, str]] = Counter()
 
     def add_blueprint(self, uses: Iterable[Use]) -> None:
         for use in uses:
@@ -132,6 +164,9 @@ class Tally:
             self._functions[place] = use.function
             users = self._blueprints.setdefault((use.function, use.version), set())
             users.add((use.namespace, use.blueprint))
+
+    def add_composition(self, versions: Iterable[tuple[str, str]]) -> None:
+        self._compositions.update(set(versions))
 
     def add_actionset(self, runs: Iterable[Run]) -> None:
         """Take an ActionSet in. Blueprints come first: they say what a phase calls."""
@@ -158,7 +193,10 @@ class Tally:
     def counts(self) -> dict[tuple[str, str], Count]:
         return {
             key: Count(
-                len(self._blueprints.get(key, ())), self._live.get(key, 0), self._last.get(key, "")
+                len(self._blueprints.get(key, ())),
+                self._live.get(key, 0),
+                self._last.get(key, ""),
+                self._compositions[key],
             )
-            for key in {*self._blueprints, *self._live, *self._last}
+            for key in {*self._blueprints, *self._live, *self._last, *self._compositions}
         }

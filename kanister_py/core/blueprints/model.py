@@ -173,19 +173,23 @@ class LocatedBlueprint(NamedTuple):
 def objects_in(documents: Sequence[Document]) -> Iterator[Found]:
     """Find the objects of our group in documents, also those inside lists; skip all others."""
     for document in documents:
-        yield from _objects_at(document, ())
+        for found in objects_at(document, ()):
+            group = _group_of(found.value.get("apiVersion"))
+            if group == GROUP or (group == "" and found.kind in _OUR_KINDS):
+                yield found
 
 
-def _objects_at(document: Document, path: Path) -> Iterator[Found]:
+def objects_at(document: Document, path: Path) -> Iterator[Found]:
+    """Find the objects of any group at a path of a document, also those inside a list."""
     node = document.node_at(path)
     value = node.value if node is not None else None
     if not isinstance(value, dict):
         return
-    kind, group = value.get("kind"), _group_of(value.get("apiVersion"))
+    kind = value.get("kind")
     if kind == "List" and isinstance(value.get("items"), list):
         for index in range(len(value["items"])):
-            yield from _objects_at(document, (*path, "items", index))
-    elif isinstance(kind, str) and (group == GROUP or (group == "" and kind in _OUR_KINDS)):
+            yield from objects_at(document, (*path, "items", index))
+    elif isinstance(kind, str):
         yield Found(document, path, kind, value)
 
 

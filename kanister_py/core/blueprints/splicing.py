@@ -102,7 +102,8 @@ def _splices_of(text: str, document: Document, edit: Edit) -> set[_Splice] | Non
 def _replaced(text: str, place: Place, before: str, after: str) -> set[_Splice] | None:
     """Replace a text inside its quotes, block marks, tags and anchors, if it is there once."""
     written = text[place.start : place.end]
-    if written.count(before) != 1 or not re.fullmatch(r"[\w.+-]+", after):
+    # A version or a package: nothing that would have to be quoted.
+    if written.count(before) != 1 or not re.fullmatch(r"[\w.+:/@-]+", after):
         return None
     start = place.start + written.index(before)
     return {_Splice(start, start + len(before), after)}

@@ -13,6 +13,7 @@ from kanister_py.core.blueprints.lint.action_sets import Preference, preferences
 from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, Spot, in_order
+from kanister_py.core.blueprints.lint.pipelines import Ask, Package, asks_of, packages_of
 from kanister_py.core.blueprints.lint.reading import (
     UNREADABLE,
     Contents,
@@ -128,8 +129,10 @@ def upgrade_sources(
         for each in contents.values()
         for located in each.blueprints
     }
+    pipelines = [found for each in contents.values() for found in each.pipelines]
+    packages = packages_of(pipelines, context.registry)
     results = [
-        _upgraded(source, contents[source.file], blueprints, context, keep_meaning)
+        _upgraded(source, contents[source.file], blueprints, packages, context, keep_meaning)
         for source in sources
     ]
     return _with_leftovers(results, context)
@@ -139,6 +142,7 @@ def _upgraded(
     source: Source,
     contents: Contents,
     blueprints: Mapping[str, Blueprint],
+    packages: Mapping[str, Package],
     context: Context,
     keep_meaning: bool,
 ) -> Upgraded:
@@ -153,6 +157,9 @@ def _upgraded(
     for found in contents.action_sets:
         for preference in preferences_of(found, blueprints):
             _plan_preference(preference, contents.documents, context, plan)
+    for found in contents.pipelines:
+        for ask in asks_of(found, packages, context.registry):
+            _plan_ask(ask, contents.documents, context, plan)
     after, made, failed = _carry_out(text, contents.documents, plan.wishes)
     unread = [each for each in contents.findings if each.severity is Severity.ERROR]
     left = [*unread, *plan.left, *(_unsafe(each) for each in failed)]
@@ -195,6 +202,37 @@ def _plan_blueprint(
                 wish = _wish_for(spot, phase, _index_of(documents, spot), context, plan)
                 if wish is not None:
                     plan.wishes.append(wish)
+
+
+def _plan_ask(ask: Ask, documents: Sequence[Document], context: Context, plan: _Plan) -> None:
+    """Plan what a Composition or a Function asks for: a version, and the fields of an input."""
+    spot = ask.spot
+    asked = Asked("" if ask.version == "latest" else ask.version)
+    entry = _ending_entry(spot.function, asked, context)
+    if entry is None or is_range(asked.text):
+        return
+    replacement = replacement_of(context.registry.family(spot.function), entry, context.at)
+    if replacement is None:
+        return
+    after = _spelled(replacement, ask.version)
+    renamed = {old: new for old, new in replacement.renamed_args.items() if old in ask.input}
+    change = _change(spot, ask.version, after, renamed)
+    clashes = [new for new in renamed.values() if new in ask.input and new not in renamed]
+    if clashes:
+        said = f"{', '.join(clashes)} is given already, under its new name"
+        plan.left.append(_left(spot, change, said))
+        return
+    path = (*spot.found.path, *spot.path)
+    edits: list[Edit] = []
+    if ask.is_own and not ask.text:
+        edits.append(NewKey(path, "version", after))
+    elif ask.is_own:
+        head, colon, tail = ask.text.rpartition(ask.version)
+        edits.append(NewValue(path, ask.text, f"{head}{after}{tail}" if colon else after))
+    step = (*spot.found.path, *spot.path[:3])
+    edits += [NewName((*step, "input", old), new) for old, new in renamed.items()]
+    if edits:
+        plan.wishes.append(_Wish(change, _index_of(documents, spot), edits))
 
 
 def _index_of(documents: Sequence[Document], spot: Spot) -> int:

@@ -1,11 +1,13 @@
-"""Capabilities of packages: whether the revisions that a pipeline calls are for composing."""
+"""Foresight about a pipeline: what its steps would meet, before any of them runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from kanister_py.core.compositions.model import Step
-from kanister_py.core.errors import FunctionNotRegistered, UsageError
+from kanister_py.core.errors import FunctionNotRegistered, FunctionVersionRemoved, UsageError
+from kanister_py.core.notices import Notice
 from kanister_py.core.registry.choose import FunctionRevisionNotFound, choose_revision
 from kanister_py.core.registry.entries import (
     DesiredState,
@@ -62,27 +64,36 @@ def check_capability(revision: FunctionRevision, family: Iterable[FunctionRevisi
     )
 
 
-def missing_capabilities(
-    steps: Iterable[Step], functions: Registry[FunctionRevision]
-) -> Mapping[str, FunctionCapabilityMissing]:
-    """Say of each step, by its name, that the revision it would call is not made for composing.
+class Foreseen(NamedTuple):
+    """What steps would meet, by their names: what keeps them from running, and what ages."""
+
+    errors: Mapping[str, FunctionCapabilityMissing | FunctionVersionRemoved]
+    notices: Mapping[str, Sequence[Notice]]
+
+
+def foresee_pipeline(steps: Iterable[Step], functions: Registry[FunctionRevision]) -> Foreseen:
+    """Say of each step that the revision it would call is not made for composing, or is ageing.
 
     That is the highest which it allows of those that are meant to serve, whether or not
     they do: what a package is made for does not come and go with its pods, and people
     should hear of it before the first resource is refused. Where there is none, nothing
     is missing yet.
     """
-    missing: dict[str, FunctionCapabilityMissing] = {}
+    errors: dict[str, FunctionCapabilityMissing | FunctionVersionRemoved] = {}
+    notices: dict[str, Sequence[Notice]] = {}
     for step in steps:
         try:
             meant = _as_meant(step.function, functions)
-            chosen = choose_revision(meant, step.function, step.revision).chosen
-            check_capability(chosen, meant.family(step.function))
+            choice = choose_revision(meant, step.function, step.revision)
+            check_capability(choice.chosen, meant.family(step.function))
         except (FunctionNotRegistered, FunctionRevisionNotFound):
             continue
-        except FunctionCapabilityMissing as error:
-            missing[step.name] = error
-    return missing
+        except (FunctionCapabilityMissing, FunctionVersionRemoved) as error:
+            errors[step.name] = error
+        else:
+            if choice.notices:
+                notices[step.name] = choice.notices
+    return Foreseen(errors, notices)
 
 
 def _as_meant(function: str, functions: Registry[FunctionRevision]) -> Registry[FunctionRevision]:

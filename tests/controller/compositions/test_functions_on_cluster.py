@@ -299,3 +299,28 @@ def test_a_tag_that_no_version_answers_leaves_the_revision_before_it_in_force(
     ageing.say(bucket())
     ageing.until(ageing.is_ready)
     assert used(ageing) == names["v0.1.0"]
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "reason"),
+    [
+        pytest.param("v0.1.0", "True", "ValidPipeline", id="served"),
+        pytest.param("v0.2.0", "True", "FunctionVersionDeprecated", id="deprecated"),
+        pytest.param("v0.3.0", "False", "FunctionVersionRemoved", id="removed"),
+    ],
+)
+def test_a_revision_of_a_composition_says_what_its_versions_are_worth(
+    ageing: World, version: str, status: str, reason: str
+) -> None:
+    wanted = composition()
+    asked = {"name": "function-go-templating", "version": version}
+    wanted["spec"]["pipeline"][0]["functionRef"] = asked
+    ageing.say(wanted)
+
+    def condition() -> dict[str, Any]:
+        (revision,) = ageing.cluster.list(COMPOSITION_REVISIONS).items
+        told = (revision.get("status") or {}).get("conditions") or ()
+        return next((each for each in told if each["type"] == "ValidPipeline"), {})
+
+    ageing.until(lambda: bool(ageing.cluster.list(COMPOSITION_REVISIONS).items and condition()))
+    assert (condition()["status"], condition()["reason"]) == (status, reason)

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.actionsets.uses import Count, Tally, runs_of, uses_of
+from kanister_py.core.actionsets.uses import (
+    Count,
+    Tally,
+    runs_of,
+    uses_of,
+    versions_in_composition,
+)
 from kanister_py.wiring import read_functions
 
 REGISTRY = read_functions().registry
@@ -78,3 +84,32 @@ def test_a_run_of_another_version_is_none_of_the_one_a_phase_has_now() -> None:
     tally.add_actionset(runs_of(actionset("complete", "2026-01-02", "v0.9.0")))
     assert tally.last_run(uses[0]) == ""
     assert tally.counts()["KubeTask", "v0.9.0"] == Count(0, 0, "2026-01-02")
+
+
+def test_the_steps_of_compositions_count_with_the_version_they_would_get() -> None:
+    def composition(**reference: str) -> dict[str, Any]:
+        step = {"step": "one", "functionRef": {"name": "templates", **reference}}
+        return {
+            "kind": "Composition",
+            "metadata": {"name": "c"},
+            "spec": {"pipeline": [step, step]},
+        }
+
+    def function(repository: str, tag: str) -> dict[str, Any]:
+        package = f"xpkg.example.org/{repository}/function-jinja-templating{tag}"
+        return {"kind": "Function", "metadata": {"name": "templates"}, "spec": {"package": package}}
+
+    registry = REGISTRY
+    tally = Tally()
+    for given, installed in (
+        (composition(), function("kanister-py", "")),
+        (composition(), function("kanister-py", ":v0.1.0")),
+        (composition(version="v0.1.0"), function("kanister-py", "")),
+        (composition(version="v9.9.9"), function("painters", ":v9.9.9")),
+    ):
+        tally.add_composition(versions_in_composition(given, [installed], registry))
+    counts = {key: each.compositions for key, each in tally.counts().items()}
+    assert counts == {
+        ("function-jinja-templating", "v0.2.0"): 1,
+        ("function-jinja-templating", "v0.1.0"): 2,
+    }

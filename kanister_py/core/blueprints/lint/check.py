@@ -17,6 +17,7 @@ from kanister_py.core.blueprints.lint import (
 from kanister_py.core.blueprints.lint.actions import check_actions
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, in_order
+from kanister_py.core.blueprints.lint.pipelines import check_pipeline, is_pipeline, packages_of
 from kanister_py.core.blueprints.lint.reading import (
     NOT_A_BLUEPRINT,
     UNREADABLE,
@@ -53,7 +54,9 @@ class Report(NamedTuple):
     blueprints: int
     action_sets: int
     empty_files: tuple[str, ...]
-    """Files that were named and hold neither a Blueprint nor an ActionSet."""
+    """Files that were named and hold nothing that lint is about."""
+    compositions: int = 0
+    """Compositions, and revisions of such."""
 
 
 def lint_sources(
@@ -67,9 +70,13 @@ def lint_sources(
         for read in reads.values()
         for located in read.blueprints
     }
+    pipelines = [found for read in reads.values() for found in read.pipelines]
+    packages = packages_of(pipelines, context.registry) if pipelines else {}
     findings: list[Finding] = []
     for file, read in reads.items():
         said = [*read.findings, *_said_of(read, blueprints, context)]
+        for found in read.pipelines:
+            said += check_pipeline(found, packages, context)
         if read.ignored:
             said += suppressions.check_suppressions(read.text, file, rules(), context.hints)
         findings += [each for each in said if not _is_ignored(each, read.ignored, ignore)]
@@ -82,6 +89,7 @@ def lint_sources(
             for source in sources
             if source.is_named and not reads[source.file].holds_anything
         ),
+        sum(map(is_pipeline, pipelines)),
     )
 
 

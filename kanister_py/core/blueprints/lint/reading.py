@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, finding_of
+from kanister_py.core.blueprints.lint.pipelines import pipelines_in
 from kanister_py.core.blueprints.lint.suppressions import suppressions_in
 from kanister_py.core.blueprints.model import (
     GROUP,
@@ -55,6 +56,8 @@ class Contents:
     def __init__(self) -> None:
         self.blueprints: list[LocatedBlueprint] = []
         self.action_sets: list[Found] = []
+        self.pipelines: list[Found] = []
+        """Compositions and Functions, and revisions of either."""
         self.findings: list[Finding] = []
         self.ignored: Mapping[int, frozenset[str]] = {}
         self.documents: list[Document] = []
@@ -62,11 +65,11 @@ class Contents:
 
     @property
     def holds_anything(self) -> bool:
-        return bool(self.blueprints or self.action_sets or self.findings)
+        return bool(self.blueprints or self.action_sets or self.pipelines or self.findings)
 
 
 def read_source(source: Source) -> Contents:
-    """Read the Blueprints and ActionSets of a file, or what keeps them from being read."""
+    """Read what a file holds that lint is about, or what keeps it from being read."""
     read = Contents()
     try:
         documents = parse_documents(source.text, source.file)
@@ -83,6 +86,7 @@ def read_source(source: Source) -> Contents:
             located, problems = read_what_can_be_read(found)
             read.blueprints.append(located)
             read.findings += [finding_of(each, NOT_A_BLUEPRINT) for each in problems]
+    read.pipelines += pipelines_in(documents)
     if read.holds_anything:
         read.documents = documents
         read.text = text_of(source)

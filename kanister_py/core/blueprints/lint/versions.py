@@ -87,11 +87,12 @@ RULES = (REMOVED, DEPRECATED, FALLBACK, NOT_FOUND, INVALID, UNKNOWN, NOT_YET, TR
 
 
 def check_version(
-    where: Spot, asked: Asked, context: Context
+    where: Spot, asked: Asked, context: Context, kind: FunctionKind = FunctionKind.BLUEPRINT
 ) -> tuple[Choice[FunctionEntry] | None, list[Finding]]:
-    """Choose the version that a phase gets, and say what a user should hear about it.
+    """Choose the version that a phase or a step gets, and say what a user should hear about it.
 
     `where` is the place of the version, or of the function's name where none is given.
+    Steps of compositions never fall back to v0.0.0.
     """
     function = where.function
     if function not in context.registry and function in NOT_YET_HERE:
@@ -101,20 +102,24 @@ def check_version(
         near = context.hints.nearest(function, [*context.function_names, *NOT_YET_HERE])
         return None, [where.finding(UNKNOWN, FunctionNotRegistered(function, near).message)]
     try:
-        choice = choose_version(context.registry, function, asked, at=context.at)
+        strict = kind is FunctionKind.COMPOSITION
+        choice = choose_version(context.registry, function, asked, at=context.at, strict=strict)
     except FunctionVersionRemoved as error:
-        return None, [_removed(where, error, context)]
+        return None, [_removed(where, error, asked.by if strict else "funcVersion", context)]
     except InvalidVersion as error:
         return None, [where.finding(INVALID, str(error), version=asked.text)]
     except FunctionVersionNotFound as error:
         return None, [where.finding(NOT_FOUND, str(error), version=asked.text)]
-    if choice.chosen.kind is not FunctionKind.BLUEPRINT:
-        told = f"{function} is a function of compositions, not of blueprints"
+    if choice.chosen.kind is not kind:
+        told = f"{function} is a function of {choice.chosen.kind.plural}, not of {kind.plural}"
         return None, [where.finding(UNKNOWN, told)]
     return choice, list(_noticed(where, asked, choice, context))
 
 
-def _removed(where: Spot, error: FunctionVersionRemoved, context: Context) -> Finding:
+def _removed(where: Spot, error: FunctionVersionRemoved, setting: str, context: Context) -> Finding:
+    error = FunctionVersionRemoved(
+        error.function, error.version, error.removed_in, error.replacement, setting
+    )
     family = context.registry.family(error.function)
     entry = family.by_identity[parse_version(error.version)]
     return where.finding(REMOVED, str(error), version=error.version, **_window_of(entry, context))

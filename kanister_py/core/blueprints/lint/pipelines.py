@@ -1,0 +1,166 @@
+"""Versions of functions that Compositions and Functions ask for, and whether they get them.
+
+Only our numbers are judged: those of functions that come with us or with plugins. A package
+of others keeps its own, and so do the steps that name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import Finding, Spot
+from kanister_py.core.blueprints.lint.versions import check_version
+from kanister_py.core.blueprints.model import Found, objects_at
+from kanister_py.core.objects.documents import Document
+from kanister_py.core.objects.parts import annotations_of, metadata_of, spec_of
+from kanister_py.core.objects.reading import mapping_of
+from kanister_py.core.registry.choose import Asked
+from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
+
+_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "apiextensions.crossplane.io": ("Composition", "CompositionRevision"),
+    "pkg.crossplane.io": ("Function", "FunctionRevision"),
+}
+_RUNTIME: Final = "kanister-py.io/runtime"
+_TAG: Final = "kanister-py.io/package-tag"
+_OWN: Final = "kanister-py/"
+_UPSTREAM: Final = "crossplane-contrib"
+
+
+class Package(NamedTuple):
+    """The package of a Function: which function of the registry it is, and its tag.
+
+    `function` is empty for one of others.
+    """
+
+    function: str
+    tag: str
+
+
+class Ask(NamedTuple):
+    """A place where a version of a function of the registry is asked for.
+
+    `version` may be a range, or empty for the stable one. `text` is what stands in the
+    place. Where it is not `is_own`, the version stands elsewhere and is judged there.
+    """
+
+    spot: Spot
+    version: str
+    setting: str
+    text: str = ""
+    is_own: bool = True
+    input: Mapping[str, Any] = {}
+
+
+def is_pipeline(found: Found) -> bool:
+    return found.kind in _KINDS["apiextensions.crossplane.io"]
+
+
+def pipelines_in(documents: Sequence[Document]) -> Iterator[Found]:
+    """Find Compositions and Functions, and revisions of either, also inside lists."""
+    for document in documents:
+        for found in objects_at(document, ()):
+            group = str(found.value.get("apiVersion") or "").partition("/")[0]
+            if found.kind in _KINDS.get(group, ()):
+                yield found
+
+
+def packages_of(
+    objects: Iterable[Found], registry: Registry[FunctionEntry]
+) -> Mapping[str, Package]:
+    """Say of each Function and FunctionRevision, by its name, which package it is."""
+    return {
+        str(metadata_of(found.value).get("name") or ""): _package_of(found, registry)
+        for found in objects
+        if not is_pipeline(found)
+    }
+
+
+def _package_of(found: Found, registry: Registry[FunctionEntry]) -> Package:
+    annotations = annotations_of(found.value)
+    path = str(spec_of(found.value).get(_key_of(found)) or "").partition("@")[0]
+    head, slash, last = path.rpartition("/")
+    name, _, tag = last.partition(":")
+    repository = f"{head}{slash}{name}".partition("/")[2] or name
+    is_ours = annotations.get(_RUNTIME) == "InProcess" or repository == f"{_OWN}{name}"
+    return Package(
+        name if is_ours and name in _names(registry) else "",
+        str(annotations.get(_TAG) or tag),
+    )
+
+
+def _key_of(found: Found) -> str:
+    return "package" if found.kind == "Function" else "image"
+
+
+def _names(registry: Registry[FunctionEntry]) -> set[str]:
+    composing = FunctionKind.COMPOSITION
+    return {each.function for each in registry if each.candidates[0].kind is composing}
+
+
+def asks_of(
+    found: Found, packages: Mapping[str, Package], registry: Registry[FunctionEntry]
+) -> Iterator[Ask]:
+    """Find where an object asks for versions."""
+    if is_pipeline(found):
+        pipeline = spec_of(found.value).get("pipeline")
+        for index, step in enumerate(pipeline if isinstance(pipeline, list) else ()):
+            if isinstance(step, dict):
+                yield from _asks_of_step(found, index, step, packages, registry)
+        return
+    package = _package_of(found, registry)
+    if package.function:
+        key = _key_of(found)
+        text = str(spec_of(found.value).get(key) or "")
+        # A revision is made of its Function: there is nothing in it to change.
+        spot = Spot(found, ("spec", key), function=package.function)
+        yield Ask(spot, package.tag, "the tag of spec.package", text, found.kind == "Function")
+
+
+def _asks_of_step(
+    found: Found,
+    index: int,
+    step: Mapping[str, Any],
+    packages: Mapping[str, Package],
+    registry: Registry[FunctionEntry],
+) -> Iterator[Ask]:
+    reference = mapping_of(step.get("functionRef"))
+    name, version = reference.get("name"), reference.get("version")
+    named = mapping_of(step.get("functionRevisionRef")).get("name")
+    package = packages.get(str(name))
+    if package is None:
+        bare = str(name).removeprefix(f"{_UPSTREAM}-")
+        package = Package(bare if bare in _names(registry) else "", "")
+    if not package.function:
+        return
+    base = ("spec", "pipeline", index)
+    spot = Spot(found, base, phase=str(step.get("step") or ""), function=package.function)
+    given = mapping_of(step.get("input"))
+    if isinstance(version, str) and version:
+        where = spot.at("functionRef", "version")
+        yield Ask(where, version, "functionRef.version", version, input=given)
+    elif named in packages:
+        where = spot.at("functionRevisionRef", "name")
+        setting = "functionRevisionRef to a revision of"
+        yield Ask(where, packages[str(named)].tag, setting, str(named), False, given)
+    else:
+        yield Ask(
+            spot.at("functionRef", "name"),
+            package.tag,
+            "functionRef.version",
+            is_own=not package.tag,
+            input=given,
+        )
+
+
+def check_pipeline(
+    found: Found, packages: Mapping[str, Package], context: Context
+) -> Iterator[Finding]:
+    """Say what became of the versions that an object asks for."""
+    for ask in asks_of(found, packages, context.registry):
+        is_reference = ask.spot.path[-2:] == ("functionRevisionRef", "name")
+        if ask.is_own or is_reference or found.kind == "FunctionRevision":
+            asked = Asked("" if ask.version == "latest" else ask.version, ask.setting)
+            yield from check_version(ask.spot, asked, context, FunctionKind.COMPOSITION)[1]
