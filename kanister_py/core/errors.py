@@ -6,6 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 
+def did_you_mean(near: Sequence[str]) -> str:
+    """Ask whether one of a few names is meant; nothing if there is none."""
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
 class KanisterError(Exception):
     """The root of everything we raise on purpose.
 
@@ -112,7 +117,7 @@ class FunctionNotRegistered(UsageError):
     reason = "FunctionNotRegistered"
 
     def __init__(self, function: str, near: Sequence[str] = ()) -> None:
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        meant = did_you_mean(near)
         super().__init__(f"Function {function} is not registered{meant}")
         self.function = function
         self.near = tuple(near)

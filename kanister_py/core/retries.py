@@ -6,27 +6,47 @@ and writes of a status.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
+from kanister_py.core.objects.documents import Path
 from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.objects.reading import Reader
 
 NO_END: Final = 2**62
 """As a limit: tried again until it goes well."""
 
 
-class WrittenRetry(Protocol):
-    """A `retry` as blueprints and compositions write it; what is empty is left to a standard."""
+class Retry(NamedTuple):
+    """A `retry` as blueprints and compositions write it; what is empty is left to a standard.
 
-    @property
-    def limit(self) -> int: ...
-    @property
-    def backoff(self) -> str: ...
-    @property
-    def factor(self) -> float: ...
-    @property
-    def max_backoff(self) -> str: ...
-    @property
-    def on(self) -> tuple[str, ...]: ...
+    `limit` counts retries, not attempts. Without `on`, only errors that may pass
+    by themselves are tried again.
+    """
+
+    limit: int = 0
+    backoff: str = ""
+    factor: float = 2.0
+    max_backoff: str = ""
+    on: tuple[str, ...] = ()
+
+
+def read_retry(reader: Reader, data: Mapping[str, Any], path: Path) -> Retry | None:
+    """Read the `retry` of a phase or a step."""
+    value, path = data.get("retry"), (*path, "retry")
+    if value is None:
+        return None
+    # YAML reads the bare key `on` as true, and nobody means that here.
+    if isinstance(value, dict) and "true" in value and "on" not in value:
+        value = {"on" if key == "true" else key: each for key, each in value.items()}
+    given = reader.mapping(value, path, ("limit", "backoff", "factor", "maxBackoff", "on"))
+    return Retry(
+        int(reader.number(given, "limit", path, 0, least=0, whole=True)),
+        reader.text(given, "backoff", path),
+        float(reader.number(given, "factor", path, 2.0, least=1)),
+        reader.text(given, "maxBackoff", path),
+        reader.names(given, "on", path),
+    )
 
 
 class RetryRule(NamedTuple):
@@ -57,7 +77,7 @@ class RetryRule(NamedTuple):
             delay = self.max_backoff_seconds
         return max(min(delay, self.max_backoff_seconds), least_seconds)
 
-    def as_written(self, retry: WrittenRetry) -> RetryRule:
+    def as_written(self, retry: Retry) -> RetryRule:
         """Give the rule that is written, this one being the standard."""
         return RetryRule(
             retry.limit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kanister_py.core.errors import ApiError, NotFound, UsageError
+from kanister_py.core.errors import ApiError, NotFound, UsageError, did_you_mean
 from kanister_py.core.objects.documents import nearest
 from kanister_py.core.objects.resources import NAMESPACES
 from kanister_py.ports.cluster import Cluster
@@ -17,7 +17,7 @@ class NamespaceUnknown(UsageError):
     reason = "NamespaceNotFound"
 
     def __init__(self, name: str, near: Sequence[str] = ()) -> None:
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        meant = did_you_mean(near)
         super().__init__(f"There is no namespace {name}{meant}")
         self.name = name
         self.near = tuple(near)

@@ -31,6 +31,7 @@ from kanister_py.core.errors import (
     TemplateError,
     TransientError,
     UsageError,
+    did_you_mean,
 )
 from kanister_py.core.objects.documents import Path, nearest
 from kanister_py.core.registry.choose import Choice
@@ -264,7 +265,7 @@ def words_before(
     for name in spec.options or {}:
         if name not in options and not reads_all:
             near = nearest(name, sorted(options))
-            meant = f"; did you mean {' or '.join(near)}?" if near else ""
+            meant = did_you_mean(near)
             told = f"The option {name} is given, and {spec.name} reads it nowhere{meant}"
             yield "OptionUnused", told
     action = blueprint.actions[spec.name]

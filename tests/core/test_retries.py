@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.blueprints.model import Retry
-from kanister_py.core.retries import NO_END, RetryRule
+from kanister_py.core.retries import NO_END, Retry, RetryRule
 
 RULE = RetryRule(2, backoff_seconds=4, factor=3, max_backoff_seconds=20)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.blueprints.model import Retry
 from kanister_py.core.compositions.capabilities import FunctionCapabilityMissing
 from kanister_py.core.compositions.desired import ComposedResourceRefused, DeletionRefused, Rules
 from kanister_py.core.compositions.messages import Data, FunctionResponse
@@ -22,6 +21,7 @@ from kanister_py.core.registry.entries import (
     Registry,
     RegistryBuilder,
 )
+from kanister_py.core.retries import Retry
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.executor.call_records import Record
 from kanister_py.executor.run_pipeline import (

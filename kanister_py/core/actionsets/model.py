@@ -77,7 +77,7 @@ def parse_actionset(document: Document, path: Path = ()) -> ActionSet:
     """Read a part of a document as an ActionSet, or refuse it with every problem in it."""
     reader = _Reader()
     read = reader.actionset(_value_at(document, path), ())
-    _refuse_if_wrong(reader, document, path)
+    reader.refuse_problems(document, path)
     return read
 
 
@@ -85,7 +85,7 @@ def parse_action_spec(document: Document, path: Path = ()) -> ActionSpec:
     """Read a part of a document as one action of an ActionSet, or refuse it likewise."""
     reader = _Reader()
     read = reader.action(_value_at(document, path), ())
-    _refuse_if_wrong(reader, document, path)
+    reader.refuse_problems(document, path)
     return read
 
 
@@ -96,17 +96,11 @@ def _value_at(document: Document, path: Path) -> Any:
     return node.value
 
 
-def _refuse_if_wrong(reader: ResourceReader, document: Document, path: Path) -> None:
-    if reader.problems:
-        problems = [document.problem((*path, *inside), said) for inside, said in reader.problems]
-        raise InvalidDocument(sorted(problems, key=lambda each: each.line))
-
-
 def read_what_can_be_read(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
     """Read a found object as an ActionSet: the keys that nothing reads, and what is none."""
     reader = _Reader()
     reader.actionset(found.value, ())
-    return reader.unknown, [found.problem(path, said) for path, said in reader.problems]
+    return reader.unknown, reader.problems_in(found.document, found.path)
 
 
 _SET_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.objects.documents import Document, Path, Place, kind_of
 from kanister_py.core.objects.reading import Reader, UnknownKey
+from kanister_py.core.retries import Retry, read_retry
 
 GROUP: Final = "cr.kanister.io"
 TEMPLATE_ENGINE_ANNOTATION: Final = "kanister-py.io/template-engine"
@@ -49,20 +50,6 @@ class Artifact(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """Give every field under its name in YAML."""
         return {"keyValue": dict(self.key_value), "kopiaSnapshot": self.kopia_snapshot}
-
-
-class Retry(NamedTuple):
-    """How often a failed phase is tried again, and after which errors.
-
-    `limit` counts retries, not attempts. Without `on`, only errors that may pass
-    by themselves are tried again.
-    """
-
-    limit: int = 0
-    backoff: str = ""
-    factor: float = 2.0
-    max_backoff: str = ""
-    on: tuple[str, ...] = ()
 
 
 class Phase(NamedTuple):
@@ -216,7 +203,7 @@ def read_what_can_be_read(found: Found) -> tuple[LocatedBlueprint, list[Problem]
         blueprint = blueprint._replace(found=found)
     broken = frozenset(path[:length] for path in refused for length in range(len(path)))
     located = LocatedBlueprint(found, blueprint, tuple(reader.unknown), refused, broken)
-    return located, [found.problem(path, said) for path, said in reader.problems]
+    return located, reader.problems_in(found.document, found.path)
 
 
 class ResourceReader(Reader):
@@ -264,7 +251,7 @@ class ResourceReader(Reader):
     def _phase(self, value: Any, path: Path) -> Phase:
         data = self.mapping(value, path, _PHASE_KEYS)
         objects = self.mapping(data.get("objects"), (*path, "objects"))
-        condition, retry = data.get("if"), data.get("retry")
+        condition = data.get("if")
         return Phase(
             self.text(data, "func", path),
             self.text(data, "name", path),
@@ -276,7 +263,7 @@ class ResourceReader(Reader):
             self.text(data, "funcVersion", path),
             None if condition is None else self._condition(condition, (*path, "if")),
             self.text(data, "timeout", path),
-            None if retry is None else self._retry(retry, (*path, "retry")),
+            read_retry(self, data, path),
         )
 
     def _condition(self, value: Any, path: Path) -> str:
@@ -287,19 +274,6 @@ class ResourceReader(Reader):
             return str(value)
         self.refuse(path, "text", value)
         return ""
-
-    def _retry(self, value: Any, path: Path) -> Retry:
-        # YAML reads the bare key `on` as true, and nobody means that here.
-        if isinstance(value, dict) and "true" in value and "on" not in value:
-            value = {"on" if key == "true" else key: each for key, each in value.items()}
-        data = self.mapping(value, path, ("limit", "backoff", "factor", "maxBackoff", "on"))
-        return Retry(
-            int(self.number(data, "limit", path, 0, least=0, whole=True)),
-            self.text(data, "backoff", path),
-            float(self.number(data, "factor", path, 2.0, least=1)),
-            self.text(data, "maxBackoff", path),
-            self.names(data, "on", path),
-        )
 
     def reference(self, value: Any, path: Path) -> ObjectReference:
         data = self.mapping(value, path, _REFERENCE_KEYS)

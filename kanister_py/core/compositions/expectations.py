@@ -33,8 +33,7 @@ from typing import Any, NamedTuple
 from kanister_py.core.compositions.dry_run import Rendered
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.naming import resource_name_of
-from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import Document, Path, nearest
+from kanister_py.core.objects.documents import Document, Path
 from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.objects.reading import Reader
 
@@ -69,7 +68,7 @@ def parse_suite(document: Document) -> Suite:
     data = reader.mapping(document.value, (), ("apiVersion", "kind", "metadata", *_SHARED, "cases"))
     if (data.get("apiVersion"), data.get("kind")) != (API_VERSION, KIND):
         found = f"{data.get('kind')} of {data.get('apiVersion')}"
-        reader.problems.append((("kind",), f"Must be a {KIND} of {API_VERSION}, found {found}"))
+        reader.note(("kind",), f"Must be a {KIND} of {API_VERSION}, found {found}")
     shared = {key: data[key] for key in _SHARED if key in data}
     cases = []
     for index, item in enumerate(reader.items(data, "cases", ())):
@@ -78,22 +77,18 @@ def parse_suite(document: Document) -> Suite:
         inputs = {**shared, **{key: each for key, each in given.items() if key in _CASE[1:-1]}}
         for key in ("xr", "composition"):
             if key not in inputs:
-                reader.problems.append(((*path, key), "Must be given"))
+                reader.note((*path, key), "Must be given")
         expect = reader.mapping(given.get("expect"), (*path, "expect"), _EXPECT, keeps_nulls=True)
         if not expect:
-            reader.problems.append(((*path, "expect"), "Must say what is expected"))
+            reader.note((*path, "expect"), "Must say what is expected")
         for number, each in enumerate(reader.items(expect, "resources", (*path, "expect"))):
             reader.mapping(each, (*path, "expect", "resources", number), _RESOURCE)
         cases.append(Case(reader.text(given, "name", path) or f"case {index + 1}", inputs, expect))
     if not cases:
-        reader.problems.append((("cases",), "Must hold at least one case"))
-    problems = [document.problem(path, message) for path, message in reader.problems]
+        reader.note(("cases",), "Must hold at least one case")
     for unknown in reader.unknown:
-        near = nearest(str(unknown.path[-1]), unknown.known)
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
-        problems.append(document.problem(unknown.path, f"Unknown field{meant}"))
-    if problems:
-        raise InvalidDocument(problems)
+        reader.note(unknown.path, f"Unknown field{unknown.meant}")
+    reader.refuse_problems(document)
     metadata = metadata_of(data)
     return Suite(str(metadata.get("name") or document.file), tuple(cases))
 

@@ -122,7 +122,7 @@ class _Reader(Reader):
         is_ours = str(data.get("apiVersion")).startswith("pkg.crossplane.io/v1")
         if not is_ours or kind not in ("Function", "FunctionRevision"):
             found = f"{kind} of {data.get('apiVersion')}"
-            self.problems.append(((), f"Must be a Function of pkg.crossplane.io/v1, found {found}"))
+            self.note((), f"Must be a Function of pkg.crossplane.io/v1, found {found}")
             return
         metadata = self.mapping(data.get("metadata"), ("metadata",))
         name = self.text(metadata, "name", ("metadata",))
@@ -132,13 +132,13 @@ class _Reader(Reader):
         key = "image" if kind == "FunctionRevision" else "package"
         package = self.text(spec, key, ("spec",))
         if not name:
-            self.problems.append((("metadata", "name"), "Must be given"))
+            self.note(("metadata", "name"), "Must be given")
         if kind == "FunctionRevision":
             revision = self._revision(name, labels, spec)
         else:
             revision = FunctionRevision(name, f"{name}-1", 1, labels, is_healthy=True)
         if (revision.function, revision.name) in self._seen:
-            self.problems.append((("metadata", "name"), f"Another {kind} is called {name}"))
+            self.note(("metadata", "name"), f"Another {kind} is called {name}")
         self._seen.add((revision.function, revision.name))
         tag = _tag_of(package) or given.get(PACKAGE_TAG, "")
         self._place(revision._replace(version=_version_of(tag)), package, tag, given)
@@ -149,7 +149,7 @@ class _Reader(Reader):
         function = labels.get(PACKAGE_LABEL, "")
         if not function:
             path = ("metadata", "labels", PACKAGE_LABEL)
-            self.problems.append((path, "Must name the function that this is a revision of"))
+            self.note(path, "Must name the function that this is a revision of")
         state = self.text(spec, "desiredState", ("spec",)) or "Inactive"
         if state not in ("Active", "Inactive"):
             self.refuse(("spec", "desiredState"), "Active or Inactive", state)
@@ -186,7 +186,7 @@ class _Reader(Reader):
                 revision = run_by(revision, other.entry)
                 self._say_stand_in(revision, package, tag, other)
             else:
-                self.problems.append((path, f"No function is built in for {package or 'it'}"))
+                self.note(path, f"No function is built in for {package or 'it'}")
                 return
             endpoint = revision.endpoint
         elif runtime == "Process":
@@ -195,7 +195,7 @@ class _Reader(Reader):
             endpoint = self._entry_point(annotations)
         elif runtime == _CONTAINER:
             image = annotations.get(f"{RUNTIME}-docker-image") or package
-            self.problems.append((path, _no_container(image or revision.function)))
+            self.note(path, _no_container(image or revision.function))
             return
         else:
             self.refuse(path, f"one of {', '.join(RUNTIMES)}", runtime)
@@ -207,18 +207,18 @@ class _Reader(Reader):
         try:
             return parse_size(annotations.get(ANSWER_LIMIT) or "0")
         except InvalidQuantity as error:
-            self.problems.append((("metadata", "annotations", ANSWER_LIMIT), str(error)))
+            self.note(("metadata", "annotations", ANSWER_LIMIT), str(error))
             return 0
 
     def _command(self, annotations: Mapping[str, str]) -> str:
         try:
             words = shlex.split(annotations.get(COMMAND, ""))
         except ValueError as error:
-            self.problems.append((("metadata", "annotations", COMMAND), f"No command: {error}"))
+            self.note(("metadata", "annotations", COMMAND), f"No command: {error}")
             return ""
         if not words:
             said = "Must hold the command of a function that runs as a process"
-            self.problems.append((("metadata", "annotations", COMMAND), said))
+            self.note(("metadata", "annotations", COMMAND), said)
         return exec_endpoint(words)
 
     def _entry_point(self, annotations: Mapping[str, str]) -> str:
@@ -272,7 +272,7 @@ class _Reader(Reader):
         if other is not None and not other.is_stated:
             known = f"it answers for {' and '.join(other.ranges)}, not for {tag}"
             if self._is_strict:
-                self.problems.append((("spec", "package"), f"No version stands in: {known}"))
+                self.note(("spec", "package"), f"No version stands in: {known}")
             message += f"; {known}"
         self.notices.append(
             Notice(

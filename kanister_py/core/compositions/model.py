@@ -11,16 +11,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from kanister_py.core.blueprints.model import Retry
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.old_mode import (
     environment_configs_input,
     patch_and_transform_input,
 )
-from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
+from kanister_py.core.errors import InvalidVersion
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.cel.errors import CelError
-from kanister_py.core.objects.documents import Document, Path, nearest, text_of_path
+from kanister_py.core.objects.documents import Document, Path, text_of_path
 from kanister_py.core.objects.durations import (
     SECOND,
     InvalidDuration,
@@ -29,6 +28,7 @@ from kanister_py.core.objects.durations import (
 )
 from kanister_py.core.objects.reading import Reader
 from kanister_py.core.registry.choose import RevisionRequest
+from kanister_py.core.retries import Retry, read_retry
 from kanister_py.core.revisions.identity import (
     COMPOSITION_NAME_LABEL,
     composition_identity,
@@ -136,9 +136,7 @@ def parse_composition(document: Document) -> Composition:
     """Read a Composition, or a CompositionRevision, which says the same; or tell every problem."""
     reader = _Reader()
     composition = reader.composition(document.value)
-    problems = [document.problem(path, message) for path, message in reader.problems]
-    if problems:
-        raise InvalidDocument(problems)
+    reader.refuse_problems(document)
     return composition._replace(notices=tuple(_unknown(document, reader)))
 
 
@@ -153,11 +151,10 @@ def is_composition(value: Any) -> bool:
 
 def _unknown(document: Document, reader: _Reader) -> list[Notice]:
     notices = []
-    for path, known in reader.unknown:
-        near = nearest(str(path[-1]), known)
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
-        problem: Problem = document.problem(path, f"Nothing reads this field{meant}")
-        notices.append(Notice("UnknownField", str(problem), facts={"path": text_of_path(path)}))
+    for each in reader.unknown:
+        problem = document.problem(each.path, f"Nothing reads this field{each.meant}")
+        facts = {"path": text_of_path(each.path)}
+        notices.append(Notice("UnknownField", str(problem), facts=facts))
     return notices
 
 
@@ -191,7 +188,7 @@ class _Reader(Reader):
         data = self.mapping(value, ())
         if not is_composition(data):
             found = f"{data.get('kind')} of {data.get('apiVersion')}"
-            self.problems.append((("kind",), f"Must be a Composition of {GROUP}/v1, found {found}"))
+            self.note(("kind",), f"Must be a Composition of {GROUP}/v1, found {found}")
         metadata = self.mapping(data.get("metadata"), ("metadata",))
         spec = self.mapping(data.get("spec"), ("spec",))
         # In a pipeline there are functions for what the old mode had fields for.
@@ -216,14 +213,6 @@ class _Reader(Reader):
             revision=revision,
         )
 
-    def wanted(self, data: Mapping[str, Any], key: str, path: Path) -> str:
-        """Read a text that must not be empty."""
-        text = self.text(data, key, path)
-        is_told = any(each[0] == (*path, key) for each in self.problems)
-        if not text and not is_told:
-            self.problems.append(((*path, key), "Must be given"))
-        return text
-
     def steps(self, spec: Mapping[str, Any]) -> tuple[Step, ...]:
         self.text(spec, "mode", ("spec",))
         mode = _mode_of(spec)
@@ -242,7 +231,7 @@ class _Reader(Reader):
             step = self.step(item, path)
             if step.name and step.name in seen:
                 message = f"Another step is called {step.name}; names must differ"
-                self.problems.append(((*path, "step"), message))
+                self.note((*path, "step"), message)
             seen.add(step.name)
             steps.append(step)
         return tuple(steps)
@@ -250,7 +239,7 @@ class _Reader(Reader):
     def implicit_steps(self, spec: Mapping[str, Any]) -> tuple[Step, ...]:
         """Make the steps that a composition of the old mode stands for."""
         if "resources" not in spec:
-            self.problems.append((("spec",), "Must have a pipeline, or resources"))
+            self.note(("spec",), "Must have a pipeline, or resources")
         self.items(spec, "resources", ("spec",))
         patching = Step(
             "patch-and-transform", PATCH_AND_TRANSFORM, input=patch_and_transform_input(spec)
@@ -295,7 +284,7 @@ class _Reader(Reader):
             try:
                 parse_request(version)
             except InvalidVersion as error:
-                self.problems.append(((*path, "functionRef", "version"), error.message))
+                self.note((*path, "functionRef", "version"), error.message)
         named = self.mapping(
             data.get("functionRevisionRef"), (*path, "functionRevisionRef"), ("name",)
         )
@@ -319,7 +308,7 @@ class _Reader(Reader):
             given = self.mapping(item, here, ("name", "source", "secretRef"))
             name = self.wanted(given, "name", here)
             if name and any(each.name == name for each in found):
-                self.problems.append(((*here, "name"), f"Another credential is called {name}"))
+                self.note((*here, "name"), f"Another credential is called {name}")
             source = self.text(given, "source", here) or "Secret"
             if source not in ("Secret", "None"):
                 self.refuse((*here, "source"), "Secret or None", source)
@@ -344,14 +333,14 @@ class _Reader(Reader):
             name = self.wanted(given, "requirementName", here)
             if name in found:
                 message = f"Another requirement is called {name}"
-                self.problems.append(((*here, "requirementName"), message))
+                self.note((*here, "requirementName"), message)
             selector: Data = {
                 "apiVersion": self.wanted(given, "apiVersion", here),
                 "kind": self.wanted(given, "kind", here),
             }
             labels = self.texts(given, "matchLabels", here)
             if given.get("name") and labels:
-                self.problems.append((here, "Must have name or matchLabels, not both"))
+                self.note(here, "Must have name or matchLabels, not both")
             if given.get("name"):
                 selector["matchName"] = self.text(given, "name", here)
             elif labels:
@@ -373,7 +362,7 @@ class _Reader(Reader):
             try:
                 compile_cel(text)
             except CelError as error:
-                self.problems.append(((*path, "when"), error.message))
+                self.note((*path, "when"), error.message)
         return text
 
     def seconds(self, data: Mapping[str, Any], key: str, path: Path) -> float | None:
@@ -383,30 +372,19 @@ class _Reader(Reader):
         try:
             found = parse_seconds(text)
         except InvalidDuration as error:
-            self.problems.append(((*path, key), error.message))
+            self.note((*path, key), error.message)
             return None
         if found < 0:
             self.refuse((*path, key), "a duration of zero or more", text)
         return found
 
     def retry(self, data: Mapping[str, Any], path: Path) -> Retry | None:
-        value = data.get("retry")
-        if value is None:
-            return None
-        # YAML reads the bare key `on` as true, and nobody means that here.
-        if isinstance(value, dict) and "true" in value and "on" not in value:
-            value = {"on" if key == "true" else key: each for key, each in value.items()}
-        here: Path = (*path, "retry")
-        given = self.mapping(value, here, ("limit", "backoff", "factor", "maxBackoff", "on"))
-        for key in ("backoff", "maxBackoff"):
-            self.seconds(given, key, here)
-        return Retry(
-            int(self.number(given, "limit", here, 0, least=0, whole=True)),
-            self.text(given, "backoff", here),
-            float(self.number(given, "factor", here, 2.0, least=1)),
-            self.text(given, "maxBackoff", here),
-            self.names(given, "on", here),
-        )
+        retry = read_retry(self, data, path)
+        for key in ("backoff", "maxBackoff") if retry is not None else ():
+            given = data["retry"] if isinstance(data["retry"], dict) else {}
+            if isinstance(given.get(key), str):
+                self.seconds(given, key, (*path, "retry"))
+        return retry
 
     def allowed(self, data: Mapping[str, Any], path: Path) -> tuple[AllowedResource, ...] | None:
         if data.get("allowedExtraResources") is None:
@@ -417,7 +395,7 @@ class _Reader(Reader):
             here: Path = (*path, "allowedExtraResources", index)
             given = self.mapping(item, here, known)
             if "matchName" in given and "matchLabels" in given:
-                self.problems.append((here, "Must have matchName or matchLabels, not both"))
+                self.note(here, "Must have matchName or matchLabels, not both")
             name = self.text(given, "matchName", here) if "matchName" in given else None
             labels = self.texts(given, "matchLabels", here) if "matchLabels" in given else None
             for text in (*([name] if name is not None else []), *(labels or {}).values()):
@@ -435,7 +413,7 @@ class _Reader(Reader):
             re2.compile(text, _quiet_patterns())
         except re2.error as error:
             told = error.args[0].decode() if isinstance(error.args[0], bytes) else error
-            self.problems.append((path, f"{text!r} is no regular expression: {told}"))
+            self.note(path, f"{text!r} is no regular expression: {told}")
 
 
 def _quiet_patterns() -> Any:

@@ -1,4 +1,4 @@
-"""How does plain data become values with types, and what is said when it does not?
+"""Reader: plain data becomes values with types, or every problem in it is said.
 
 By hand: every command that reads a resource waits for this module, and a library
 for models takes longer to load than all the rest.
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kanister_py.core.objects.documents import Path, kind_of
+from kanister_py.core.errors import InvalidDocument, Problem, did_you_mean
+from kanister_py.core.objects.documents import Document, Path, kind_of, nearest
 
 
 def mapping_of(value: Any) -> Mapping[str, Any]:
@@ -23,11 +24,17 @@ class UnknownKey(NamedTuple):
     path: Path
     known: tuple[str, ...]
 
+    @property
+    def meant(self) -> str:
+        """Ask whether one of the known keys is meant."""
+        return did_you_mean(nearest(str(self.path[-1]), self.known))
+
 
 class Reader:
     """Takes plain data apart and keeps every problem, so that all are told at once.
 
-    A field that is null is one that is left out.
+    What all resources and files of our own are read with. A field that is null is one
+    that is left out.
     """
 
     def __init__(self) -> None:
@@ -38,7 +45,21 @@ class Reader:
         """Note that something else was wanted at a path."""
         is_bare = wanted == "text" and isinstance(found, bool | int | float)
         hint = "; put it in quotes if that is what it says" if is_bare else ""
-        self.problems.append((path, f"Must be {wanted}, found {_shown(found)}{hint}"))
+        self.note(path, f"Must be {wanted}, found {_shown(found)}{hint}")
+
+    def note(self, path: Path, problem: str) -> None:
+        """Note what is wrong at a path."""
+        self.problems.append((path, problem))
+
+    def problems_in(self, document: Document, path: Path = ()) -> list[Problem]:
+        """Give the problems with their places, `path` leading to what was read."""
+        return [document.problem((*path, *inside), said) for inside, said in self.problems]
+
+    def refuse_problems(self, document: Document, path: Path = ()) -> None:
+        """Refuse a document with every problem that was noted, if there is any."""
+        if self.problems:
+            problems = self.problems_in(document, path)
+            raise InvalidDocument(sorted(problems, key=lambda each: each.line))
 
     def mapping(
         self,
@@ -83,6 +104,14 @@ class Reader:
             return value or ""
         self.refuse((*path, key), "text", value)
         return ""
+
+    def wanted(self, data: Mapping[str, Any], key: str, path: Path) -> str:
+        """Read a text that must not be empty."""
+        count = len(self.problems)
+        text = self.text(data, key, path)
+        if not text and len(self.problems) == count:
+            self.note((*path, key), "Must be given")
+        return text
 
     def texts(self, data: Mapping[str, Any], key: str, path: Path) -> dict[str, str]:
         """Read a map of texts under a key."""

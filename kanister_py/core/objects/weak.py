@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from kanister_py.core.errors import UsageError
+from kanister_py.core.errors import UsageError, did_you_mean
 from kanister_py.core.objects.documents import kind_of, nearest, text_of_path
 
 
@@ -266,7 +266,7 @@ def _decode(
 
 def _unknown(name: str, known: Mapping[str, FieldInfo]) -> ArgProblem:
     near = nearest(name, list(known))
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    hint = did_you_mean(near)
     return ArgProblem(str(name), f"argument {name} is not supported{hint}", "unknown")
 
 

@@ -10,7 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from kanister_py.core.errors import TemplateError, TemplateExecError, TemplateParseError
+from kanister_py.core.errors import (
+    TemplateError,
+    TemplateExecError,
+    TemplateParseError,
+    did_you_mean,
+)
 from kanister_py.core.objects.documents import nearest
 from kanister_py.core.templates.engines import Engine, blueprint_functions, fault_in
 
@@ -38,8 +43,7 @@ def there_are(name: str, there: Iterable[str]) -> str:
 
 def meant(name: str, known: Sequence[str]) -> str:
     """Ask whether one of the names like this one is meant; nothing if none is like it."""
-    near = nearest(name, known)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
+    return did_you_mean(nearest(name, known))
 
 
 def explain(error: TemplateError, roots: Callable[[], Sequence[str]] = list) -> str:

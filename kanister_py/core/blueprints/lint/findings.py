@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kanister_py.core.blueprints.model import Found
-from kanister_py.core.errors import Problem
+from kanister_py.core.errors import Problem, did_you_mean
 from kanister_py.core.objects.documents import nearest, text_of_path
 
 
@@ -119,8 +119,7 @@ class Hints:
 
     def did_you_mean(self, word: str, known: Sequence[str], mark: str = "") -> str:
         """Ask whether one of the names like this one is meant; nothing if none is like it."""
-        near = self.nearest(word, known)
-        return f"; did you mean {' or '.join(f'{mark}{each}' for each in near)}?" if near else ""
+        return did_you_mean([f"{mark}{each}" for each in self.nearest(word, known)])
 
     def nearest(self, word: str, known: Sequence[str]) -> tuple[str, ...]:
         if self._left <= 0:

@@ -18,6 +18,7 @@ from jinja2.runtime import Context as JinjaContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace, missing
 
+from kanister_py.core.errors import did_you_mean
 from kanister_py.core.objects.documents import nearest
 from kanister_py.core.templates.jinja.metering import (
     MAX_BITS,
@@ -63,7 +64,7 @@ class Missing(StrictUndefined):
             return str(self._undefined_hint)
         name = self._undefined_name
         near = nearest(name, sorted(ROOT_NAMES)) if isinstance(name, str) else ()
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        hint = did_you_mean(near)
         return f"{name!r} is undefined{hint}"
 
 
