@@ -24,7 +24,8 @@ if TYPE_CHECKING:
         PhaseContext,
         VersionedFunc,
     )
-    from kanister_py.wiring import register, run
+    from kanister_py.runs import run
+    from kanister_py.wiring import register
 
 __all__ = [
     "AnyOutputs",
@@ -46,7 +47,7 @@ __all__ = [
 _HOMES = {
     "KanisterError": "kanister_py.core.errors",
     "register": "kanister_py.wiring",
-    "run": "kanister_py.wiring",
+    "run": "kanister_py.runs",
     **dict.fromkeys(("Request", "Response"), "kanister_py.core.compositions.authoring"),
     **dict.fromkeys(
         ("AnyOutputs", "Args", "Func", "OnRestart", "Outputs", "PhaseContext", "VersionedFunc"),

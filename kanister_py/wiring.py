@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from kanister_py.controller.compositions.part import Compositions
     from kanister_py.controller.compositions.world import CompositionSettings
     from kanister_py.controller.machine.part import PartMaker, PartTools
-    from kanister_py.core.blueprints.model import LocatedBlueprint
     from kanister_py.core.notices import Notice
     from kanister_py.core.objects.documents import Document
     from kanister_py.core.objects.locations import Location
@@ -50,11 +49,10 @@ if TYPE_CHECKING:
     from kanister_py.embedded.cluster.cluster import MemoryCluster
     from kanister_py.embedded.pods.runner import ProcessPodRunner
     from kanister_py.embedded.pods.standing import StandingPods
-    from kanister_py.executor.plan_action import Plan
     from kanister_py.executor.response_cache import ResponseCache
     from kanister_py.executor.run.handle import Run
     from kanister_py.executor.run.header import Header
-    from kanister_py.executor.run.memory import Onlooker
+    from kanister_py.executor.run.settings import RunSettings
     from kanister_py.gotemplate import Effects
     from kanister_py.ports.certificates import Certificates
     from kanister_py.ports.clock import Clock
@@ -313,174 +311,19 @@ def package_tools() -> PackageTools:
 # Runs
 
 
-def run_blueprint(
-    blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
-    action: str,
-    *,
-    object: str | Mapping[str, Any] | None = None,  # noqa: A002 # as an ActionSet calls it
-    options: Mapping[str, str] | None = None,
-    settings: RunSettings | None = None,
-    **more: Any,
-) -> Run:
-    """Run one action of a blueprint, and give the run, which is under way.
-
-    `object` is what it acts on, as a reference or as `Kind/namespace/name`. All else
-    that an ActionSet's action may say goes into `more`, in its words in Python
-    (`preferred_version`, `pod_labels`); where and how it runs, into `settings`.
-    """
-    from kanister_py.executor.run.header import header_of_action, stated_action
-
-    settings = settings or RunSettings()
-    where = settings.namespace
-    located, spec = stated_action(blueprint, action, object, options, where, more)
-    return _start(header_of_action(located, spec, settings.name, where), settings)
-
-
-def plan_blueprint(
-    blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
-    action: str,
-    *,
-    object: str | Mapping[str, Any] | None = None,  # noqa: A002 # as an ActionSet calls it
-    options: Mapping[str, str] | None = None,
-    at: Mapping[str, Version] | None = None,
-    settings: RunSettings | None = None,
-    **more: Any,
-) -> Plan:
-    """Say what `run_blueprint` would do, without doing it; `at` names other releases."""
-    import json
-    from contextlib import ExitStack
-
-    from kanister_py.core.actionsets.model import parse_action_spec
-    from kanister_py.core.objects.documents import parse_document
-    from kanister_py.executor.plan_action import Circumstances, plan_action
-    from kanister_py.executor.run.header import stated_action
-
-    settings = settings or RunSettings()
-    where = settings.namespace
-    located, spec = stated_action(blueprint, action, object, options, where, more)
-    clock = settings.clock or system_clock()
-    registry = settings.registry or read_functions().registry
-    effects = system_effects(clock)
-    given = Circumstances(registry, clock.now(), effects, at or {}, settings.is_strict)
-    with ExitStack() as stack:
-        cluster, _, _ = _cluster(settings, clock, None, None, stack)
-        wanted = parse_action_spec(parse_document(json.dumps(spec)))
-        return plan_action(located.blueprint, wanted, cluster, given)
-
-
-def run(
-    blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
-    action: str,
-    *,
-    objects: Sequence[Mapping[str, Any]] = (),
-    cluster: Cluster | None = None,
-    functions: Sequence[Any] = (),
-    state: Path | None = None,
-    pods: str = "",
-    locations: Path | None = None,
-    **more: Any,
-) -> Run:
-    """Run one action of a blueprint in the background; `wait()` for its end.
-
-        outcome = kanister_py.run("blueprint.yaml", "hello", objects=[...]).wait()
-        assert outcome.is_complete, outcome.error
-
-    `functions` are classes of your own, in place of all others; `more` is as for
-    `run_blueprint`.
-    """
-    settings = RunSettings(
-        objects=tuple(objects),
-        cluster=cluster,
-        state=state,
-        pods=pods,
-        locations=locations,
-        registry=registry_of(*functions) if functions else None,
-    )
-    return run_blueprint(blueprint, action, settings=settings, **more)
-
-
-def run_actionset(
-    actionset: Mapping[str, Any],
-    blueprints: Sequence[LocatedBlueprint | Mapping[str, Any]],
-    settings: RunSettings | None = None,
-) -> Run:
-    """Run an ActionSet as its manifest states it, with the blueprints it names.
-
-    What its metadata leave out, the settings say.
-    """
-    from kanister_py.executor.run.header import header_of_actionset
-
-    settings = settings or RunSettings()
-    header = header_of_actionset(actionset, blueprints, settings.name, settings.namespace)
-    return _start(header, settings)
-
-
-def resume_run(name: str, settings: RunSettings) -> Run:
-    """Take up a run where its process left it; the last one, if no name is given."""
-    return _start(None, settings, name)
-
-
-def retry_run(name: str, from_phase: str, settings: RunSettings) -> Run:
-    """Start a run anew that takes over what an earlier one completed before a phase."""
-    from kanister_py.core.errors import NothingToRetry
-    from kanister_py.executor.run.header import Header, header_for_retry, new_name
-
-    with _folder(settings) as folder:
-        recorded = folder.read_run(name)
-    new = settings.name or new_name(recorded.name)
-    header = header_for_retry(Header.of(recorded.header), recorded.outcomes, from_phase, new)
-    if header is None:
-        raise NothingToRetry(recorded.name, from_phase)
-    return _start(header, settings)
-
-
-def read_artifacts(name: str, settings: RunSettings) -> dict[str, Any]:
-    """Give what an earlier run in a state folder left behind."""
-    from kanister_py.executor.run.header import Header, artifacts_of
-
-    with _folder(settings) as folder:
-        recorded = folder.read_run(name)
-    return artifacts_of(Header.of(recorded.header), recorded.outcomes)
-
-
-class RunSettings(NamedTuple):
-    """Where and how a run runs.
-
-    Without a `cluster` it gets one of its own, in memory, with `objects` in it, and
-    kept in the folder `state` if one is named. `checks_access` asks a cluster for the rights
-    that the phases need before the first of them acts. `pods` may be `processes`, which runs
-    commands on this machine, or `sandboxed`, which confines them; there the folder
-    `locations` stands in for every store of a Profile, if one is named.
-    """
-
-    objects: Sequence[Mapping[str, Any]] = ()
-    cluster: Cluster | None = None
-    state: Path | None = None
-    pods: str = ""
-    locations: Path | None = None
-    name: str = ""
-    namespace: str = "default"
-    registry: Registry[FunctionEntry] | None = None
-    is_strict: bool = False
-    onlooker: Onlooker | None = None
-    checks_access: bool = False
-    clock: Clock | None = None
-    workers: int = 32
-
-
-def _start(header: Header | None, settings: RunSettings, name: str = "") -> Run:
+def start_run(header: Header | None, settings: RunSettings, name: str = "") -> Run:
     """Bring everything together that a run needs, and set it going; without a header, again."""
     from contextlib import ExitStack
 
     clock = settings.clock or system_clock()
     with ExitStack() as stack:
-        folder = stack.enter_context(_folder(settings)) if settings.state is not None else None
+        folder = stack.enter_context(state_folder(settings)) if settings.state is not None else None
         runner = _runner(settings, clock, stack)
-        cluster, own, pods = _cluster(settings, clock, folder, runner, stack)
+        cluster, own, pods = cluster_of(settings, clock, stack, folder, runner)
         # These take a while to load; the first process of pods starts meanwhile.
         from kanister_py.executor.phase_context import Surroundings
+        from kanister_py.executor.run import handle
         from kanister_py.executor.run.actions import FunctionSource
-        from kanister_py.executor.run.handle import start_run
         from kanister_py.executor.run.header import Header
         from kanister_py.executor.watching import SharedWatches
         from kanister_py.executor.working import Workers
@@ -514,7 +357,7 @@ def _start(header: Header | None, settings: RunSettings, name: str = "") -> Run:
             checks_access=settings.checks_access,
             stores=object_stores(),
         )
-        return start_run(
+        return handle.start_run(
             header,
             recorded.outcomes if recorded is not None else (),
             FunctionSource(registry, load_function, settings.is_strict),
@@ -551,12 +394,12 @@ def _runner(settings: RunSettings, clock: Clock, stack: ExitStack) -> ProcessPod
     return runner
 
 
-def _cluster(
+def cluster_of(
     settings: RunSettings,
     clock: Clock,
-    folder: StateFolder | None,
-    runner: ProcessPodRunner | None,
     stack: ExitStack,
+    folder: StateFolder | None = None,
+    runner: ProcessPodRunner | None = None,
 ) -> tuple[Cluster, MemoryCluster | None, StandingPods | None]:
     """Give the cluster of a run; that it is a new one in memory; and who runs its pods."""
     if settings.cluster is not None:
@@ -575,7 +418,8 @@ def _cluster(
     return cluster, cluster, None
 
 
-def _folder(settings: RunSettings) -> StateFolder:
+def state_folder(settings: RunSettings) -> StateFolder:
+    """Open the folder that runs are kept in."""
     from kanister_py.adapters.journal_files import StateFolder
 
     assert settings.state is not None  # whoever asks for a folder has named one

@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace, cluster: Cluster | None) -> Plan:
-    from kanister_py.wiring import RunSettings, plan_blueprint, read_functions
+    from kanister_py.runs import RunSettings, plan_blueprint
+    from kanister_py.wiring import read_functions
 
     settings = RunSettings(
         objects=tuple(objects_in(args.files)),

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kanister_py.core.errors import KanisterError
     from kanister_py.executor.run.handle import Run
     from kanister_py.ports.cluster import Cluster
-    from kanister_py.wiring import RunSettings
+    from kanister_py.runs import RunSettings
 
 _LOOK_SECONDS = 0.1
 _BRINGS = "-f FILE gives its manifest; --secret, --config-map and --profile name another one"
@@ -140,9 +140,9 @@ def _why_unclear(args: argparse.Namespace) -> str:
 
 
 def _start(args: argparse.Namespace, view: View, cluster: Cluster | None) -> Run:
-    from kanister_py import wiring
+    from kanister_py import runs
 
-    settings = wiring.RunSettings(
+    settings = runs.RunSettings(
         objects=tuple(objects_in(args.files)),
         cluster=cluster,
         state=args.state,
@@ -155,22 +155,22 @@ def _start(args: argparse.Namespace, view: View, cluster: Cluster | None) -> Run
         checks_access=args.check_access,
     )
     if args.retry_from is not None:
-        return wiring.retry_run(args.resume or "", args.retry_from, settings)
+        return runs.retry_run(args.resume or "", args.retry_from, settings)
     if args.resume is not None:
-        return wiring.resume_run(args.resume, settings)
+        return runs.resume_run(args.resume, settings)
     return _start_new(args, settings)
 
 
 def _start_new(args: argparse.Namespace, settings: RunSettings) -> Run:
-    from kanister_py import wiring
+    from kanister_py import runs
 
     if not args.action:
         written = read_written(args, settings.cluster)
-        return wiring.run_actionset(written.actionset, written.blueprints, settings)
+        return runs.run_actionset(written.actionset, written.blueprints, settings)
     more = inputs_of(args)
     if args.artifacts_from:
-        more["artifacts"] = wiring.read_artifacts(args.artifacts_from, settings)
-    return wiring.run_blueprint(
+        more["artifacts"] = runs.read_artifacts(args.artifacts_from, settings)
+    return runs.run_blueprint(
         blueprint_on(settings.cluster, args.blueprint, args.namespace) or args.blueprint,
         args.action,
         object=args.object,

@@ -27,6 +27,7 @@ from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.executor.run.handle import Run
 from kanister_py.ports.cluster import KubeObject, Watch
 from kanister_py.ports.pods import PodRunner
+from kanister_py.runs import RunSettings, run_blueprint
 from kanister_py.testing.golden import check_golden
 from kanister_py.testing.pace import StageClock
 from kanister_py.testing.scripts import (
@@ -38,14 +39,7 @@ from kanister_py.testing.scripts import (
     ScriptedPods,
     is_controlled,
 )
-from kanister_py.wiring import (
-    RunSettings,
-    attach_pods,
-    follow,
-    memory_cluster,
-    process_pods,
-    run_blueprint,
-)
+from kanister_py.wiring import attach_pods, follow, memory_cluster, process_pods
 
 SPEED: Final = 20.0
 """How many seconds pass in one, where pods are played from a script."""

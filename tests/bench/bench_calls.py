@@ -94,7 +94,7 @@ def _row(name: str, measure: Callable[[], None], most: int) -> Row:
 
 def one_phase_run() -> None:
     """Run one phase of KubeOps, the record of versions and the Blueprint read for it."""
-    from kanister_py.wiring import run_blueprint
+    from kanister_py.runs import run_blueprint
 
     wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}}
     phase = {

@@ -34,7 +34,8 @@ from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.executor.run.run import ActionSetRun, WaitingHost
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
-from kanister_py.wiring import RunSettings, read_functions, registry_of, run_blueprint
+from kanister_py.runs import RunSettings, run_blueprint
+from kanister_py.wiring import read_functions, registry_of
 from tests.bench.measure import Row
 
 TITLE = "Runs: a thousand phases, with a journal, and a thousand that wait"

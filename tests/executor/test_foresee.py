@@ -14,7 +14,8 @@ from kanister_py.core.objects.access import Access
 from kanister_py.core.registry.entries import RegistryBuilder
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.run.handle import Run
-from kanister_py.wiring import RunSettings, registry_of, run_blueprint
+from kanister_py.runs import RunSettings, run_blueprint
+from kanister_py.wiring import registry_of
 
 _ACTED: list[str] = []
 

@@ -32,7 +32,8 @@ from kanister_py.executor.run.run import ActionSetRun, WaitingHost
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
 from kanister_py.ports.clock import Clock
-from kanister_py.wiring import RunSettings, registry_of, resume_run, retry_run, run_blueprint
+from kanister_py.runs import RunSettings, resume_run, retry_run, run_blueprint
+from kanister_py.wiring import registry_of
 
 SECRET = {
     "apiVersion": "v1",

@@ -22,7 +22,7 @@ from kanister_py.embedded.pods.node import ProcessNode
 from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.executor.phase_context import RUN_LABEL
 from kanister_py.ports.cluster import EventType
-from kanister_py.wiring import RunSettings, run_actionset
+from kanister_py.runs import RunSettings, run_actionset
 
 RECORDED = Path(os.environ["KANISTER_PY_RECORDED"]) / "actionsets"
 CASES = sorted(each.name for each in RECORDED.iterdir() if each.is_dir())

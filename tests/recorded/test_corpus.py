@@ -16,7 +16,8 @@ from kanister_py.core.blueprints.model import LocatedBlueprint, blueprints_in
 from kanister_py.core.blueprints.upgrade import upgrade_sources
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.executor.loading import load_function
-from kanister_py.wiring import plan_blueprint, read_functions
+from kanister_py.runs import plan_blueprint
+from kanister_py.wiring import read_functions
 
 CORPUS = Path(os.environ.get("KANISTER_PY_RECORDED", ".")).parent / "corpus" / "blueprints"
 FILES = sorted(CORPUS.rglob("*.yaml"))

@@ -30,7 +30,8 @@ from kanister_py.embedded.pods.standing import StandingPods
 from kanister_py.executor.phase_context import RUN_LABEL
 from kanister_py.ports.cluster import EventType, ExecSession
 from kanister_py.ports.object_store import ObjectStore
-from kanister_py.wiring import RunSettings, object_stores, run_actionset
+from kanister_py.runs import RunSettings, run_actionset
+from kanister_py.wiring import object_stores
 from tests.stores import running_store
 
 RECORDED = Path(os.environ["KANISTER_PY_RECORDED"]) / "data"

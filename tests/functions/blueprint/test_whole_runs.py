@@ -13,7 +13,7 @@ from kanister_py.core.actionsets.status import Status
 from kanister_py.core.objects.resources import PODS
 from kanister_py.executor.run.handle import Run
 from kanister_py.ports.cluster import Cluster, EventType
-from kanister_py.wiring import RunSettings, resume_run, run_actionset
+from kanister_py.runs import RunSettings, resume_run, run_actionset
 from tests.contracts.pods import exec_in
 from tests.functions.blueprint.conftest import World, is_running
 

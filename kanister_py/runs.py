@@ -1,0 +1,161 @@
+"""Runs from Python: run, plan, take up and repeat the actions of blueprints.
+
+What a run needs is brought together in `wiring`; what is said here is what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kanister_py import wiring
+from kanister_py.executor.run.settings import RunSettings
+
+if TYPE_CHECKING:
+    from kanister_py.core.blueprints.model import LocatedBlueprint
+    from kanister_py.core.versions.semver import Version
+    from kanister_py.executor.plan_action import Plan
+    from kanister_py.executor.run.handle import Run
+    from kanister_py.ports.cluster import Cluster
+
+__all__ = [
+    "RunSettings",
+    "plan_blueprint",
+    "read_artifacts",
+    "resume_run",
+    "retry_run",
+    "run",
+    "run_actionset",
+    "run_blueprint",
+]
+
+
+def run_blueprint(
+    blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
+    action: str,
+    *,
+    object: str | Mapping[str, Any] | None = None,  # noqa: A002 # as an ActionSet calls it
+    options: Mapping[str, str] | None = None,
+    settings: RunSettings | None = None,
+    **more: Any,
+) -> Run:
+    """Run one action of a blueprint, and give the run, which is under way.
+
+    `object` is what it acts on, as a reference or as `Kind/namespace/name`. All else
+    that an ActionSet's action may say goes into `more`, in its words in Python
+    (`preferred_version`, `pod_labels`); where and how it runs, into `settings`.
+    """
+    from kanister_py.executor.run.header import header_of_action, stated_action
+
+    settings = settings or RunSettings()
+    where = settings.namespace
+    located, spec = stated_action(blueprint, action, object, options, where, more)
+    return wiring.start_run(header_of_action(located, spec, settings.name, where), settings)
+
+
+def plan_blueprint(
+    blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
+    action: str,
+    *,
+    object: str | Mapping[str, Any] | None = None,  # noqa: A002 # as an ActionSet calls it
+    options: Mapping[str, str] | None = None,
+    at: Mapping[str, Version] | None = None,
+    settings: RunSettings | None = None,
+    **more: Any,
+) -> Plan:
+    """Say what `run_blueprint` would do, without doing it; `at` names other releases."""
+    import json
+    from contextlib import ExitStack
+
+    from kanister_py.core.actionsets.model import parse_action_spec
+    from kanister_py.core.objects.documents import parse_document
+    from kanister_py.executor.plan_action import Circumstances, plan_action
+    from kanister_py.executor.run.header import stated_action
+
+    settings = settings or RunSettings()
+    where = settings.namespace
+    located, spec = stated_action(blueprint, action, object, options, where, more)
+    clock = settings.clock or wiring.system_clock()
+    registry = settings.registry or wiring.read_functions().registry
+    effects = wiring.system_effects(clock)
+    given = Circumstances(registry, clock.now(), effects, at or {}, settings.is_strict)
+    with ExitStack() as stack:
+        cluster, _, _ = wiring.cluster_of(settings, clock, stack)
+        wanted = parse_action_spec(parse_document(json.dumps(spec)))
+        return plan_action(located.blueprint, wanted, cluster, given)
+
+
+def run(
+    blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
+    action: str,
+    *,
+    objects: Sequence[Mapping[str, Any]] = (),
+    cluster: Cluster | None = None,
+    functions: Sequence[Any] = (),
+    state: Path | None = None,
+    pods: str = "",
+    locations: Path | None = None,
+    **more: Any,
+) -> Run:
+    """Run one action of a blueprint in the background; `wait()` for its end.
+
+        outcome = kanister_py.run("blueprint.yaml", "hello", objects=[...]).wait()
+        assert outcome.is_complete, outcome.error
+
+    `functions` are classes of your own, in place of all others; `more` is as for
+    `run_blueprint`.
+    """
+    settings = RunSettings(
+        objects=tuple(objects),
+        cluster=cluster,
+        state=state,
+        pods=pods,
+        locations=locations,
+        registry=wiring.registry_of(*functions) if functions else None,
+    )
+    return run_blueprint(blueprint, action, settings=settings, **more)
+
+
+def run_actionset(
+    actionset: Mapping[str, Any],
+    blueprints: Sequence[LocatedBlueprint | Mapping[str, Any]],
+    settings: RunSettings | None = None,
+) -> Run:
+    """Run an ActionSet as its manifest states it, with the blueprints it names.
+
+    What its metadata leave out, the settings say.
+    """
+    from kanister_py.executor.run.header import header_of_actionset
+
+    settings = settings or RunSettings()
+    header = header_of_actionset(actionset, blueprints, settings.name, settings.namespace)
+    return wiring.start_run(header, settings)
+
+
+def resume_run(name: str, settings: RunSettings) -> Run:
+    """Take up a run where its process left it; the last one, if no name is given."""
+    return wiring.start_run(None, settings, name)
+
+
+def retry_run(name: str, from_phase: str, settings: RunSettings) -> Run:
+    """Start a run anew that takes over what an earlier one completed before a phase."""
+    from kanister_py.core.errors import NothingToRetry
+    from kanister_py.executor.run.header import Header, header_for_retry, new_name
+
+    with wiring.state_folder(settings) as folder:
+        recorded = folder.read_run(name)
+    new = settings.name or new_name(recorded.name)
+    header = header_for_retry(Header.of(recorded.header), recorded.outcomes, from_phase, new)
+    if header is None:
+        raise NothingToRetry(recorded.name, from_phase)
+    return wiring.start_run(header, settings)
+
+
+def read_artifacts(name: str, settings: RunSettings) -> dict[str, Any]:
+    """Give what an earlier run in a state folder left behind."""
+    from kanister_py.executor.run.header import Header, artifacts_of
+
+    with wiring.state_folder(settings) as folder:
+        recorded = folder.read_run(name)
+    return artifacts_of(Header.of(recorded.header), recorded.outcomes)
