@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kanister_py.core.compositions.definitions import is_legacy
 from kanister_py.core.compositions.desired import Rules, connection_secret_of
 from kanister_py.core.compositions.dry_run import (
     Rendered,
     check_composition,
-    is_legacy,
     names_composition,
     not_composed,
     observed_for,
@@ -35,7 +35,7 @@ class RenderInput(NamedTuple):
 
 def render(given: RenderInput, engine: Engine) -> Rendered:
     """Run one reconcile of an XR; nothing remains of it but what it gives back."""
-    legacy = is_legacy(given.xrd)
+    legacy = given.xrd is not None and is_legacy(given.xrd)
     check_composition(given.xr, given.composition, legacy=legacy)
     stopped = not_composed(given.xr)
     if stopped is not None:

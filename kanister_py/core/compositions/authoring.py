@@ -222,13 +222,8 @@ _FIELDS = {
 }
 
 
-class Response(Mapping[str, Any]):
-    """What a function answers: begun with what the functions before it desired.
-
-    The desired state and the context of the request are taken over, copied when they
-    are first touched: what other functions want stays as it is. The answer holds for
-    `ttl_seconds`; zero forbids to keep it.
-    """
+class _Answer(Mapping[str, Any]):
+    """An answer as it grows: as a mapping with the message's keys, and as the message."""
 
     __slots__ = (
         "_conditions",
@@ -274,6 +269,44 @@ class Response(Mapping[str, Any]):
     def is_changed(self) -> bool:
         """Say whether the desired state was touched at all."""
         return self._desired is not None
+
+    def as_message(self) -> FunctionResponse:
+        """Give the answer. What was not touched stays in the form in which it came."""
+        request = self._request.message
+        return FunctionResponse(
+            desired=request.desired if self._desired is None else Part(self._desired),
+            context=request.context if self._context is None else Part(self._context),
+            results=tuple(self._results),
+            conditions=tuple(self._conditions),
+            requirements=self._requirements or None,
+            ttl_seconds=self.ttl_seconds,
+            tag=request.tag,
+            output=self._output,
+        )
+
+    def __getitem__(self, key: str) -> Any:
+        made = _MADE.get(key)
+        value = made(self) if made is not None else None
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key, made in _MADE.items() if made(self) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class Response(_Answer):
+    """What a function answers: begun with what the functions before it desired.
+
+    The desired state and the context of the request are taken over, copied when they
+    are first touched: what other functions want stays as it is. The answer holds for
+    `ttl_seconds`; zero forbids to keep it.
+    """
+
+    __slots__ = ()
 
     # The composite resource
 
@@ -413,43 +446,14 @@ class Response(Mapping[str, Any]):
         """Give an output, which only operations read."""
         self._output = copy_json(output)
 
-    # As a message
 
-    def as_message(self) -> FunctionResponse:
-        """Give the answer. What was not touched stays in the form in which it came."""
-        request = self._request.message
-        return FunctionResponse(
-            desired=request.desired if self._desired is None else Part(self._desired),
-            context=request.context if self._context is None else Part(self._context),
-            results=tuple(self._results),
-            conditions=tuple(self._conditions),
-            requirements=self._requirements or None,
-            ttl_seconds=self.ttl_seconds,
-            tag=request.tag,
-            output=self._output,
-        )
-
-    def __getitem__(self, key: str) -> Any:
-        made = _MADE.get(key)
-        value = made(self) if made is not None else None
-        if value is None:
-            raise KeyError(key)
-        return value
-
-    def __iter__(self) -> Iterator[str]:
-        return (key for key, made in _MADE.items() if made(self) is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-def _meta_of(response: Response) -> Data:
+def _meta_of(response: _Answer) -> Data:
     meta: Data = {"ttl": duration_of(response.ttl_seconds)} if response.ttl_seconds else {}
     tag = response._request.tag  # noqa: SLF001 - the response's own module
     return {"tag": tag, **meta} if tag else meta
 
 
-_MADE: dict[str, Callable[[Response], Any]] = {
+_MADE: dict[str, Callable[[_Answer], Any]] = {
     "meta": _meta_of,
     "desired": lambda response: response.desired,
     "results": lambda response: response._results or None,  # noqa: SLF001 - its own module

@@ -20,6 +20,7 @@ from kanister_py.core.compositions.pipeline import (
     PipelineState,
     StepOutcome,
     blamed,
+    is_inexact,
     notice_of_number,
     origin_of,
 )
@@ -59,7 +60,6 @@ class DeletionRefused(UsageError):
         self.owner = owner
 
 
-_EXACT = 2**53
 _NOTHING: Data = {}
 
 
@@ -381,7 +381,7 @@ class _Making:
         if kind is float:
             # Go writes whole doubles with all their digits up to here, and so does a cluster.
             return int(value) if value.is_integer() and abs(value) < 1e21 else value
-        if kind is int and (value > _EXACT or value < -_EXACT) and int(float(value)) != value:
+        if kind is int and is_inexact(value):
             self.inexact.append(path)
             return int(float(value))
         return value

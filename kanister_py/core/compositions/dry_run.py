@@ -58,14 +58,6 @@ class Rendered(NamedTuple):
         return isinstance(self.error, PipelineFatal)
 
 
-def is_legacy(xrd: Mapping[str, Any] | None) -> bool:
-    """Say whether the XRs of a definition keep their machinery directly in `spec`."""
-    if xrd is None:
-        return False
-    default = "Namespaced" if str(xrd.get("apiVersion")).endswith("/v2") else "LegacyCluster"
-    return (spec_of(xrd).get("scope") or default) == "LegacyCluster"
-
-
 def check_definition(xr: Mapping[str, Any], xrd: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Refuse a definition of another kind, and give the schema of the XR's version."""
     spec = spec_of(xrd)

@@ -51,7 +51,7 @@ CAPABILITIES = (
     "CAPABILITY_CONDITIONS",
     "CAPABILITY_REQUIRED_SCHEMAS",
 )
-_EXACT = 2**53
+EXACT = 2**53
 
 
 class Observed(NamedTuple):
@@ -233,11 +233,16 @@ def _resource_in(desired: Part, resource: str) -> Any:
     return resources.get(resource) if isinstance(resources, dict) else None
 
 
+def is_inexact(number: int) -> bool:
+    """Say whether a double cannot hold a whole number."""
+    return (number > EXACT or number < -EXACT) and int(float(number)) != number
+
+
 def inexact_numbers(value: Any, path: str) -> Iterator[str]:
     """Find the whole numbers that a double cannot hold, which is what functions get."""
     kind = type(value)
     if kind is int:
-        if (value > _EXACT or value < -_EXACT) and int(float(value)) != value:
+        if is_inexact(value):
             yield path
     elif kind is dict:
         for key, each in value.items():

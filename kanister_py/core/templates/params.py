@@ -101,16 +101,6 @@ class Params:
         """Let templates see what the deferPhase gave."""
         self.root["DeferPhase"]["Output"] = _output(output)
 
-    def root_inside(self, phase: str) -> Struct:
-        """The tree as a function sees it while it runs: its phase is `.CurrentPhase`.
-
-        An empty name means the deferPhase.
-        """
-        root = self.root.pointed_at()
-        current = self._phases.get(phase) if phase else self.root["DeferPhase"]
-        root["CurrentPhase"] = zero(PHASE_POINTER) if current is None else current
-        return root
-
     @property
     def roots(self) -> list[str]:
         """The names at the top of the tree under which there is anything for this action."""

@@ -144,12 +144,6 @@ def test_a_defer_phase_has_a_name_of_its_own(params: Params) -> None:
     assert RENDERER.text("{{ .DeferPhase.Output.x }}", params) == "1"
 
 
-def test_a_function_sees_the_phase_it_is_in(params: Params) -> None:
-    assert params.root_inside("dump")["CurrentPhase"]["Output"]["size"] == 3
-    assert params.root_inside("")["CurrentPhase"] is params.root["DeferPhase"]
-    assert not params.root["CurrentPhase"]
-
-
 def test_all_secrets_are_known_to_be_masked(params: Params) -> None:
     assert set(params.secret_texts()) == {"admin", "pa'ss<word>", "of the phase", "s3cr'et"}
 
