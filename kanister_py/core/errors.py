@@ -70,9 +70,6 @@ class Problem(NamedTuple):
     message: str
     reason: str = "InvalidDocument"
 
-    def in_file(self, file: str) -> Problem:
-        return self._replace(file=file)
-
     def __str__(self) -> str:
         place = self.file or "input"
         if self.line:

@@ -8,14 +8,8 @@ from json import dumps
 from typing import Any, NamedTuple
 
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import (
-    Document,
-    Node,
-    Path,
-    Place,
-    parse_documents,
-    value_of_plain,
-)
+from kanister_py.core.objects.documents import Document, Node, Path, Place, parse_documents
+from kanister_py.core.objects.scalars import value_of_plain
 
 
 class NewValue(NamedTuple):

@@ -100,12 +100,6 @@ def parse_jsonpath(text: str) -> JSONPath:
     return JSONPath(text, tuple(_template(text)))
 
 
-def jsonpath_values(obj: Any, text: str, *, allow_missing: bool = False) -> list[Any]:
-    """Give everything that a template finds, in one list."""
-    found = parse_jsonpath(text).find(obj, allow_missing=allow_missing)
-    return [value for values in found for value in values]
-
-
 # Reading a template
 
 

@@ -53,11 +53,6 @@ def merge_rules_of(api_version: str, kind: str) -> MergeRule | None:
     return MergeRule(inside)
 
 
-def metadata_rules() -> MergeRule:
-    """Say how the metadata of any object is merged."""
-    return _rules_of_type("ObjectMeta")
-
-
 def merge_rules_of_custom(schema: Mapping[str, Any] | None) -> MergeRule:
     """Say how a custom resource is merged, from the schema of its definition."""
     inside = dict(_rules_of_schema(schema or {}).children)

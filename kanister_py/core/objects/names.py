@@ -146,15 +146,6 @@ def short_hash(*parts: str, length: int = 8) -> str:
     return digest.hexdigest()[:length]
 
 
-def fit_name(name: str, max_length: int = MAX_LABEL) -> str:
-    """Cut a name that is too long, and end it in a hash so that it stays one of a kind."""
-    if len(name) <= max_length:
-        return name
-    end = short_hash(name)
-    kept = name[: max_length - len(end) - 1].rstrip("-.")
-    return f"{kept}-{end}"
-
-
 def run_key(
     actionset_uid: str, action: int, phase: int | None, attempt: int, part: str = ""
 ) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -43,10 +43,6 @@ class FieldPath(NamedTuple):
     """The steps from an object to one of its fields."""
 
     steps: tuple[Step, ...]
-
-    @property
-    def has_wildcard(self) -> bool:
-        return WILDCARD in self.steps
 
     def __truediv__(self, step: Step) -> FieldPath:
         return FieldPath((*self.steps, step))
@@ -165,86 +161,3 @@ def find_path(obj: Any, path: str, default: Any = None) -> Any:
         return read_path(obj, path)
     except PathNotFound:
         return default
-
-
-def write_at(obj: Any, path: str, value: Any) -> None:
-    """Put a value at a path, in place; maps and lists on the way are made as needed.
-
-    A list is filled up with nulls as far as an index needs it.
-    """
-    steps = parse_path(path).steps
-    if not steps:
-        raise InvalidPath(path, "it is empty")
-    target = obj
-    for done, step in enumerate(steps[:-1]):
-        empty: Any = [] if isinstance(steps[done + 1], int) else {}
-        target = _descend(target, step, empty, path, write_path(steps[:done]))
-    _put(target, steps[-1], value, path, write_path(steps[:-1]))
-
-
-def _descend(target: Any, step: Step, empty: Any, path: str, here: str) -> Any:
-    if isinstance(target, dict):
-        key = str(step)
-        if target.get(key) is None:
-            target[key] = empty
-        return target[key]
-    if isinstance(target, list) and isinstance(step, int):
-        target.extend([None] * (step + 1 - len(target)))
-        if target[step] is None:
-            target[step] = empty
-        return target[step]
-    raise PathNotFound(path, here, f"{here or 'the object'} is neither an object nor a list")
-
-
-def _put(target: Any, step: Step, value: Any, path: str, here: str) -> None:
-    if isinstance(target, dict):
-        target[str(step)] = value
-    elif isinstance(target, list) and isinstance(step, int):
-        target.extend([None] * (step + 1 - len(target)))
-        target[step] = value
-    else:
-        raise PathNotFound(path, here, f"{here or 'the object'} is neither an object nor a list")
-
-
-def remove_at(obj: Any, path: str) -> None:
-    """Take away what is at a path, in place; nothing happens if there is nothing."""
-    steps = parse_path(path).steps
-    if not steps:
-        raise InvalidPath(path, "it is empty")
-    target = obj
-    for done, step in enumerate(steps[:-1]):
-        try:
-            target = _follow(target, steps, done, step, path)
-        except PathNotFound:
-            return
-    last = steps[-1]
-    if isinstance(target, dict):
-        target.pop(str(last), None)
-    elif isinstance(target, list) and isinstance(last, int) and last < len(target):
-        del target[last]
-
-
-def expand_path(obj: Any, path: str) -> tuple[str, ...]:
-    """Say which paths a path with wildcards stands for in an object."""
-    return tuple(write_path(steps) for steps in _expanded(obj, parse_path(path).steps, ()))
-
-
-def _expanded(
-    value: Any, steps: tuple[Step, ...], done: tuple[Step, ...]
-) -> Iterator[tuple[Step, ...]]:
-    if WILDCARD not in steps:
-        yield (*done, *steps)
-        return
-    step, rest = steps[0], steps[1:]
-    if step == WILDCARD:
-        if isinstance(value, Mapping):
-            for key in value:
-                yield from _expanded(value[key], rest, (*done, key))
-        elif isinstance(value, list):
-            for index, item in enumerate(value):
-                yield from _expanded(item, rest, (*done, index))
-        return
-    if isinstance(value, Mapping) and str(step) in value:
-        yield from _expanded(value[str(step)], rest, (*done, step))
-    elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-        yield from _expanded(value[step], rest, (*done, step))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from decimal import ROUND_UP, Context, Decimal, localcontext
-from functools import total_ordering
 from typing import Final
 
 from kanister_py.core.errors import UsageError
@@ -41,7 +40,6 @@ _SMALLEST: Final = Decimal("1e-9")
 _EXACT: Final = Context(prec=100)
 
 
-@total_ordering
 class Quantity:
     """An exact amount, and the family of suffixes in which it was written.
 
@@ -57,31 +55,12 @@ class Quantity:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantity) and self.value == other.value
 
-    def __lt__(self, other: Quantity) -> bool:
-        return self.value < other.value
-
     def __hash__(self) -> int:
         return hash(self.value)
-
-    def __add__(self, other: Quantity) -> Quantity:
-        family = other.family if self.value == 0 else self.family
-        return Quantity(_EXACT.add(self.value, other.value), family)
-
-    def __sub__(self, other: Quantity) -> Quantity:
-        family = other.family if self.value == 0 else self.family
-        return Quantity(_EXACT.subtract(self.value, other.value), family)
-
-    def __neg__(self) -> Quantity:
-        return Quantity(self.value.copy_negate(), self.family)
 
     def __int__(self) -> int:
         """Give the amount as a whole number, rounded away from zero."""
         return int(self.value.to_integral_value(ROUND_UP))
-
-    @property
-    def milli(self) -> int:
-        """Give the amount in thousandths, rounded away from zero."""
-        return int(_EXACT.multiply(self.value, Decimal(1000)).to_integral_value(ROUND_UP))
 
     def __str__(self) -> str:
         return format_quantity(self)
@@ -161,8 +140,3 @@ def format_quantity(quantity: Quantity) -> str:
         return f"{sign}{digits}e{exponent}" if exponent else f"{sign}{digits}"
     suffix = next(name for name, power in _DECIMAL.items() if power == exponent)
     return f"{sign}{digits}{suffix}"
-
-
-def add_quantities(left: str, right: str) -> str:
-    """Add two quantities, in the suffixes of the first."""
-    return str(parse_quantity(left) + parse_quantity(right))

@@ -11,7 +11,6 @@ import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 from math import isfinite
@@ -94,11 +93,6 @@ def problems_of_args(
     return problems
 
 
-def arg_names(model: type[BaseModel]) -> dict[str, bool]:
-    """Which args does a model know, under the names a blueprint uses; which are required?"""
-    return {_name_of(name, info): info.is_required() for name, info in model.model_fields.items()}
-
-
 def _name_of(name: str, info: FieldInfo) -> str:
     alias = info.validation_alias
     return alias if isinstance(alias, str) else info.alias or name
@@ -107,10 +101,12 @@ def _name_of(name: str, info: FieldInfo) -> str:
 # Decoding
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class _Decoder:
-    is_open: Callable[[object], bool]
-    problems: list[ArgProblem] = field(default_factory=list)
+    __slots__ = ("is_open", "problems")
+
+    def __init__(self, is_open: Callable[[object], bool]) -> None:
+        self.is_open = is_open
+        self.problems: list[ArgProblem] = []
 
     def wrong(self, path: Path, wanted: str, found: object) -> None:
         shown = _shown(found)

@@ -12,12 +12,9 @@ from kanister_py.core.objects.paths import (
     FieldPath,
     InvalidPath,
     PathNotFound,
-    expand_path,
     find_path,
     parse_path,
     read_path,
-    remove_at,
-    write_at,
 )
 
 
@@ -64,29 +61,6 @@ def test_a_path_that_ends_early_says_where(path: str, at: str) -> None:
 def test_a_text_that_is_no_path_is_refused(path: str) -> None:
     with pytest.raises(InvalidPath):
         parse_path(path)
-
-
-def test_writing_makes_what_is_missing_on_the_way() -> None:
-    obj: dict[str, Any] = {}
-    write_at(obj, "spec.items[1].name", "b")
-    assert obj == {"spec": {"items": [None, {"name": "b"}]}}
-    with pytest.raises(PathNotFound):
-        write_at(obj, "spec.items[1].name.first", "x")
-
-
-def test_removing_leaves_the_rest() -> None:
-    obj = web()
-    remove_at(obj, "spec.containers[0].ports[0]")
-    remove_at(obj, "spec.nothing.here")
-    assert obj["spec"]["containers"][0]["ports"] == [443]
-
-
-def test_a_wildcard_stands_for_every_item() -> None:
-    assert expand_path(web(), "spec.containers[*].name") == (
-        "spec.containers[0].name",
-        "spec.containers[1].name",
-    )
-    assert expand_path(web(), "spec.nothing[*].name") == ()
 
 
 names = st.text(

@@ -19,7 +19,7 @@ from kanister_py.core.objects.durations import format_duration, parse_duration
 from kanister_py.core.objects.jsonpath import parse_jsonpath
 from kanister_py.core.objects.merge_rules import merge_rules_of
 from kanister_py.core.objects.patches import strategic_patched
-from kanister_py.core.objects.quantities import add_quantities, parse_quantity
+from kanister_py.core.objects.quantities import parse_quantity
 from kanister_py.core.objects.selectors import parse_label_selector
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_kubernetes.json").read_text("utf-8"))
@@ -33,12 +33,7 @@ def duration(row: dict[str, Any]) -> Any:
 
 def quantity(row: dict[str, Any]) -> Any:
     found = parse_quantity(row["text"])
-    return [str(found), str(int(found)), str(found.milli)][: len(row.get("want", "   "))]
-
-
-def total(row: dict[str, Any]) -> Any:
-    left, right = parse_quantity(row["left"]), parse_quantity(row["right"])
-    return [add_quantities(row["left"], row["right"]), (left > right) - (left < right)]
+    return [str(found), str(int(found))][: len(row.get("want", "  "))]
 
 
 def selector(row: dict[str, Any]) -> Any:
@@ -58,7 +53,6 @@ def strategic(row: dict[str, Any]) -> Any:
 ANSWERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "duration": duration,
     "quantity": quantity,
-    "sum": total,
     "selector": selector,
     "jsonpath": jsonpath,
     "strategic": strategic,

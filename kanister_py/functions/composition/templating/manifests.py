@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import key_of_plain, parse_documents, value_of_plain
+from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.objects.scalars import key_of_plain, value_of_plain
 from kanister_py.functions.composition.answering import Data, Refused
 
 
