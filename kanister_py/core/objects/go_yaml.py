@@ -25,8 +25,6 @@ from yaml.events import (
     StreamStartEvent,
 )
 
-from kanister_py.gotemplate.numbers import format_float
-
 _WIDTH: Final = 80
 _LONGEST_KEY_BYTES: Final = 128
 _NOT_TEXT: Final = re.compile(
@@ -106,6 +104,9 @@ def _number(value: Any) -> str:
         value = int(value)
     if isinstance(value, int) and -(2**63) <= value < 2**64:
         return str(value)
+    # Templates' own library, which few documents need for their numbers.
+    from kanister_py.gotemplate.numbers import format_float
+
     text = format_float(float(value), "g", -1)
     return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}.get(text, text)
 
