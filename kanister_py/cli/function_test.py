@@ -20,11 +20,12 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.cli.function_targets import target_of
+from kanister_py.cli.junit import Tested, junit_of
 from kanister_py.cli.output import Tint, put, say, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.core.errors import InvalidDocument, KanisterError, Problem
@@ -127,30 +128,23 @@ def _yaml(data: Any) -> str:
     return dump_yaml(data)
 
 
-class Outcome(NamedTuple):
-    """How a case came out; without a complaint, well."""
-
-    name: str
-    seconds: float
-    complaint: str = ""
-    note: str = ""
-
-
 def _run_cases(call: _Caller, folder: Path, args: argparse.Namespace) -> int:
     cases = sorted({each.parent for each in folder.rglob(f"{_REQUEST}.*") if _is_data(each)})
     if not cases:
         raise InvalidDocument(
             [Problem(str(folder), 0, 0, "", "there are no cases below it: CASE/request.yaml")]
         )
-    outcomes = []
+    tested = []
     for case in cases:
-        outcome = _outcome(call, case, str(case.relative_to(folder)), update=args.update)
-        outcomes.append(outcome)
-        _show(outcome)
-    failed = sum(bool(each.complaint) for each in outcomes)
-    say(f"{len(outcomes) - failed} of {len(outcomes)} cases are as they should be")
+        began = time.perf_counter()
+        complaints, note = _outcome(call, case, update=args.update)
+        seconds = time.perf_counter() - began
+        tested.append(Tested("", str(case.relative_to(folder)), seconds, complaints))
+        _show(tested[-1], note)
+    failed = sum(bool(each.failures) for each in tested)
+    say(f"{len(tested) - failed} of {len(tested)} cases are as they should be")
     if args.junit:
-        args.junit.write_text(_junit(outcomes), encoding="utf-8")
+        args.junit.write_text(junit_of("composition function", tested), encoding="utf-8")
     return 1 if failed else 0
 
 
@@ -164,20 +158,15 @@ def _file(case: Path, stem: str) -> Path | None:
     )
 
 
-def _show(outcome: Outcome) -> None:
-    mark = Tint("FAIL", "red") if outcome.complaint else Tint("ok  ", "green")
-    note = f" ({outcome.note})" if outcome.note else ""
-    put([mark, f" {outcome.name}{note}"])
-    for line in outcome.complaint.splitlines():
+def _show(tested: Tested, note: str) -> None:
+    mark = Tint("FAIL", "red") if tested.failures else Tint("ok  ", "green")
+    put([mark, f" {tested.name}{f' ({note})' if note else ''}"])
+    for line in tested.failures:
         put(f"       {line}")
 
 
-def _outcome(call: _Caller, case: Path, name: str, *, update: bool) -> Outcome:
-    began = time.perf_counter()
-
-    def ended(complaint: str = "", note: str = "") -> Outcome:
-        return Outcome(name, time.perf_counter() - began, complaint, note)
-
+def _outcome(call: _Caller, case: Path, *, update: bool) -> tuple[list[str], str]:
+    """Say what is wrong with the answer to a case, line by line, and what was done about it."""
     request, expected, asserted = (_file(case, each) for each in (_REQUEST, _RESPONSE, _ASSERT))
     assert request is not None  # that is how the case was found
     try:
@@ -185,16 +174,16 @@ def _outcome(call: _Caller, case: Path, name: str, *, update: bool) -> Outcome:
         if asserted is not None:
             complaints = list(_complaints(answer, _read(asserted), str(asserted)))
             if complaints:
-                return ended("\n".join(complaints))
+                return complaints, ""
         if update and (expected is not None or asserted is None):
-            return ended(note=_updated(expected or case / f"{_RESPONSE}.yaml", answer))
+            return [], _updated(expected or case / f"{_RESPONSE}.yaml", answer)
         if expected is not None:
-            return ended(_difference(_expected(expected), answer))
+            return _difference(_expected(expected), answer), ""
     except KanisterError as error:
-        return ended(error.message)
+        return error.message.splitlines(), ""
     if asserted is None:
-        return ended(f"There is neither {_RESPONSE}.yaml nor {_ASSERT}.yaml; --update writes one")
-    return ended()
+        return [f"There is neither {_RESPONSE}.yaml nor {_ASSERT}.yaml; --update writes one"], ""
+    return [], ""
 
 
 def _updated(path: Path, answer: Mapping[str, Any]) -> str:
@@ -220,13 +209,13 @@ def _expected(path: Path) -> dict[str, Any]:
         raise InvalidDocument([problem]) from None
 
 
-def _difference(expected: Any, found: Any) -> str:
+def _difference(expected: Any, found: Any) -> list[str]:
     if expected == found:
-        return ""
+        return []
     from difflib import unified_diff
 
     want, have = (_sorted_yaml(each).splitlines() for each in (expected, found))
-    return "\n".join(unified_diff(want, have, "expected", "found", n=2, lineterm=""))
+    return list(unified_diff(want, have, "expected", "found", n=2, lineterm=""))
 
 
 def _sorted_yaml(value: Any) -> str:
@@ -272,28 +261,3 @@ def _contains(found: Any, wanted: Any) -> bool:
 
 def _short(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _junit(outcomes: Iterable[Outcome]) -> str:
-    from xml.sax.saxutils import escape, quoteattr
-
-    every = list(outcomes)
-    failed = sum(bool(each.complaint) for each in every)
-    seconds = sum(each.seconds for each in every)
-    counts = f'name="composition function" tests="{len(every)}" failures="{failed}"'
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<testsuite {counts} errors="0" skipped="0" time="{seconds:.3f}">',
-    ]
-    for each in every:
-        case = f'  <testcase name={quoteattr(each.name)} time="{each.seconds:.3f}"'
-        if each.complaint:
-            first = each.complaint.splitlines()[0]
-            lines += [
-                f"{case}>",
-                f"    <failure message={quoteattr(first)}>{escape(each.complaint)}</failure>",
-                "  </testcase>",
-            ]
-        else:
-            lines.append(f"{case}/>")
-    return "\n".join([*lines, "</testsuite>", ""])

@@ -6,8 +6,9 @@ import argparse
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from kanister_py.cli.junit import Tested, junit_of
 from kanister_py.cli.output import Tint, say
 from kanister_py.core.compositions.dry_run import Shown, documents_of
 from kanister_py.core.compositions.expectations import (
@@ -37,20 +38,11 @@ _PATHS = {
 _SEVERAL = ("observed", "required")
 
 
-class Verdict(NamedTuple):
-    """How one case went."""
-
-    suite: str
-    case: str
-    seconds: float
-    failures: tuple[str, ...]
-
-
 def run_suites(args: argparse.Namespace) -> int:
     from kanister_py.cli.render_inputs import documents_at
     from kanister_py.cli.render_run import Renderer
 
-    verdicts: list[Verdict] = []
+    verdicts: list[Tested] = []
     with Renderer() as renderer:
         for path in args.suites:
             for document in documents_at(path):
@@ -60,18 +52,18 @@ def run_suites(args: argparse.Namespace) -> int:
                     began = time.perf_counter()
                     found = tuple(_failures(case, folder, args, renderer))
                     seconds = time.perf_counter() - began
-                    verdicts.append(Verdict(suite.name, case.name, seconds, found))
+                    verdicts.append(Tested(suite.name, case.name, seconds, found))
                     _say(verdicts[-1])
     failed = sum(1 for each in verdicts if each.failures)
     say(f"{len(verdicts) - failed} passed, {failed} failed")
     if args.junit is not None:
-        args.junit.write_text(_junit(verdicts), encoding="utf-8")
+        args.junit.write_text(junit_of("kanister-py render", verdicts), encoding="utf-8")
     return 1 if failed else 0
 
 
-def _say(verdict: Verdict) -> None:
+def _say(verdict: Tested) -> None:
     mark = Tint("✗", "red") if verdict.failures else Tint("✓", "green")
-    say([mark, f" {verdict.suite}: {verdict.case}  ({verdict.seconds * 1000:.0f} ms)"])
+    say([mark, f" {verdict.suite}: {verdict.name}  ({verdict.seconds * 1000:.0f} ms)"])
     for each in verdict.failures:
         say(f"    {each}")
 
@@ -131,30 +123,3 @@ def _inputs(case: Case, folder: Path, args: argparse.Namespace) -> Inputs:
     inputs = read_inputs(given, inline)
     context = case.inputs.get("context")
     return inputs._replace(context=dict(context)) if isinstance(context, Mapping) else inputs
-
-
-def _junit(verdicts: list[Verdict]) -> str:
-    from xml.sax.saxutils import escape, quoteattr
-
-    failed = sum(1 for each in verdicts if each.failures)
-    total = sum(each.seconds for each in verdicts)
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        (
-            f'<testsuite name="kanister-py render" tests="{len(verdicts)}" failures="{failed}" '
-            f'time="{total:.3f}">'
-        ),
-    ]
-    for each in verdicts:
-        head = (
-            f"  <testcase classname={quoteattr(each.suite)} name={quoteattr(each.case)} "
-            f'time="{each.seconds:.3f}"'
-        )
-        if not each.failures:
-            lines.append(f"{head}/>")
-            continue
-        text = escape("\n".join(each.failures))
-        lines.append(
-            f"{head}><failure message={quoteattr(each.failures[0])}>{text}</failure></testcase>"
-        )
-    return "\n".join([*lines, "</testsuite>", ""])
