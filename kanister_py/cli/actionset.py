@@ -17,13 +17,11 @@ from __future__ import annotations
 
 import argparse
 from importlib import import_module
-from types import ModuleType
 from typing import Final
 
 from kanister_py.cli.connection import add_connection, open_connection
-from kanister_py.cli.parser import Parser
+from kanister_py.cli.parser import add_verbs
 
-# A module for each: what one does not need is not imported for it.
 VERBS: Final = {
     "create": "create one, from flags or from one that is complete",
     "get": "list them, or print some",
@@ -35,22 +33,14 @@ VERBS: Final = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(
-        dest="verb", required=True, metavar="VERB", prog=parser.prog, parser_class=Parser
-    )
+    verbs = add_verbs(parser)
     for verb, summary in VERBS.items():
-        module = _module_of(verb)
-        own = verbs.add_parser(verb, help=summary, description=module.__doc__ or "")
-        module.add_arguments(own)
+        own = verbs.add_parser(verb, help=summary, module=f"kanister_py.cli.actionset_{verb}")
         own.add_argument("-n", "--namespace", default="", help="default: that of the context")
         add_connection(own)
 
 
 def run(args: argparse.Namespace) -> int:
     with open_connection(args) as cluster:
-        code: int = _module_of(args.verb).run(args, cluster)
+        code: int = import_module(f"kanister_py.cli.actionset_{args.verb}").run(args, cluster)
         return code
-
-
-def _module_of(verb: str) -> ModuleType:
-    return import_module(f"kanister_py.cli.actionset_{verb}")

@@ -77,7 +77,7 @@ def _choices_of(parser: argparse.ArgumentParser, words: list[str]) -> Iterable[s
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - the same
             verbs: dict[str, Any] = action.choices
             if words[0] in verbs and len(words) > 1:
-                return [*_choices_of(verbs[words[0]], words[1:]), *_function_names(words)]
+                return [*_choices_of(verbs[words[0]].load(), words[1:]), *_function_names(words)]
             found += verbs
         elif before and before in action.option_strings and action.nargs != 0:
             return [str(each) for each in action.choices or ()]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import Tint, put, say, write_list
-from kanister_py.cli.parser import Parser
+from kanister_py.cli.parser import add_verbs
 
 if TYPE_CHECKING:
     from kanister_py.executor.install_definitions import Change, Guard
@@ -29,9 +29,7 @@ _MOST_DIFFERENCES: Final = 40
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(
-        dest="verb", required=True, metavar="VERB", prog=parser.prog, parser_class=Parser
-    )
+    verbs = add_verbs(parser)
     print_ = verbs.add_parser("print", help="print them", description="Print the definitions.")
     print_.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
     install = verbs.add_parser(

@@ -24,7 +24,7 @@ from kanister_py.cli.output import (
     table,
     write_data,
 )
-from kanister_py.cli.parser import CommandLineError
+from kanister_py.cli.parser import CommandLineError, add_verbs
 from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
 from kanister_py.core.blueprints.replacements import renames_between
 from kanister_py.core.errors import UsageError
@@ -45,9 +45,7 @@ _COLOURS = {"stable": "green", "deprecated": "yellow", "removed": "red", "planne
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(
-        dest="verb", required=True, metavar="VERB", prog=parser.prog, parser_class=DashParser
-    )
+    verbs = add_verbs(parser, DashParser)
     list_ = verbs.add_parser(
         "list",
         help="every function with its versions",
@@ -86,24 +84,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         each.add_argument(
             "-o", "--output", choices=DATA_FORMATS, default="table", help="default: %(default)s"
         )
-    for verb, (summary, module) in _OWN_MODULES.items():
-        loaded = import_module(module)
-        loaded.add_arguments(verbs.add_parser(verb, help=summary, description=loaded.__doc__ or ""))
+    for verb, summary in _OWN_MODULES.items():
+        verbs.add_parser(verb, help=summary, module=f"kanister_py.cli.function_{verb}")
 
 
 # What authors of composition functions do: a module for each.
 _OWN_MODULES = {
-    "serve": ("serve a composition function over gRPC", "kanister_py.cli.function_serve"),
-    "test": ("call a composition function, or run its cases", "kanister_py.cli.function_test"),
-    "init": ("begin a composition function of your own", "kanister_py.cli.function_init"),
-    "build": ("make a package of a composition function", "kanister_py.cli.function_build"),
-    "push": ("bring a package to its registry", "kanister_py.cli.function_push"),
+    "serve": "serve a composition function over gRPC",
+    "test": "call a composition function, or run its cases",
+    "init": "begin a composition function of your own",
+    "build": "make a package of a composition function",
+    "push": "bring a package to its registry",
 }
 
 
 def run(args: argparse.Namespace) -> int:
     if args.verb in _OWN_MODULES:
-        code: int = import_module(_OWN_MODULES[args.verb][1]).run(args)
+        code: int = import_module(f"kanister_py.cli.function_{args.verb}").run(args)
         return code
     functions = read_functions()
     for broken in functions.broken:

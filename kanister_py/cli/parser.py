@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
@@ -35,11 +36,29 @@ class Parser(argparse.ArgumentParser):
     split at commas there.
     """
 
-    def __init__(self, *, environment: Mapping[str, str] | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        environment: Mapping[str, str] | None = None,
+        module: str = "",
+        **options: Any,
+    ) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         options.setdefault("allow_abbrev", False)
         self._environment = os.environ if environment is None else environment
+        self._module = module
         super().__init__(**options)
+
+    def load(self) -> Parser:
+        """Take flags and description from the module of a verb, if it has one of its own.
+
+        What one verb does not need is not imported for it.
+        """
+        if self._module:
+            module, self._module = import_module(self._module), ""
+            self.description = module.__doc__
+            module.add_arguments(self)
+        return self
 
     def environment_name(self, action: argparse.Action) -> str:
         """Say which variable stands in for a flag."""
@@ -106,6 +125,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # argparse overloads on its namespace
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
+        self.load()
         for action in self._actions:
             if action.option_strings and action.dest not in ("help", argparse.SUPPRESS):
                 self._take_from_environment(action)
@@ -113,6 +133,12 @@ class Parser(argparse.ArgumentParser):
         if rest:
             self._unknown(rest[0])
         return found, rest
+
+
+def add_verbs(parser: argparse.ArgumentParser, parser_class: type[Parser] = Parser) -> Any:
+    return parser.add_subparsers(
+        dest="verb", required=True, metavar="VERB", prog=parser.prog, parser_class=parser_class
+    )
 
 
 def did_you_mean(near: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import DATA_FORMATS, Cell, Line, Tint, put, say, table, write_data
-from kanister_py.cli.parser import Parser, whole
+from kanister_py.cli.parser import add_verbs, whole
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.parts import spec_of
 
@@ -46,9 +46,7 @@ _KEPT: Final = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(
-        dest="verb", required=True, metavar="VERB", prog=parser.prog, parser_class=Parser
-    )
+    verbs = add_verbs(parser)
     list_ = verbs.add_parser(
         "list",
         help="every revision, and by how many it is used",
