@@ -188,8 +188,9 @@ class Fields(Part):
 
 def _names_in(value: Value) -> tuple[str, ...]:
     """Say what could be read of a value instead of what is not there."""
-    if isinstance(value, Struct):
-        struct = value.struct
+    pointed = value.go_type.elem if isinstance(value, NilPointer) else None
+    struct = value.struct if isinstance(value, Struct) else pointed
+    if struct is not None:
         own = [name for name, each in struct.fields.items() if each.is_exported]
         return (*own, *struct.promoted)
     return tuple(str(key) for key in value) if isinstance(value, dict) else ()

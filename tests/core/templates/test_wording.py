@@ -44,6 +44,11 @@ GO = Renderer(Engine.GO)
             id="a field that nothing has",
         ),
         pytest.param(
+            "{{ .Deployment.Namspace }}",
+            'no "Namspace" in .Deployment; there are: Namespace, Name, ',
+            id="a field that another workload would not have either",
+        ),
+        pytest.param(
             "{{ .Profile.Credential.Secret.Data.x }}",
             '.Profile.Credential.Secret is not there, and has no "Data"',
             id="a credential of another type",
