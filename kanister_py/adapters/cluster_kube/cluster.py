@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
-from urllib.parse import quote
 
 from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.cluster_kube.addresses import Addresses
 from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice, Connection
 from kanister_py.adapters.cluster_kube.discovery import Discovery
@@ -16,7 +16,7 @@ from kanister_py.adapters.cluster_kube.schemas import Schemas
 from kanister_py.adapters.cluster_kube.sessions import KubeExecSession, open_session
 from kanister_py.adapters.cluster_kube.timing import Timing
 from kanister_py.adapters.cluster_kube.watches import KubeWatch, Watched
-from kanister_py.core.errors import BadRequest, Cause, Expired, Invalid
+from kanister_py.core.errors import Cause, Expired, Invalid
 from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.objects.resources import PODS, GroupVersionResource, ResourceKind
 from kanister_py.ports.clock import Clock
@@ -53,6 +53,7 @@ class KubeCluster:
         self._connection = Connection(choice or ClusterChoice(), clock, pool_size)
         self._requests = Requests(self._connection, clock, timing or Timing())
         self._discovery = Discovery(self._requests)
+        self._addresses = Addresses(self._discovery, self._connection.default_namespace)
         self._schemas = Schemas(self._requests)
         self._field_manager = field_manager
 
@@ -100,7 +101,7 @@ class KubeCluster:
         namespace: str = "",
         subresource: str = "",
     ) -> KubeObject:
-        path = self._path(resource, namespace, name, subresource)
+        path = self._addresses.path(resource, namespace, name, subresource)
         asked = Asked(resource.group_resource, name, subresource)
         return self._requests.json(Request("GET", path, asked, is_repeatable=True))
 
@@ -115,7 +116,9 @@ class KubeCluster:
         continue_token: str = "",
     ) -> ObjectList:
         kind = self._discovery.addressing(resource)
-        watched = Watched(self._collection(kind, namespace), kind, label_selector, field_selector)
+        watched = Watched(
+            self._addresses.collection(kind, namespace), kind, label_selector, field_selector
+        )
         if limit or continue_token:
             return self._page(watched, limit, continue_token)
         try:
@@ -170,7 +173,9 @@ class KubeCluster:
         bookmarks: bool = False,
     ) -> KubeWatch:
         kind = self._discovery.addressing(resource)
-        watched = Watched(self._collection(kind, namespace), kind, label_selector, field_selector)
+        watched = Watched(
+            self._addresses.collection(kind, namespace), kind, label_selector, field_selector
+        )
         return KubeWatch(
             self._requests,
             watched,
@@ -190,14 +195,16 @@ class KubeCluster:
     def create(
         self, obj: Mapping[str, Any], *, field_manager: str = "", dry_run: bool = False
     ) -> KubeObject:
-        kind, metadata = self._kind_of(obj)
-        path = self._collection(kind, self._namespace_of(kind, metadata.get("namespace") or ""))
+        kind, metadata = self._addresses.kind_of(obj)
+        path = self._addresses.collection(
+            kind, self._addresses.namespace_of(kind, metadata.get("namespace") or "")
+        )
         return self._requests.json(
             Request(
                 "POST",
                 path,
                 Asked(kind.gvr.group_resource, str(metadata.get("name") or "")),
-                self._write_query(field_manager, dry_run=dry_run),
+                _write_query(field_manager or self._field_manager, dry_run=dry_run),
                 obj,
                 is_repeatable=dry_run,
             )
@@ -211,15 +218,17 @@ class KubeCluster:
         field_manager: str = "",
         dry_run: bool = False,
     ) -> KubeObject:
-        kind, metadata = self._kind_of(obj)
+        kind, metadata = self._addresses.kind_of(obj)
         name = str(metadata.get("name") or "")
-        path = self._path(kind.gvr, str(metadata.get("namespace") or ""), name, subresource)
+        path = self._addresses.path(
+            kind.gvr, str(metadata.get("namespace") or ""), name, subresource
+        )
         return self._requests.json(
             Request(
                 "PUT",
                 path,
                 Asked(kind.gvr.group_resource, name, subresource),
-                self._write_query(field_manager, dry_run=dry_run),
+                _write_query(field_manager or self._field_manager, dry_run=dry_run),
                 obj,
                 is_repeatable=True,
             )
@@ -243,9 +252,9 @@ class KubeCluster:
         return self._requests.json(
             Request(
                 "PATCH",
-                self._path(resource, namespace, name, subresource),
+                self._addresses.path(resource, namespace, name, subresource),
                 Asked(resource.group_resource, name, subresource),
-                self._write_query(field_manager, dry_run=dry_run),
+                _write_query(field_manager or self._field_manager, dry_run=dry_run),
                 patch,
                 str(patch_type),
                 is_repeatable=dry_run or _is_idempotent(patch),
@@ -261,7 +270,7 @@ class KubeCluster:
         subresource: str = "",
         dry_run: bool = False,
     ) -> KubeObject:
-        kind, metadata = self._kind_of(obj)
+        kind, metadata = self._addresses.kind_of(obj)
         name = str(metadata.get("name") or "")
         if not name:
             raise Invalid("name is required", causes=[Cause("metadata.name", "Required value")])
@@ -271,7 +280,9 @@ class KubeCluster:
         return self._requests.json(
             Request(
                 "PATCH",
-                self._path(kind.gvr, str(metadata.get("namespace") or ""), name, subresource),
+                self._addresses.path(
+                    kind.gvr, str(metadata.get("namespace") or ""), name, subresource
+                ),
                 Asked(kind.gvr.group_resource, name, subresource),
                 query,
                 obj,
@@ -302,7 +313,7 @@ class KubeCluster:
         said = self._requests.json(
             Request(
                 "DELETE",
-                self._path(resource, namespace, name),
+                self._addresses.path(resource, namespace, name),
                 Asked(resource.group_resource, name),
                 (),
                 options,
@@ -313,25 +324,9 @@ class KubeCluster:
         )
         if said.get("kind") != "Status" and said:
             return said
-        return self._remains_of(resource, namespace, name, said, uid)
-
-    def _remains_of(
-        self,
-        resource: GroupVersionResource,
-        namespace: str,
-        name: str,
-        said: Mapping[str, Any],
-        uid: str,
-    ) -> KubeObject:
-        """Say of an object that is gone at once what the cluster said of it: who it was."""
         kind = self._discovery.of_resource(resource)
-        found = str((said.get("details") or {}).get("uid") or uid)
-        metadata: dict[str, Any] = {"name": name}
-        if kind.is_namespaced:
-            metadata["namespace"] = self._namespace_of(kind, namespace)
-        if found:
-            metadata["uid"] = found
-        return {"apiVersion": resource.api_version, "kind": kind.kind, "metadata": metadata}
+        place = self._addresses.namespace_of(kind, namespace)
+        return _remains_of(kind, place, name, said, uid)
 
     def delete_collection(
         self,
@@ -344,7 +339,9 @@ class KubeCluster:
         propagation: Propagation | None = None,
     ) -> None:
         kind = self._discovery.addressing(resource)
-        watched = Watched(self._collection(kind, namespace), kind, label_selector, field_selector)
+        watched = Watched(
+            self._addresses.collection(kind, namespace), kind, label_selector, field_selector
+        )
         self._requests.json(
             Request(
                 "DELETE",
@@ -376,7 +373,7 @@ class KubeCluster:
     ) -> LogStream:
         return KubeLogStream(
             self._requests,
-            self._path(PODS, namespace, name),
+            self._addresses.path(PODS, namespace, name),
             Asked(PODS.resource, name, "log"),
             options or LogOptions(),
             lambda: self.get(PODS, name, namespace=namespace),
@@ -399,49 +396,28 @@ class KubeCluster:
                 query.append((key, "true"))
         if container:
             query.append(("container", container))
-        path = self._path(PODS, namespace, name, "exec")
+        path = self._addresses.path(PODS, namespace, name, "exec")
         return open_session(self._requests, path, Asked(PODS.resource, name, "exec"), query)
 
-    # Addresses
 
-    def _kind_of(self, obj: Mapping[str, Any]) -> tuple[ResourceKind, Mapping[str, Any]]:
-        api_version, kind = obj.get("apiVersion"), obj.get("kind")
-        if not isinstance(kind, str) or not kind:
-            raise BadRequest("Object 'Kind' is missing")
-        if not isinstance(api_version, str) or not api_version:
-            raise BadRequest("Object 'apiVersion' is missing")
-        metadata = metadata_of(obj)
-        if not isinstance(metadata, Mapping):
-            raise BadRequest(f"metadata of a {kind} must be an object")
-        return self._discovery.of_kind(api_version, kind), metadata
+def _write_query(field_manager: str, *, dry_run: bool) -> Query:
+    query = [("fieldManager", field_manager)]
+    if dry_run:
+        query.append(("dryRun", "All"))
+    return query
 
-    def _namespace_of(self, kind: ResourceKind, namespace: str) -> str:
-        return (namespace or self.default_namespace) if kind.is_namespaced else ""
 
-    def _collection(self, kind: ResourceKind, namespace: str) -> str:
-        """Give the address of all objects of a kind, in one namespace or in all."""
-        resource = kind.gvr
-        path = f"/apis/{resource.group}" if resource.group else "/api"
-        path = f"{path}/{resource.version}"
-        if namespace and kind.is_namespaced:
-            path = f"{path}/namespaces/{quote(namespace, safe='')}"
-        return f"{path}/{resource.resource}"
-
-    def _path(
-        self, resource: GroupVersionResource, namespace: str, name: str, subresource: str = ""
-    ) -> str:
-        if not name:
-            raise BadRequest(f"a name is needed to address one of {resource.group_resource}")
-        kind = self._discovery.addressing(resource)
-        collection = self._collection(kind, self._namespace_of(kind, namespace))
-        path = f"{collection}/{quote(name, safe='')}"
-        return f"{path}/{subresource}" if subresource else path
-
-    def _write_query(self, field_manager: str, *, dry_run: bool) -> Query:
-        query = [("fieldManager", field_manager or self._field_manager)]
-        if dry_run:
-            query.append(("dryRun", "All"))
-        return query
+def _remains_of(
+    kind: ResourceKind, namespace: str, name: str, said: Mapping[str, Any], uid: str
+) -> KubeObject:
+    """Say of an object that is gone at once what the cluster said of it: who it was."""
+    found = str((said.get("details") or {}).get("uid") or uid)
+    metadata: dict[str, Any] = {"name": name}
+    if namespace:
+        metadata["namespace"] = namespace
+    if found:
+        metadata["uid"] = found
+    return {"apiVersion": kind.gvr.api_version, "kind": kind.kind, "metadata": metadata}
 
 
 def _place_of(obj: KubeObject) -> tuple[str, str]:
