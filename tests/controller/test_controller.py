@@ -253,6 +253,24 @@ def test_what_cannot_be_understood_fails_and_names_the_field(
     assert told in error["message"]
 
 
+def test_what_is_sure_to_fail_is_refused_whole_and_nothing_acts(world: World) -> None:
+    misspelt = phase("Echo", "second", args={"sya": "x"})
+    made = blueprint(
+        phase("Echo", "first"), misspelt, phase("Nope"), deferred=phase("Echo", "tidy")
+    )
+    world.create(made, actionset())
+    controller = world.controller()
+    status = world.until_state("failed")
+    controller.stop()
+    error, action = status["error"], status["actions"][0]
+    assert error["phase"] == "second"
+    assert ["sya" in error["problems"][0], "Nope" in error["problems"][1]] == [True, True]
+    assert len(error["problems"]) == 2
+    assert [each["state"] for each in action["phases"]] == ["pending", "failed", "pending"]
+    assert action["deferPhase"]["state"] == "pending"
+    assert [reason for reason, _ in events_of(world)] == ["ActionSetFailed Action: act"]
+
+
 @pytest.mark.parametrize(
     ("made", "reason", "told"),
     [
