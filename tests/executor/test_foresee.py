@@ -45,6 +45,26 @@ class Act(Func):
         return {"said": args.say}
 
 
+class Looks(Act):
+    """Waits for something that others do."""
+
+    name = "Looks"
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [Access("", "pods", ("get", "watch"))]
+
+
+class Elsewhere(Act):
+    """Acts outside the cluster."""
+
+    name = "Elsewhere"
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return []
+
+
 class Command(Act):
     """Runs a command, which may do anything."""
 
@@ -70,7 +90,8 @@ def blueprint(*phases: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 
 def ran(made: Mapping[str, Any] | Path, objects: Iterable[Any] = (), **more: Any) -> Run:
     _ACTED.clear()
-    settings = RunSettings(objects=tuple(objects), registry=registry_of(Act, Command))
+    registry = registry_of(Act, Command, Looks, Elsewhere)
+    settings = RunSettings(objects=tuple(objects), registry=registry)
     return run_blueprint(made, "go", settings=settings, **more).wait(60)
 
 
@@ -169,6 +190,16 @@ def test_all_mistakes_are_told_at_once_with_their_places(tmp_path: Path) -> None
             blueprint(act("first", func="Command"), act("second", READS_IT, objects=ABSENT)),
             "an earlier phase may make it",
             id="an earlier phase may make the object",
+        ),
+        pytest.param(
+            blueprint(act("first", func="Looks"), act("second", READS_IT, objects=ABSENT)),
+            "an earlier phase may make it",
+            id="an earlier phase waits",
+        ),
+        pytest.param(
+            blueprint(act("first", func="Elsewhere"), act("second", READS_IT, objects=ABSENT)),
+            "an earlier phase may make it",
+            id="an earlier phase acts elsewhere",
         ),
         pytest.param(
             blueprint(

@@ -192,9 +192,6 @@ class PhaseStatus(NamedTuple):
         return data
 
 
-NO_PHASE: Final = PhaseStatus(name="")
-
-
 class ActionStatus(NamedTuple):
     """How far one action is. `start_time` is when it was launched: its templates' `.Time`.
 

@@ -59,7 +59,7 @@ class PlannedPhase(NamedTuple):
     """A phase as it would run. `error` says why it could not.
 
     `is_wanted` is what its `if` says, None where that is not known yet. `may_make` says
-    whether it may make or change Secrets and ConfigMaps, as what runs commands may.
+    whether Secrets and ConfigMaps may be made or changed by its end.
     `at` is its index, DEFER for the deferPhase.
     """
 
@@ -241,18 +241,22 @@ def _problems_of_args(
     return obstacles
 
 
-# What runs commands may do anything to a cluster.
-_COMMANDS = frozenset({"pods", "pods/exec", "jobs"})
 _REFERABLE = frozenset({"secrets", "configmaps", "*"})
 _ONLY_LOOKS = frozenset({"get", "list", "watch"})
 
 
-def _may_make(accesses: Iterable[Access] | None) -> bool:
-    if accesses is None:
+def _may_make(accesses: tuple[Access, ...] | None) -> bool:
+    """Say whether a Secret or ConfigMap may be there after a phase that was not before it.
+
+    What is created may bring others with it, what only looks waits for something as a
+    rule, and what touches nothing acts outside the cluster. What is left changes objects
+    that are there, such as the size of a workload.
+    """
+    if not accesses:
         return True
-    return any(
-        each.resource in _COMMANDS | _REFERABLE and not _ONLY_LOOKS.issuperset(each.verbs)
-        for each in accesses
+    changing = [each for each in accesses if not _ONLY_LOOKS.issuperset(each.verbs)]
+    return not changing or any(
+        "create" in each.verbs or each.resource in _REFERABLE for each in changing
     )
 
 

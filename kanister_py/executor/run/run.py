@@ -66,10 +66,6 @@ class ActionSetRun:
         )
 
     @property
-    def course(self) -> Course:
-        return self._steps.course
-
-    @property
     def status(self) -> Status:
         return self._steps.memory.status
 
