@@ -156,9 +156,13 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "function-auto-ready": {
         "v0.1.0": "kanister_py.functions.composition.auto_ready.v0_1_0:AutoReady",
+        "v0.2.0": "kanister_py.functions.composition.auto_ready.v0_2_0:AutoReadyV020",
     },
     "function-environment-configs": {
         "v0.1.0": "kanister_py.functions.composition.environment_configs.v0_1_0:EnvironmentConfigs",
+        "v0.2.0": (
+            "kanister_py.functions.composition.environment_configs.v0_2_0:EnvironmentConfigsV020"
+        ),
     },
     "function-extra-resources": {
         "v0.1.0": "kanister_py.functions.composition.extra_resources.v0_1_0:ExtraResources",

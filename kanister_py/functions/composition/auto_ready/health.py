@@ -29,6 +29,21 @@ def is_healthy(resource: Data) -> bool:
         return False
 
 
+def verdict_of(resource: Data) -> bool | None:
+    """Say whether a resource is ready, by its kind's own check or else its condition Ready.
+
+    None where neither tells.
+    """
+    check = _CHECKS.get((resource.get("apiVersion", ""), resource.get("kind", "")))
+    try:
+        if check is not None:
+            return check(resource)
+        said = _condition(resource, "Ready")
+    except _Malformed:
+        return False
+    return {"True": True, "False": False}.get(said)
+
+
 class _Malformed(Exception):
     """A field has another type than its kind gives it."""
 

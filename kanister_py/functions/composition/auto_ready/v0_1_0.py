@@ -56,8 +56,40 @@ class AutoReady(CompositionFunction):
             add_result(answer, "FATAL", str(refused))
             return answer
         answer = answer_to(request, ttl_of(given.get("ttl")) or DEFAULT_TTL)
-        _judge(request, answer, checks)
+        self._judge(request, answer, checks)
         return answer
+
+    def own_verdict(self, resource: Data) -> bool | None:
+        """Say True, or nothing: what is not ready now may be so any moment."""
+        return True if is_healthy(resource) else None
+
+    def _judge(self, request: Mapping[str, Any], answer: Data, checks: Mapping[str, str]) -> None:
+        observed = (request.get("observed") or {}).get("resources") or {}
+        desired = answer["desired"].get("resources") or {}
+        judged: dict[str, Data] = {}
+        for name in sorted(desired):
+            wanted = desired[name]
+            seen = observed.get(name)
+            if seen is None or wanted.get("ready", _UNSPECIFIED) != _UNSPECIFIED:
+                continue
+            resource = seen.get("resource") or {}
+            text = checks.get(_kind_of(resource)) if checks else None
+            try:
+                verdict = (
+                    _verdict(text, resource) if text is not None else self.own_verdict(resource)
+                )
+            except CelError as error:
+                add_result(
+                    answer,
+                    "WARNING",
+                    f'cannot tell by CEL whether composed resource "{name}" '
+                    f"({_kind_of(resource)}) is ready: {error}",
+                )
+                continue
+            if verdict is not None:
+                judged[name] = {**wanted, "ready": "READY_TRUE" if verdict else "READY_FALSE"}
+        if judged:
+            answer["desired"] = {**answer["desired"], "resources": {**desired, **judged}}
 
 
 def _checks_of(given: Data, context: Data) -> dict[str, str]:
@@ -77,33 +109,6 @@ def _checks_of(given: Data, context: Data) -> dict[str, str]:
     return {**found, **own}
 
 
-def _judge(request: Mapping[str, Any], answer: Data, checks: Mapping[str, str]) -> None:
-    observed = (request.get("observed") or {}).get("resources") or {}
-    desired = answer["desired"].get("resources") or {}
-    judged: dict[str, Data] = {}
-    for name in sorted(desired):
-        wanted = desired[name]
-        seen = observed.get(name)
-        if seen is None or wanted.get("ready", _UNSPECIFIED) != _UNSPECIFIED:
-            continue
-        resource = seen.get("resource") or {}
-        text = checks.get(_kind_of(resource)) if checks else None
-        try:
-            verdict = _verdict(text, resource) if text is not None else _own_verdict(resource)
-        except CelError as error:
-            add_result(
-                answer,
-                "WARNING",
-                f'cannot tell by CEL whether composed resource "{name}" '
-                f"({_kind_of(resource)}) is ready: {error}",
-            )
-            continue
-        if verdict is not None:
-            judged[name] = {**wanted, "ready": "READY_TRUE" if verdict else "READY_FALSE"}
-    if judged:
-        answer["desired"] = {**answer["desired"], "resources": {**desired, **judged}}
-
-
 _UNSPECIFIED = "READY_UNSPECIFIED"
 
 
@@ -120,8 +125,3 @@ def _verdict(text: str, resource: Data) -> bool:
     if not isinstance(said, bool):
         raise CelError(text, f"it must say true or false, and says {said!r}")
     return said
-
-
-def _own_verdict(resource: Data) -> bool | None:
-    """Say True, or nothing: what is not ready now may be so any moment."""
-    return True if is_healthy(resource) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
 from kanister_py.core.objects.parts import name_of, spec_of
@@ -60,6 +60,8 @@ class EnvironmentConfigs(CompositionFunction):
     """
 
     name = "function-environment-configs"
+    gives_defaults: ClassVar = False
+    """Whether `defaultData` counts where no EnvironmentConfigs are listed."""
 
     @classmethod
     def described_input(cls) -> type[BaseModel]:
@@ -70,26 +72,30 @@ class EnvironmentConfigs(CompositionFunction):
     def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         answer = answer_to(request)
         try:
-            _run(request, answer)
+            self._run(request, answer)
         except Refused as refused:
             add_result(answer, "FATAL", str(refused))
         return answer
 
+    def _run(self, request: Mapping[str, Any], answer: Data) -> None:
+        spec = spec_of(read_input(request, "v1beta1.Input", _SHAPE))
+        sources, defaults = spec.get("environmentConfigs"), spec.get("defaultData", {})
+        known = (request.get("context") or {}).get(ENVIRONMENT_KEY)
+        environment = known if isinstance(known, dict) else {}
+        if sources is None or (self.gives_defaults and not sources):
+            if self.gives_defaults and defaults:
+                _set_environment(answer, environment, {}, defaults)
+            return
+        answer["requirements"] = _requirements(sources, composite_of(request), environment)
+        if not request.get("requiredResources"):
+            return  # nobody has looked yet
+        is_optional = spec.get("policy", {}).get("resolution", "Required") == "Optional"
+        chosen = _merged_data(_selected(sources, request, is_optional=is_optional))
+        _set_environment(answer, environment, chosen, defaults)
 
-def _run(request: Mapping[str, Any], answer: Data) -> None:
-    spec = spec_of(read_input(request, "v1beta1.Input", _SHAPE))
-    sources = spec.get("environmentConfigs")
-    if sources is None:
-        return
-    known = (request.get("context") or {}).get(ENVIRONMENT_KEY)
-    environment = known if isinstance(known, dict) else {}
-    answer["requirements"] = _requirements(sources, composite_of(request), environment)
-    if not request.get("requiredResources"):
-        return  # nobody has looked yet
-    is_optional = spec.get("policy", {}).get("resolution", "Required") == "Optional"
-    data = _merged_data(_selected(sources, request, is_optional=is_optional))
-    data = _merged(environment, data)
-    data = _merged(spec.get("defaultData", {}), data)
+
+def _set_environment(answer: Data, environment: Data, chosen: Data, defaults: Data) -> None:
+    data = _merged(defaults, _merged(environment, chosen))
     if not (_has_text(data, "apiVersion") or _has_text(data, "kind")):
         data = {**data, "apiVersion": "internal.crossplane.io/v1alpha1", "kind": "Environment"}
     set_context(answer, ENVIRONMENT_KEY, data)
