@@ -28,7 +28,6 @@ from kanister_py.core.blueprints.texts import DEFER, Text, texts_of
 from kanister_py.core.errors import (
     KanisterError,
     NotFound,
-    TemplateError,
     TransientError,
     UsageError,
     did_you_mean,
@@ -36,6 +35,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.objects.documents import Path, nearest
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.facts import ObjectNeed, needs_of_phase
 from kanister_py.core.templates.render import ORIGINAL, Origin, RenderFailed
 from kanister_py.executor.check_access import missing_accesses

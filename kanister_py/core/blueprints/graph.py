@@ -10,8 +10,8 @@ from kanister_py.core.blueprints.language import engine_of
 from kanister_py.core.blueprints.model import Action, Blueprint, Found
 from kanister_py.core.blueprints.reads import Read, reads_of
 from kanister_py.core.blueprints.texts import DEFER, texts_of
-from kanister_py.core.errors import TemplateError
 from kanister_py.core.templates.engines import Engine
+from kanister_py.core.templates.errors import TemplateError
 
 
 class PhaseNode(NamedTuple):

@@ -10,13 +10,14 @@ from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
 from kanister_py.core.blueprints.reads import Read, check_condition, reads_of
 from kanister_py.core.blueprints.texts import DEFER, is_condition
-from kanister_py.core.errors import KanisterError, TemplateError, TemplateParseError, UsageError
+from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.access import Access, merged
 from kanister_py.core.objects.documents import Path, text_of_path
 from kanister_py.core.registry.choose import Choice, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.templates.engines import Engine, is_template
+from kanister_py.core.templates.errors import TemplateError, TemplateParseError
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer, RenderFailed, is_no
 from kanister_py.core.versions.semver import Version

@@ -10,10 +10,10 @@ from kanister_py.core.blueprints.language import engine_of
 from kanister_py.core.blueprints.model import Action, Blueprint
 from kanister_py.core.blueprints.reads import reads_of
 from kanister_py.core.blueprints.texts import texts_of
-from kanister_py.core.errors import TemplateError
 from kanister_py.core.objects.access import Access, merged
 from kanister_py.core.objects.resources import PODS, GroupVersionResource
 from kanister_py.core.templates.engines import is_template
+from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.facts import needs_of
 
 # What is fetched so that a template can see it, by the name it is seen under.

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kanister_py.core.errors import TemplateParseError, UsageError
+from kanister_py.core.errors import UsageError
+from kanister_py.core.templates.errors import TemplateParseError
 from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.param_types import ROOT_NAMES
 from kanister_py.gotemplate import FunctionTable

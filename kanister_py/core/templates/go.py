@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import NamedTuple
 
-from kanister_py.core.errors import (
+from kanister_py.core.templates.errors import (
     TemplateError,
     TemplateExecError,
     TemplateKeyMissing,

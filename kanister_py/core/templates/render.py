@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.errors import (
-    TemplateError,
-    TemplateKeyMissing,
-    TemplateParseError,
-    UsageError,
-)
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.documents import Path, text_of_path
 from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
+from kanister_py.core.templates.errors import TemplateError, TemplateKeyMissing, TemplateParseError
 from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.wording import explain, explain_unreadable

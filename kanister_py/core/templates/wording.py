@@ -10,14 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from kanister_py.core.errors import (
-    TemplateError,
-    TemplateExecError,
-    TemplateParseError,
-    did_you_mean,
-)
+from kanister_py.core.errors import did_you_mean
 from kanister_py.core.objects.documents import nearest
 from kanister_py.core.templates.engines import Engine, blueprint_functions, fault_in
+from kanister_py.core.templates.errors import TemplateError, TemplateExecError, TemplateParseError
 
 _MOST_SHOWN: Final = 12
 _MOST_COMPARED: Final = 1000

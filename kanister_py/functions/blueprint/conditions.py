@@ -7,12 +7,13 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import Field
 
-from kanister_py.core.errors import ApiError, TemplateError, WaitTimedOut
+from kanister_py.core.errors import ApiError, WaitTimedOut
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import Path
 from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
 from kanister_py.core.objects.jsonpath import InvalidJSONPath
 from kanister_py.core.objects.weak import ArgProblem, InvalidArgs
+from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import RenderFailed
 from kanister_py.functions.blueprint.references import ObjectReference, access_to, check_scope

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from kanister_py.core.blueprints.reads import COMMON_NAMES, UNCALLED_NAMES, reads_of
-from kanister_py.core.errors import TemplateError
 from kanister_py.core.templates.engines import Engine, blueprint_functions
+from kanister_py.core.templates.errors import TemplateError
 
 
 @pytest.mark.parametrize(

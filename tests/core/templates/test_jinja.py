@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kanister_py.core.errors import (
+from kanister_py.core.templates.errors import (
     TemplateError,
     TemplateExecError,
     TemplateLimitExceeded,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.errors import TemplateKeyMissing
+from kanister_py.core.templates.errors import TemplateKeyMissing
 from kanister_py.core.templates.facts import ActionFacts, Named
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer, RenderFailed

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.core.errors import TemplateLimitExceeded
 from kanister_py.core.templates.engines import Engine
+from kanister_py.core.templates.errors import TemplateLimitExceeded
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.jinja.template import TemplateUndefined
 from kanister_py.core.templates.params import Params

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.errors import KanisterError, PodsNotRun, RunCancelled, TemplateParseError
+from kanister_py.core.errors import KanisterError, PodsNotRun, RunCancelled
 from kanister_py.core.objects.resources import CONFIG_MAPS
 from kanister_py.core.objects.weak import InvalidArgs
 from kanister_py.core.templates.engines import Engine
+from kanister_py.core.templates.errors import TemplateParseError
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.render import RenderFailed
 from kanister_py.functions.blueprint.conditions import ConditionNotMet

@@ -12,7 +12,6 @@ from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Seve
 from kanister_py.core.blueprints.model import Action, Blueprint, LocatedBlueprint, Phase
 from kanister_py.core.blueprints.reads import Read, check_condition, reads_of
 from kanister_py.core.blueprints.texts import DEFER, Text, templates_of, texts_of
-from kanister_py.core.errors import TemplateError, TemplateParseError
 from kanister_py.core.objects.documents import Path
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.engines import (
@@ -21,6 +20,7 @@ from kanister_py.core.templates.engines import (
     UnknownTemplateEngine,
     is_template,
 )
+from kanister_py.core.templates.errors import TemplateError, TemplateParseError
 from kanister_py.core.templates.shape import ROOTS, why_impossible
 from kanister_py.core.templates.wording import explain_unreadable
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from jinja2 import Template, TemplateSyntaxError, UndefinedError, nodes
 from jinja2.exceptions import TemplateError as JinjaError
 
-from kanister_py.core.errors import (
+from kanister_py.core.templates.errors import (
     TemplateError,
     TemplateExecError,
     TemplateLimitExceeded,

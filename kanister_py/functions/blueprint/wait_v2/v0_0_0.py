@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from kanister_py.core.errors import TemplateParseError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import Path
+from kanister_py.core.templates.errors import TemplateParseError
 from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.conditions import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kanister_py.core.errors import TemplateError, TemplateParseError
+from kanister_py.core.templates.errors import TemplateError, TemplateParseError
 from kanister_py.functions.composition.answering import (
     TEXT,
     Refused,
