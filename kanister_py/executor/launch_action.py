@@ -120,16 +120,18 @@ def launch_action(
         cluster, course.spec, time, parse_workload(remembered), remembered.get("object")
     )
     params = Params(fetched.facts)
-    secrets.take_in(params.secret_texts())
     warnings: tuple[Warned, ...] = ()
     if status.start_time is None:
+        # What only a look at later phases shows must not be seen by earlier ones.
         known = Known(renderer, Params(fetched.facts), load, is_whole=not fetched.missing)
         try:
             warnings = _look_first(course, choices, known, surroundings, fetched.missing, status)
         finally:
             secrets.take_in(known.params.secret_texts())
-    elif fetched.missing:
-        raise fetched.missing[0]
+    else:
+        secrets.take_in(params.secret_texts())
+        if fetched.missing:
+            raise fetched.missing[0]
     phases = {}
     for (path, phase), choice in zip(course.action.every_phase(), choices, strict=True):
         if isinstance(choice, KanisterError):

@@ -77,10 +77,7 @@ def record(rules: Rules, status: Status, outcome: Outcome) -> Status:
 def _record_begun(rules: Rules, status: Status, outcome: Begun) -> Status:
     if status.state is not State.PENDING or len(outcome.versions) != len(status.actions):
         return status
-    actions = tuple(
-        _with_versions(action, versions)
-        for action, versions in zip(status.actions, outcome.versions, strict=True)
-    )
+    actions = tuple(map(_with_versions, status.actions, outcome.versions))
     status = status._replace(
         state=State.RUNNING,
         actions=actions,
@@ -486,7 +483,7 @@ def _put_action(status: Status, index: int, action: ActionStatus) -> Status:
 
 
 def _with_condition(status: Status, condition: Condition) -> Status:
-    others = tuple(each for each in status.conditions if each.type != condition.type)
+    others = [each for each in status.conditions if each.type != condition.type]
     return status._replace(conditions=(*others, condition))
 
 
