@@ -10,20 +10,16 @@ Ctrl-C as by SIGTERM: that is how a server ends.
 from __future__ import annotations
 
 import argparse
-import signal
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kanister_py.cli.listening import is_loopback, listening
 from kanister_py.cli.output import say, say_warning
 from kanister_py.cli.parser import port
+from kanister_py.cli.stop_signals import StopSignals
 
 if TYPE_CHECKING:
-    import uvicorn
-
     from kanister_py.http_api.discovery import Publication
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8640
@@ -53,8 +49,11 @@ def run(args: argparse.Namespace) -> int:
     publication = _publication()
     # The port is taken before the work is done: two servers on one port is the commoner mistake.
     with listening(args.host, args.port) as taken:
+        import logging
+
         import uvicorn
 
+        from kanister_py.controller.machine.logs import set_up_logging
         from kanister_py.http_api.app import build_app
         from kanister_py.http_api.guard import OwnHosts
         from kanister_py.http_api.server import server_config
@@ -67,9 +66,13 @@ def run(args: argparse.Namespace) -> int:
                 f"{url} can be reached from other machines; it is read only, and asks nobody "
                 "who they are"
             )
-        _set_up_log(args.log_format)
+        set_up_logging(args.log_format, sys.stderr, "warning")
+        logging.getLogger("uvicorn.access").setLevel(logging.INFO)
         config = server_config(app, access_log=args.access_log, grace_seconds=_GRACE_SECONDS)
-        with _stopping(uvicorn.Server(config)) as server:
+        server = uvicorn.Server(config)
+        # The server stops at signals by itself, and raises them again afterwards: they end here,
+        # so that the process ends in good order and not by the signal.
+        with StopSignals():
             # Whoever reads this may stop it right away.
             say(f"Serving {len(publication.registry)} functions on {url}")
             server.run(sockets=[taken])
@@ -96,45 +99,3 @@ def _publication() -> Publication:
 def _url_of(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-
-
-@contextmanager
-def _stopping(server: uvicorn.Server) -> Iterator[uvicorn.Server]:
-    """Have a server stop when a signal says so; requests under way are answered first."""
-
-    def stop(_signal: int, _frame: Any) -> None:
-        server.should_exit = True
-
-    # The server catches both while it runs, and raises them again afterwards: they come here,
-    # so that the process ends in good order and not by the signal.
-    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield server
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-
-def _set_up_log(form: str) -> None:
-    import json
-    import logging
-
-    class JsonFormatter(logging.Formatter):
-        """One JSON object a line."""
-
-        def format(self, record: logging.LogRecord) -> str:
-            line = {
-                "time": self.formatTime(record),
-                "level": record.levelname.lower(),
-                "logger": record.name,
-                "message": record.getMessage(),
-            }
-            if record.exc_info:
-                line["traceback"] = self.formatException(record.exc_info)
-            return json.dumps(line, ensure_ascii=False)
-
-    handler = logging.StreamHandler(sys.stderr)
-    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-    handler.setFormatter(JsonFormatter() if form == "json" else text)
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    logging.getLogger("uvicorn.access").setLevel(logging.INFO)
