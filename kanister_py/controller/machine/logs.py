@@ -1,4 +1,4 @@
-"""Where does what happens to a run get written, and where are its phases' own lines?
+"""Logs: what the controller writes of its work, and the lines that phases print.
 
 Every line that a phase prints is written twice: to the log of the controller, under the
 logger `kanister_py.phase`, with the ActionSet, action, phase, function, version and
@@ -16,7 +16,8 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from threading import Lock
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
 from typing import Any, Final, NamedTuple, TextIO
 
 from kanister_py.controller.machine.watch_cache import ObjectKey
@@ -25,6 +26,8 @@ from kanister_py.ports.clock import Clock
 
 PHASE_LOGGER: Final = "kanister_py.phase"
 _FIELDS: Final = "kanister_py_fields"
+_MOST_WAITING: Final = 20_000
+_FLUSH_SECONDS: Final = 5.0
 
 
 def fields_of(**fields: Any) -> dict[str, Any]:
@@ -61,11 +64,57 @@ class TextLines(logging.Formatter):
         return f"{line} ({told})" if told else line
 
 
+class _Behind(logging.Handler):
+    """Hands records to a thread that formats and writes them: who logs waits for nobody.
+
+    Without a lock, which all threads would meet at. Where the reader of the log is so slow
+    that too much waits, what says nothing of trouble is left out, and counted.
+    """
+
+    def __init__(self, target: logging.Handler) -> None:
+        super().__init__()
+        self._target = target
+        self._waiting: SimpleQueue[logging.LogRecord | Event] = SimpleQueue()
+        self._left_out = 0
+        Thread(target=self._write, name="log", daemon=True).start()
+
+    def createLock(self) -> None:  # noqa: N802 # the library's name
+        self.lock = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._waiting.qsize() >= _MOST_WAITING and record.levelno < logging.WARNING:
+            self._left_out += 1
+            return
+        # What it speaks of may be another by the time it is written.
+        record.msg, record.args = record.getMessage(), None
+        self._waiting.put(record)
+
+    def _write(self) -> None:
+        while True:
+            record = self._waiting.get()
+            if isinstance(record, Event):
+                record.set()
+                continue
+            self._target.handle(record)
+            if self._left_out and self._waiting.qsize() < _MOST_WAITING // 2:
+                count, self._left_out = self._left_out, 0
+                said = f"{count} lines of the log were left out: its reader is too slow"
+                left_out = {"name": __name__, "levelno": logging.WARNING, "levelname": "WARNING"}
+                self._target.handle(logging.makeLogRecord({**left_out, "msg": said}))
+
+    def flush(self) -> None:
+        """Write all that waits, as at the end of the process, where logging asks for it."""
+        is_written = Event()
+        self._waiting.put(is_written)
+        is_written.wait(_FLUSH_SECONDS)
+        self._target.flush()
+
+
 def set_up_logging(form: str, stream: TextIO, level: str = "info") -> None:
-    """Send the log of this process to a stream, as text or as JSON."""
+    """Send the log of this process to a stream, as text or as JSON, from a thread of its own."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.basicConfig(level=logging.WARNING, handlers=[_Behind(handler)], force=True)
     logging.getLogger("kanister_py").setLevel(level.upper())
 
 

@@ -1,0 +1,93 @@
+"""Logs: written in order and to the end, by nobody who has other work to do."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from threading import Event
+
+import pytest
+
+from kanister_py.controller.machine.logs import set_up_logging
+
+LOG = logging.getLogger("kanister_py.test")
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    ours = logging.getLogger("kanister_py")
+    handlers, level, our_level = root.handlers[:], root.level, ours.level
+    root.handlers[:] = []
+    yield
+    for each in root.handlers:
+        each.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    ours.setLevel(our_level)
+
+
+def flush() -> None:
+    """Do as Python does at the end of a process."""
+    for each in logging.getLogger().handlers:
+        each.flush()
+
+
+class Stuck(io.StringIO):
+    """A stream that takes nothing until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.goes_on = Event()
+
+    def write(self, text: str) -> int:
+        self.goes_on.wait(60)
+        return super().write(text)
+
+
+def test_all_that_was_logged_is_written_in_order_at_the_end() -> None:
+    stream = io.StringIO()
+    set_up_logging("json", stream)
+    for number in range(1000):
+        LOG.info("line %d", number)
+    flush()
+    lines = [json.loads(line)["message"] for line in stream.getvalue().splitlines()]
+    assert lines == [f"line {number}" for number in range(1000)]
+
+
+def test_who_logs_does_not_wait_for_a_reader_that_reads_nothing() -> None:
+    stream = Stuck()
+    set_up_logging("text", stream)
+    for number in range(30_000):
+        LOG.info("line %d", number)
+    LOG.warning("trouble")
+    stream.goes_on.set()
+    flush()
+    written = stream.getvalue()
+    assert "trouble" in written
+    assert written.count("line ") < 30_000
+    assert "lines of the log were left out" in written
+
+
+def test_what_is_logged_is_as_it_was_then() -> None:
+    stream = Stuck()
+    set_up_logging("text", stream)
+    seen = ["before"]
+    LOG.info("it is %s", seen)
+    seen[0] = "after"
+    stream.goes_on.set()
+    flush()
+    assert "before" in stream.getvalue()
+
+
+def test_a_traceback_is_written_with_its_line() -> None:
+    stream = io.StringIO()
+    set_up_logging("text", stream)
+    try:
+        raise ValueError("no luck")
+    except ValueError:
+        LOG.exception("it fell over")
+    flush()
+    assert "ValueError: no luck" in stream.getvalue()
