@@ -42,6 +42,8 @@ class Seen:
         self._lock = RLock()
         self._stores: dict[GroupVersionResource, Store[KubeObject]] = {}
         self._written: dict[tuple[GroupVersionResource, ObjectKey], KubeObject] = {}
+        self._own_versions: dict[tuple[GroupVersionResource, ObjectKey, str], None] = {}
+        """What we wrote lately: a watch tells of each state, also of those in between."""
         self._listed: dict[GroupVersionResource, int] = {}
         """As of which version a kind was listed last."""
         self._gone: dict[str, None] = {}
@@ -211,6 +213,9 @@ class Seen:
             return
         key = key_of(obj)
         with self._lock:
+            self._own_versions[resource, key, _version(obj)] = None
+            while len(self._own_versions) > _MOST_REMEMBERED:
+                del self._own_versions[next(iter(self._own_versions))]
             store = self._stores.get(resource)
             seen = store.get(key) if store is not None else None
             if seen is not None and _is_at_least(seen, obj):
@@ -222,10 +227,8 @@ class Seen:
                 del self._written[next(iter(self._written))]
 
     def is_own_write(self, resource: GroupVersionResource, obj: KubeObject) -> bool:
-        """Say whether an object is as we wrote it last, so that nothing is new about it."""
-        with self._lock:
-            written = self._written.get((resource, key_of(obj)))
-        return written is not None and _version(written) == _version(obj)
+        """Say whether an object is as we wrote it lately, so that nothing is new about it."""
+        return (resource, key_of(obj), _version(obj)) in self._own_versions
 
     def _forget_older(
         self, resource: GroupVersionResource, key: ObjectKey, new: KubeObject | None
