@@ -121,8 +121,7 @@ class Controller:
             name=LEASE_NAME,
             terms=self.settings.terms,
         )
-        self._is_fenced_off = Event()
-        self._cluster = FencedCluster(cluster, self._check).as_cluster()
+        self._cluster = FencedCluster(cluster, self._leadership.check).as_cluster()
         self._changed = Condition()
         self._error: KanisterError | None = None
         self._is_stopping = False
@@ -134,11 +133,6 @@ class Controller:
         self._thread: Thread | None = None
         self._parts: _Parts | None = None
         self.metrics.watch("kanister_py_is_leader", lambda: float(self.is_leader))
-
-    def _check(self) -> None:
-        if self._is_fenced_off.is_set():
-            raise LeadershipLost
-        self._leadership.check()
 
     # Its life
 
@@ -169,7 +163,6 @@ class Controller:
         finally:
             if self._parts is not None:
                 self._parts.close()
-            self._is_fenced_off.set()
             self._leadership.close()
             self._has_ended.set()
         if self._error is not None:
@@ -218,7 +211,7 @@ class Controller:
                 settings.keep_newest,
             ),
             self.lines,
-            self._check,
+            self._leadership.check,
             self._stores,
         )
         others = [make(tools) for make in self._part_makers]
@@ -270,7 +263,6 @@ class Controller:
         with self._changed:
             if self._error is not None or self._has_ended.is_set():
                 return
-            self._is_fenced_off.set()
             why = self._leadership.why_lost
             # Said first: once it has failed, the process may be gone before anything is said.
             _LOG.error(
@@ -310,9 +302,8 @@ class Controller:
     def kill(self) -> None:
         """Stop acting at once and leave everything as it is, the Lease too, as a crash would."""
         with self._changed:
-            self._is_fenced_off.set()
-            self._error = self._error or LeadershipLost()
             self._leadership.abandon()
+            self._error = self._error or LeadershipLost()
             self._fail(self._error)
         self._has_ended.wait()
 
@@ -320,7 +311,7 @@ class Controller:
 
     @property
     def is_leader(self) -> bool:
-        return self._leadership.is_leader and not self._is_fenced_off.is_set()
+        return self._leadership.is_leader
 
     @property
     def has_begun(self) -> bool:

@@ -68,6 +68,8 @@ class Lines:
 
     def leave(self, key: ObjectKey) -> list[ObjectKey]:
         """Let somebody go, and say who may have moved up for it."""
+        if key not in self._line_of:
+            return []
         with self._lock:
             return self._leave(key)
 

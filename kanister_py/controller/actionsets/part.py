@@ -98,14 +98,9 @@ class ActionSets:
                 "phases are lost when a Blueprint is stored; `kanister-py crds` brings ours"
             )
         self._passes: WorkLoop[ObjectKey] = WorkLoop(
-            *("ActionSet", clock, tools.alarms, tools.metrics),
-            lambda key: self.reconciler.reconcile(key),  # noqa: PLW0108 # made below
-            threads=settings.passes,
+            *("ActionSet", clock, tools.alarms, tools.metrics), threads=settings.passes
         )
-        self._chores: WorkLoop[ObjectKey] = WorkLoop(
-            *("Chore", clock, tools.alarms, tools.metrics),
-            lambda key: self.tidying.tidy(key),  # noqa: PLW0108 # made below
-        )
+        self._chores: WorkLoop[ObjectKey] = WorkLoop(*("Chore", clock, tools.alarms, tools.metrics))
         self.tidying = Tidying(cluster, clock, form, self.store, self._chores.queue, check)
         self.reconciler = ActionSetReconciler(
             Equipment(
@@ -164,8 +159,8 @@ class ActionSets:
     def start(self) -> None:
         self._blueprints.start()
         self.store.start()
-        self._passes.start()
-        self._chores.start()
+        self._passes.start(self.reconciler.reconcile)
+        self._chores.start(self.tidying.tidy)
         if self._settings.keep_newest is not None:
             self._collection.start()
 

@@ -64,15 +64,16 @@ def keep(obj: KubeObject, seen_at: float = float("-inf")) -> Kept:
         return _ended(obj, state == "complete")
     metadata = obj["metadata"]
     metadata.pop("managedFields", None)
-    spec = obj.get("spec")
+    spec, notes = obj.get("spec"), _notes_in(metadata)
+    concurrency_key = notes.get(CONCURRENCY_KEY)
     return Live(
         uid=metadata["uid"],
         obj=obj,
         created_at=_created_at(metadata),
-        concurrency_key=_noted(metadata, CONCURRENCY_KEY),
+        concurrency_key=concurrency_key if isinstance(concurrency_key, str) else "",
         is_pending=state != "running",
         is_suspended=isinstance(spec, dict) and spec.get("suspend") is True,
-        parents=_parents_of(metadata),
+        parents=_parents_in(notes),
         seen_at=seen_at,
     )
 
@@ -92,7 +93,7 @@ def _ended(obj: KubeObject, is_complete: bool) -> Ended:
         ended_at=_ended_at(obj),
         blueprints=tuple(dict.fromkeys(blueprints)),
         ttl_seconds=_ttl_of(spec, is_complete),
-        parents=_parents_of(metadata),
+        parents=_parents_in(_notes_in(metadata)),
         has_finalizer=FINALIZER in (metadata.get("finalizers") or ()),
         is_deleted=bool(metadata.get("deletionTimestamp")),
     )
@@ -125,15 +126,16 @@ def _created_at(metadata: Mapping[str, Any]) -> datetime:
     return parse_time(metadata.get("creationTimestamp")) or _LONG_AGO
 
 
-def _noted(metadata: Mapping[str, Any], key: str) -> str:
-    """Read a note on an object, from its annotations or its labels."""
-    for where in ("annotations", "labels"):
-        value = (metadata.get(where) or {}).get(key)
-        if isinstance(value, str) and value:
-            return value
-    return ""
+def _notes_in(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the notes on an object: its annotations, and its labels where those say nothing."""
+    annotations, labels = metadata.get("annotations"), metadata.get("labels")
+    if not annotations or not labels:
+        return annotations or labels or {}
+    return {**labels, **{key: value for key, value in annotations.items() if value}}
 
 
-def _parents_of(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    found = (_noted(metadata, PARENT), _noted(metadata, RETRY_OF))
-    return tuple(intern(name) for name in dict.fromkeys(found) if name)
+def _parents_in(notes: Mapping[str, Any]) -> tuple[str, ...]:
+    if not notes:
+        return ()
+    found = (notes.get(PARENT), notes.get(RETRY_OF))
+    return tuple(intern(name) for name in dict.fromkeys(found) if name and isinstance(name, str))

@@ -75,7 +75,6 @@ class Compositions:
             clock,
             part.alarms,
             part.metrics,
-            self.look,
             threads=settings.workers,
             kind_of=lambda task: task.role,
             groups_of=lambda task: self._composites.groups_of(task),  # noqa: PLW0108 # made below
@@ -158,7 +157,7 @@ class Compositions:
         if self._settings.runs_functions:
             for resource in (ENDPOINT_SLICES, DEPLOYMENTS):
                 self.seen.watch(resource, self._settings.namespace)
-        self._loop.start()
+        self._loop.start(self.look)
 
     def _refuse_crossplane(self) -> None:
         found = find_neighbour(self._part.cluster, CROSSPLANE)

@@ -113,8 +113,11 @@ class Leadership:
         return f"Can never lead: {self._trouble}"
 
     def check(self) -> None:
-        """Raise unless this process may act."""
-        if not self.is_leader:
+        """Raise unless this process may act. Every request asks: it is over at once if so."""
+        if (
+            not (self._is_held and self._clock.monotonic() < self._acts_until)
+            and not self.is_leader
+        ):
             raise LeadershipLost
 
     # Coming to hold it

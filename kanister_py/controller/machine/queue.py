@@ -35,7 +35,7 @@ class WorkQueue(Generic[Key]):
         clock: Clock,
         alarms: Alarms,
         *,
-        groups_of: GroupsOf[Key] = lambda _key: (),
+        groups_of: GroupsOf[Key] | None = None,
     ) -> None:
         self._clock = clock
         self._alarms = alarms
@@ -98,8 +98,8 @@ class WorkQueue(Generic[Key]):
             while not self._is_closed:
                 while self._line:
                     key = self._line.popleft()
-                    groups = self._groups_of(key)
-                    if self._park(key, groups):
+                    groups = () if self._groups_of is None else self._groups_of(key)
+                    if groups and self._park(key, groups):
                         # Its other groups may have room that it came back for.
                         for group, most in groups:
                             self._let_up(group, most)
@@ -137,7 +137,7 @@ class WorkQueue(Generic[Key]):
         if self._busy.get(group, 0) >= most:
             return
         parked = self._parked.pop(group, None)
-        while parked:
+        while parked and self._groups_of is not None:
             key = parked.popleft()
             others = [each for each in self._groups_of(key) if each[0] != group]
             if not self._park(key, others):

@@ -45,36 +45,39 @@ class WorkLoop(Generic[Key]):
         clock: Clock,
         alarms: Alarms,
         metrics: ControllerMetrics,
-        look: Callable[[Key], Look | None],
         *,
         threads: int = 1,
         kind_of: Callable[[Key], str] | None = None,
-        groups_of: GroupsOf[Key] = lambda _key: (),
+        groups_of: GroupsOf[Key] | None = None,
     ) -> None:
         self._name = name
         self._clock = clock
         self._metrics = metrics
-        self._look = look
         self._threads = max(1, threads)
-        self._kind_of = kind_of or (lambda _key: name)
+        self._kind_of = kind_of
         self.queue: WorkQueue[Key] = WorkQueue(clock, alarms, groups_of=groups_of)
         metrics.watch_queue(
             name, lambda: float(self.queue.depth), lambda: self.queue.oldest_seconds
         )
 
-    def start(self) -> None:
+    def start(self, look: Callable[[Key], Look | None]) -> None:
+        """Begin to look."""
         for _ in range(self._threads):
-            Thread(target=self._work, name=self._name, daemon=True).start()
+            Thread(target=self._work, args=(look,), name=self._name, daemon=True).start()
 
     def close(self) -> None:
         self.queue.close()
 
-    def _work(self) -> None:
+    def _work(self, look: Callable[[Key], Look | None]) -> None:
+        kind_of = self._kind_of
         while (key := self.queue.take()) is not None:
-            kind, began = self._kind_of(key), self._clock.monotonic()
+            kind = self._name if kind_of is None else kind_of(key)
+            began = self._clock.monotonic()
             outcome = "done"
             try:
-                outcome = self._settle(key, self._look(key))
+                found = look(key)
+                if found is not None:
+                    outcome = self._settle(key, found)
             except LeadershipLost:
                 outcome = "not the leader"
             except KanisterError as error:
@@ -90,9 +93,7 @@ class WorkLoop(Generic[Key]):
                 self.queue.done(key)
                 self._metrics.count_pass(kind, outcome, self._clock.monotonic() - began)
 
-    def _settle(self, key: Key, found: Look | None) -> str:
-        if found is None:
-            return "done"
+    def _settle(self, key: Key, found: Look) -> str:
         if found.has_failed:
             self.queue.add_failed(key)
             return "failed"
