@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
 from kanister_py.controller.machine.writing import (
     FIELD_MANAGER,
     condition,
+    delete_as_seen,
     ensure,
     find,
     hold,
@@ -147,13 +147,7 @@ class ClaimReconciler:
             is_foreground = policy == "Foreground"
             if not composite["metadata"].get("deletionTimestamp"):
                 propagation = Propagation.FOREGROUND if is_foreground else Propagation.BACKGROUND
-                with suppress(NotFound):
-                    self._cluster.delete(
-                        self._composites,
-                        composite["metadata"]["name"],
-                        uid=composite["metadata"]["uid"],
-                        propagation=propagation,
-                    )
+                delete_as_seen(self._cluster, self._composites, composite, propagation)
             if is_foreground:
                 # Its end is seen by the watch on composite resources.
                 return

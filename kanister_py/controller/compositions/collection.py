@@ -10,8 +10,8 @@ from kanister_py.controller.compositions.served_kinds import ServedKinds
 from kanister_py.controller.compositions.world import ComposingWorld, revision_facts
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.controller.machine.writing import delete_as_seen
 from kanister_py.core.compositions.definitions import machinery_of
-from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.revisions.collection import Revision, plan_collection, words_for_uses
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS
@@ -37,9 +37,8 @@ def collect_revisions(
         users = _users_of(composition, facts, seen, kinds)
         revisions = [Revision(each.name, each.number, users.get(each.name, ())) for each in facts]
         for name in plan_collection(revisions, limit).removed:
-            try:
-                cluster.delete(COMPOSITION_REVISIONS, name)
-            except NotFound:
+            found = seen.known(COMPOSITION_REVISIONS, ObjectKey("", name))
+            if found is None or not delete_as_seen(cluster, COMPOSITION_REVISIONS, found):
                 continue
             _LOG.info("Removed CompositionRevision %s: nobody uses it", name)
             removed.append(name)

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from kanister_py.controller.compositions.one_pass import Pass, digest
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell
-from kanister_py.controller.machine.writing import says
+from kanister_py.controller.machine.writing import delete_as_seen, says
 from kanister_py.core.compositions.definitions import MACHINERY_KEY
 from kanister_py.core.compositions.desired import Composed, ComposedResource
 from kanister_py.core.compositions.messages import Data
@@ -149,10 +149,11 @@ class ComposedObjects:
             try:
                 if any(label in labels for label in OWNED_LABELS):
                     seen = self._patch(obj, {"labels": dict.fromkeys(OWNED_LABELS)})
-                left = self._delete(seen, Propagation.FOREGROUND)
             except NotFound:
                 continue
-            self._sight.remember(left)
+            left = self._delete(seen, Propagation.FOREGROUND)
+            if left is not None:
+                self._sight.remember(left)
 
     def take_along(self, run: Pass, objects: Iterable[Data]) -> None:
         """Delete what a composite resource owns, whose kind ends with it."""
@@ -160,8 +161,7 @@ class ComposedObjects:
             owner = controller_of(obj) or {}
             is_ending = obj["metadata"].get("deletionTimestamp")
             if owner.get("uid") == run.metadata["uid"] and not is_ending:
-                with suppress(NotFound):
-                    self._delete(obj, Propagation.BACKGROUND)
+                self._delete(obj, Propagation.BACKGROUND)
 
     def release_adopted(self, objects: Iterable[Data]) -> None:
         """Let go of what was there before, as it is now."""
@@ -181,16 +181,9 @@ class ComposedObjects:
             *(known.gvr, name_of(obj), {"metadata": metadata}), namespace=namespace_of(obj)
         )
 
-    def _delete(self, obj: Data, propagation: Propagation) -> KubeObject:
-        """Delete an object as it was seen: who has changed it meanwhile had a reason."""
+    def _delete(self, obj: Data, propagation: Propagation) -> KubeObject | None:
         known = self._cluster.resource_for(obj["apiVersion"], obj["kind"])
-        return self._cluster.delete(
-            *(known.gvr, name_of(obj)),
-            namespace=namespace_of(obj),
-            uid=obj["metadata"]["uid"],
-            resource_version=_version(obj),
-            propagation=propagation,
-        )
+        return delete_as_seen(self._cluster, known.gvr, obj, propagation)
 
 
 def _reference_of(obj: Data) -> dict[str, str]:

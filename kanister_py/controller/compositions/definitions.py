@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.compositions.resources import Kind
@@ -11,6 +10,7 @@ from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject
 from kanister_py.controller.machine.writing import (
     FIELD_MANAGER,
     condition,
+    delete_as_seen,
     find,
     hold,
     is_true,
@@ -25,7 +25,7 @@ from kanister_py.core.compositions.definitions import (
     problems_of_definition,
     target_version,
 )
-from kanister_py.core.errors import Invalid, NotFound
+from kanister_py.core.errors import Invalid
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.revisions.kinds import DEFINITIONS
 from kanister_py.core.revisions.owners import controller_of, is_controlled_by
@@ -120,8 +120,7 @@ def _take_away(cluster: Cluster, name: str, definition: KubeObject) -> bool:
     if live is None or not is_controlled_by(live, definition):
         return False
     if not live["metadata"].get("deletionTimestamp"):
-        with suppress(NotFound):
-            cluster.delete(CUSTOM_RESOURCE_DEFINITIONS, name, uid=live["metadata"]["uid"])
+        delete_as_seen(cluster, CUSTOM_RESOURCE_DEFINITIONS, live)
     return True
 
 

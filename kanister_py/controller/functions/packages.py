@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
-from kanister_py.controller.machine.writing import condition, find, write_status
+from kanister_py.controller.machine.writing import condition, delete_as_seen, find, write_status
 from kanister_py.core.compositions.built_in import choose_built_in
 from kanister_py.core.errors import (
     AlreadyExists,
@@ -22,7 +22,6 @@ from kanister_py.core.errors import (
     FunctionVersionNotFound,
     InvalidVersion,
     KanisterError,
-    NotFound,
 )
 from kanister_py.core.objects.parts import (
     annotations_of,
@@ -342,12 +341,17 @@ class FunctionReconciler:
             said = f"Revision {name} is now {state}"
             self._tell(subject_of(function), NORMAL, "TransitionRevision", said)
         facts = [revision_of(each) for each in by_name.values()]
-        gone = self._collect(function, facts)
+        gone = self._collect(function, facts, by_name)
         if found is not None:
             kept = [each for each in facts if each.name not in gone]
             self._say_health(function, kept, by_name, plan, found)
 
-    def _collect(self, function: KubeObject, facts: Sequence[FunctionRevision]) -> set[str]:
+    def _collect(
+        self,
+        function: KubeObject,
+        facts: Sequence[FunctionRevision],
+        by_name: Mapping[str, KubeObject],
+    ) -> set[str]:
         limit = spec_of(function).get("revisionHistoryLimit")
         history = DEFAULT_HISTORY_LIMIT if limit is None else int(limit)
         users = self._users(function["metadata"]["name"], facts)
@@ -364,10 +368,7 @@ class FunctionReconciler:
         ]
         removed = plan_collection(revisions, history).removed
         for name in removed:
-            try:
-                self._cluster.delete(FUNCTION_REVISIONS, name)
-            except NotFound:
-                continue
+            delete_as_seen(self._cluster, FUNCTION_REVISIONS, by_name[name])
             said = f"Removed revision {name}: {history} are kept, and nothing uses it"
             self._tell(subject_of(function), NORMAL, "GarbageCollect", said)
         return set(removed)

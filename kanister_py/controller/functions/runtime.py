@@ -11,7 +11,13 @@ from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.machine.certificates import CertificateKeeper
-from kanister_py.controller.machine.writing import condition, ensure, find, write_status
+from kanister_py.controller.machine.writing import (
+    condition,
+    delete_as_seen,
+    ensure,
+    find,
+    write_status,
+)
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.compositions.built_in import choose_built_in
 from kanister_py.core.compositions.endpoints import builtin_endpoint
@@ -155,13 +161,7 @@ class FunctionRuntime:
         left = self._drained_at(revision) - self._clock.now().timestamp()
         if left > 0:
             return left
-        self._cluster.delete(
-            DEPLOYMENTS,
-            name,
-            namespace=namespace,
-            uid=deployment["metadata"]["uid"],
-            propagation=Propagation.BACKGROUND,
-        )
+        delete_as_seen(self._cluster, DEPLOYMENTS, deployment, Propagation.BACKGROUND)
         return None
 
     def _drained_at(self, revision: KubeObject) -> float:

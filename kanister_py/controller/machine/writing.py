@@ -12,7 +12,7 @@ from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.parts import conditions_of, namespace_of, status_of
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
 
 FIELD_MANAGER: Final = "kanister-py"
 
@@ -53,6 +53,29 @@ def ensure(cluster: Cluster, resource: GroupVersionResource, wanted: dict[str, A
     if live is not None and says(live, wanted):
         return live
     return cluster.apply(wanted, field_manager=FIELD_MANAGER, force=True)
+
+
+def delete_as_seen(
+    cluster: Cluster,
+    resource: GroupVersionResource,
+    obj: Mapping[str, Any],
+    propagation: Propagation | None = None,
+) -> KubeObject | None:
+    """Delete an object as it was seen, and give what is left of it; None if it was gone.
+
+    Who has changed it meanwhile had a reason, be it another leader: `Conflict`.
+    """
+    metadata = obj["metadata"]
+    try:
+        return cluster.delete(
+            *(resource, metadata["name"]),
+            namespace=metadata.get("namespace", ""),
+            uid=metadata["uid"],
+            resource_version=metadata["resourceVersion"],
+            propagation=propagation,
+        )
+    except NotFound:
+        return None
 
 
 # Conditions

@@ -14,7 +14,14 @@ from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.lease import Leadership, LeaseTerms
-from kanister_py.core.errors import AnotherController, ClusterUnavailable, LeadershipLost
+from kanister_py.controller.machine.writing import delete_as_seen
+from kanister_py.core.errors import (
+    AnotherController,
+    ClusterUnavailable,
+    Conflict,
+    Forbidden,
+    LeadershipLost,
+)
 from kanister_py.core.objects.resources import CONFIG_MAPS, LEASES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 
@@ -28,8 +35,11 @@ class Flaky:
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
         self.is_reachable = True
+        self.refuses = False
 
     def __getattr__(self, name: str) -> Any:
+        if self.refuses:
+            raise Forbidden("leases is forbidden")
         if not self.is_reachable:
             raise ClusterUnavailable("connection refused")
         return getattr(self._cluster, name)
@@ -269,3 +279,31 @@ def test_who_may_not_act_does_not_get_through_to_the_cluster() -> None:
     replica.clock.advance(TERMS.acts_for_seconds)
     with pytest.raises(LeadershipLost):
         fenced.list(CONFIG_MAPS)
+
+
+def test_who_has_no_right_to_leases_says_after_a_while_that_it_can_never_lead() -> None:
+    replica = Replica(MemoryCluster(clock=FakeClock()), "one")
+    replica.cluster.refuses = True
+    waiting = Thread(target=replica.leadership.acquire, daemon=True)
+    waiting.start()
+    replica.rest()
+    assert replica.leadership.why_never == ""
+    pass_time(40.0, replica)
+    assert replica.leadership.why_never == "Can never lead: leases is forbidden"
+    replica.cluster.refuses = False
+    replica.clock.advance(TERMS.renews_every_seconds)
+    waiting.join(60)
+    assert replica.leadership.why_never == ""
+    assert replica.leadership.is_leader
+    replica.leadership.close()
+
+
+def test_what_a_leader_that_was_would_delete_has_changed_meanwhile() -> None:
+    cluster = MemoryCluster(clock=SystemClock())
+    made = cluster.create(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}}
+    )
+    cluster.replace({**made, "data": {"is": "wanted again"}})
+    with pytest.raises(Conflict):
+        delete_as_seen(cluster, CONFIG_MAPS, made)
+    assert cluster.get(CONFIG_MAPS, "x", namespace="default")["data"] == {"is": "wanted again"}
