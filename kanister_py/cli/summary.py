@@ -181,6 +181,9 @@ def _next(ending: Ending) -> Iterator[Line]:
         yield _entry("try again", shlex.join(ending.retry_with))
         return
     if not ending.state:
+        if ending.status.error.problems:
+            # Nothing was done that another run could go on from.
+            return
         hint = "with --state DIR a run can go on: --resume, --retry-from PHASE"
         yield _entry("next", hint)
         return

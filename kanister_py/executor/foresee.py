@@ -100,9 +100,11 @@ def foresee(
     return Foreseen(tuple(phases), tuple(obstacles), tuple(looking.unchecked), tuple(looking.reads))
 
 
-def _rank(obstacle: Obstacle) -> tuple[bool, bool, int]:
+def _rank(obstacle: Obstacle) -> tuple[bool, bool, int, list[tuple[int, str]]]:
+    """Sort by the phases in the order they run, then by place."""
     phase = obstacle.phase
-    return (phase is None, phase == DEFER, phase if phase is not None else 0)
+    place = [(each, "") if isinstance(each, int) else (-1, each) for each in obstacle.path]
+    return (phase is None, phase == DEFER, phase if phase is not None else 0, place)
 
 
 class _Looking:

@@ -120,6 +120,25 @@ def test_a_failed_run_that_is_kept_nowhere_says_how_the_next_one_could_go_on() -
     )
 
 
+def test_a_run_that_was_refused_lists_every_problem_and_offers_nothing_to_go_on_from() -> None:
+    problems = (
+        'backup/load args.a (b.yaml:3): no "x" in .Options; in Kanister\'s words: "x" not found',
+        "backup/check objects.s (b.yaml:9): Secret shop/s is not there",
+    )
+    error = RunError("2 problems", "ObjectMissing", "backup", "load", problems=problems)
+    ending = Ending("run-1", FAILED._replace(error=error), 0.1, brings="-f FILE gives it")
+    told = list(summary_of(ending))
+    assert told[told.index("error: Action backup cannot go well, and nothing was touched") :] == [
+        "error: Action backup cannot go well, and nothing was touched",
+        '  ✗ backup/load args.a (b.yaml:3): no "x" in .Options',
+        '             Kanister: "x" not found',
+        "  ✗ backup/check objects.s (b.yaml:9): Secret shop/s is not there",
+        "  where      backup/load",
+        "  reason     ObjectMissing",
+        "  bring it   -f FILE gives it",
+    ]
+
+
 @pytest.mark.parametrize(
     ("reason", "is_cancelled", "first"),
     [
