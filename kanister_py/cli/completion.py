@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from kanister_py.cli.output import put
 from kanister_py.cli.parser import Parser
 
 _BASH = """\
@@ -50,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.shell == "words":
-        sys.stdout.writelines(f"{word}\n" for word in words_after(args.words))
+        for word in words_after(args.words):
+            put(word)
     else:
         sys.stdout.write(_SCRIPTS[args.shell])
     return 0

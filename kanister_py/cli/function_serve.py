@@ -111,7 +111,9 @@ def run(args: argparse.Namespace) -> int:
     target = target_of(args.target, args.command)
     if target.is_remote:
         raise CommandLineError(f"{target.title} is an address; it is served already")
-    _set_up_log(args.debug)
+    from kanister_py.controller.machine.logs import set_up_logging
+
+    set_up_logging("text", sys.stderr, "debug" if args.debug else "warning")
     if args.link is not None:
         return _serve(args, target)
     host = _host(args)
@@ -246,15 +248,3 @@ def _serve_metrics(serve: Callable[[int, str], int], args: argparse.Namespace) -
     except OSError as error:
         raise AddressUnavailable(host, args.metrics_port, error.strerror or str(error)) from None
     say(f"Metrics on {host}:{bound}")
-
-
-def _set_up_log(debug: bool) -> None:
-    import logging
-    import sys
-
-    logging.basicConfig(
-        level=logging.DEBUG if debug else logging.WARNING,
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        force=True,
-    )

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TextIO, TypeAlias
 
 from kanister_py.core.errors import Fault, InvalidDocument, KanisterError, NoMatch
 from kanister_py.core.notices import Notice, Severity
+from kanister_py.core.objects.visible import visible
 
 # Kinds that a cluster has only once somebody has installed our definitions of them.
 _OUR_GROUPS = ("cr.kanister.io", "apiextensions.crossplane.io", "pkg.crossplane.io")
@@ -32,20 +33,6 @@ Cell: TypeAlias = str | Tint
 Line: TypeAlias = Cell | Sequence[Cell]
 
 _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
-_NOT_SHOWN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-"""Controls, signs that turn the direction of a text, halves of signs, other ends of lines."""
-
-
-def visible(text: str, keeps: str = "") -> str:
-    """Write out what would steer a terminal or turn the direction of its text."""
-    if text.isprintable():
-        return text
-    return "".join(
-        each.encode("unicode_escape").decode()
-        if unicodedata.category(each) in _NOT_SHOWN and each not in keeps
-        else each
-        for each in text
-    )
 
 
 def cells_of(line: Line) -> Sequence[Cell]:

@@ -114,6 +114,8 @@ class FunctionServer:
 
     def _handler(self, version: str) -> Callable[[bytes, Any], bytes]:
         function, observe, at_work = self._function, self._settings.observe, self._at_work
+        if _LOG.isEnabledFor(logging.DEBUG):
+            observe = _logged(observe)
 
         def run_function(data: bytes, context: Any) -> bytes:
             started = time.perf_counter() if observe is not None else 0.0
@@ -137,6 +139,18 @@ class FunctionServer:
 
 
 _METHOD = "RunFunction"
+_Observe: TypeAlias = Callable[[str, str, float], None]
+
+
+def _logged(observe: _Observe | None) -> _Observe:
+    """Log each call besides what else is told of it."""
+
+    def note(version: str, ended: str, seconds: float) -> None:
+        _LOG.debug("Answered a call of %s in %.1f ms: %s", version, seconds * 1000, ended)
+        if observe is not None:
+            observe(version, ended, seconds)
+
+    return note
 
 
 def _status_of(error: Exception) -> tuple[Any, str]:

@@ -203,6 +203,14 @@ def test_the_log_in_json_has_its_fields_apart() -> None:
     assert second.endswith("it happened (actionSet=one attempt=2)")
 
 
+def test_no_line_of_the_log_steers_the_terminal_of_who_reads_it() -> None:
+    record = logging.makeLogRecord({"msg": "Pod \x1b[2J says\n%s", "args": ("\x9b1m",)})
+    record.__dict__.update(fields_of(phase="du\x07mp"))
+    line = TextLines().format(record)
+    assert line.endswith(r"Pod \x1b[2J says\n\x9b1m (phase=du\x07mp)")
+    assert line.isprintable()
+
+
 def test_health_and_metrics_are_served_apart() -> None:
     functions = read_functions()
     source = FunctionSource(functions.registry, load_function)

@@ -17,12 +17,12 @@ from kanister_py.cli.output import (
     shown,
     table,
     text_of,
-    visible,
     width_of,
     write_text,
 )
 from kanister_py.core.errors import Fault, FunctionNotRegistered, InvalidDocument, NoMatch, Problem
 from kanister_py.core.objects.documents import dump_yaml, parse_document
+from kanister_py.core.objects.visible import visible
 
 
 class Terminal(io.StringIO):

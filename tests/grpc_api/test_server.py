@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -214,3 +216,12 @@ def test_a_renewal_that_is_half_written_changes_nothing(
     assert "the ones before stay in use" in caplog.text
     (folder / "tls.crt").write_text(whole + "\n")
     assert served._renewed() is not None
+
+
+def test_a_log_for_debugging_has_a_line_for_each_call(
+    cleanup: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, "kanister_py"):
+        _, channel = serve(cleanup, echo)
+        channel.unary_unary(METHODS[V1])(b"\x0a\x03\x0a\x01t", timeout=PATIENCE_SECONDS)
+    assert re.search(r"Answered a call of v1 in \d+\.\d ms: OK", caplog.text)

@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple, TextIO
 
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.actionsets.status import text_of_moment
+from kanister_py.core.objects.visible import visible
 from kanister_py.ports.clock import Clock
 
 PHASE_LOGGER: Final = "kanister_py.phase"
@@ -57,9 +58,13 @@ class TextLines(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # as logging calls it
+        # Whoever wrote what is quoted here: it must not steer the terminal of who reads it.
+        return visible(super().formatMessage(record))
+
     def format(self, record: logging.LogRecord) -> str:
         fields: Mapping[str, Any] = getattr(record, _FIELDS, {})
-        told = " ".join(f"{key}={value}" for key, value in fields.items())
+        told = visible(" ".join(f"{key}={value}" for key, value in fields.items()))
         line = super().format(record)
         return f"{line} ({told})" if told else line
 
