@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
-from binascii import Error as Base64Error
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -27,7 +25,7 @@ from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
-from kanister_py.core.templates.facts import ActionFacts
+from kanister_py.core.templates.facts import ActionFacts, texts_of_secret
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
 from kanister_py.executor.fetch_facts import fetch_facts, parse_workload, workload_as_dict
@@ -50,7 +48,7 @@ class SecretBook:
 
     def learn(self, secrets: Iterable[Mapping[str, Any]]) -> Masker:
         """Take in Secrets as the cluster gives them."""
-        return self.take_in(text for secret in secrets for text in _texts_in(secret))
+        return self.take_in(text for secret in secrets for text in texts_of_secret(secret))
 
     def take_in(self, texts: Iterable[str]) -> Masker:
         """Take in what is secret, as text."""
@@ -60,14 +58,6 @@ class SecretBook:
                 self._texts |= new
                 self.masker = Masker(self._texts)
             return self.masker
-
-
-def _texts_in(secret: Mapping[str, Any]) -> Iterator[str]:
-    for value in (secret.get("data") or {}).values():
-        try:
-            yield b64decode(value or "").decode("utf-8", "surrogateescape")
-        except (Base64Error, ValueError):
-            continue
 
 
 @dataclass(slots=True, eq=False, repr=False)

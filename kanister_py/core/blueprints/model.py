@@ -277,7 +277,7 @@ class ResourceReader(Reader):
 
     def reference(self, value: Any, path: Path) -> ObjectReference:
         data = self.mapping(value, path, _REFERENCE_KEYS)
-        return ObjectReference(*(self.text(data, key, path) for key in _REFERENCE_KEYS))
+        return ObjectReference(*self.all_texts(data, _REFERENCE_KEYS, path))
 
     def artifact(self, value: Any, path: Path) -> Artifact:
         data = self.mapping(value, path, ("keyValue", "kopiaSnapshot"))

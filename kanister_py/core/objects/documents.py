@@ -96,7 +96,7 @@ class Document(NamedTuple):
     @classmethod
     def of(cls, value: Any, file: str = "") -> Document:
         """Make a document of data that was never text: its places are unknown."""
-        return cls(file, _node_of(value))
+        return cls(file, _bare_node(value))
 
     @property
     def value(self) -> Any:
@@ -106,7 +106,7 @@ class Document(NamedTuple):
         """Find the node at a path, or None."""
         node = self.root
         for part in path:
-            child = node.children.get(part)
+            child = _child_of(node, part)
             if child is None:
                 return None
             node = child
@@ -116,7 +116,7 @@ class Document(NamedTuple):
         """Say where a path stands; for one that is missing, where its nearest parent does."""
         node, place = self.root, self.root.place
         for part in path:
-            child = node.children.get(part)
+            child = _child_of(node, part)
             if child is None:
                 break
             place = node.keys[part] if isinstance(part, str) and part in node.keys else child.place
@@ -444,13 +444,19 @@ def _list(opened: _Open, place: Place) -> Node:
 _NOWHERE = Place(0, 0, 0, 0)
 
 
-def _node_of(value: Any) -> Node:
-    children: dict[str | int, Node] = {}
-    if isinstance(value, dict):
-        children = {str(key): _node_of(each) for key, each in value.items()}
-    elif isinstance(value, list):
-        children = {index: _node_of(each) for index, each in enumerate(value)}
-    return Node(value, _NOWHERE, children, {}, 1)
+def _bare_node(value: Any) -> Node:
+    return Node(value, _NOWHERE, _NO_CHILDREN, _NO_KEYS, 1)
+
+
+def _child_of(node: Node, part: str | int) -> Node | None:
+    """Find a node below another; of data without places, it is made when it is asked for."""
+    if node.place is not _NOWHERE:
+        return node.children.get(part)
+    value = node.value
+    is_there = part in value if isinstance(value, dict) else False
+    if isinstance(value, list) and isinstance(part, int):
+        is_there = 0 <= part < len(value)
+    return _bare_node(value[part]) if is_there else None
 
 
 def _place(start: Any, end: Any) -> Place:

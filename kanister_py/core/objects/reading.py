@@ -6,7 +6,7 @@ for models takes longer to load than all the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kanister_py.core.errors import InvalidDocument, Problem, did_you_mean
@@ -104,6 +104,13 @@ class Reader:
             return value or ""
         self.refuse((*path, key), "text", value)
         return ""
+
+    def all_texts(self, data: Mapping[str, Any], keys: Sequence[str], path: Path) -> list[str]:
+        """Read texts under keys."""
+        found = [data.get(key, "") for key in keys]
+        if {*map(type, found)} <= {str}:
+            return found
+        return [self.text(data, key, path) for key in keys]
 
     def wanted(self, data: Mapping[str, Any], key: str, path: Path) -> str:
         """Read a text that must not be empty."""

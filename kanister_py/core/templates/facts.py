@@ -7,7 +7,8 @@ rest of the module turns it into `ActionFacts`.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable, Mapping, Sequence
+from binascii import Error as Base64Error
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -430,3 +431,12 @@ def check_credential_secret(secret: KubeObject) -> None:
             f"Secret '{name}' has an unknown field '{unknown[0]}'; "
             f"known: {', '.join((*required, *optional))}"
         )
+
+
+def texts_of_secret(secret: KubeObject) -> Iterator[str]:
+    """Give what a Secret holds, as text; what is no base64 is left out."""
+    for value in (secret.get("data") or {}).values():
+        try:
+            yield b64decode(value or "").decode("utf-8", "surrogateescape")
+        except (Base64Error, ValueError):
+            continue

@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kanister_py.core.templates.facts import ActionFacts, Named, ResolvedProfile, Workload
+from kanister_py.core.templates.facts import (
+    ActionFacts,
+    Named,
+    ResolvedProfile,
+    Workload,
+    texts_of_secret,
+)
 from kanister_py.core.templates.kube_types import (
     CONFIG_MAPS,
     SECRET,
@@ -44,10 +50,11 @@ class Params:
     cost the same however many phases came before.
     """
 
-    __slots__ = ("_phases", "facts", "root")
+    __slots__ = ("_phases", "_seen", "facts", "root")
 
     def __init__(self, facts: ActionFacts) -> None:
         self.facts = facts
+        self._seen: list[KubeObject] = []
         self._phases = GoMap(PHASES)
         self.root = Struct(
             TEMPLATE_PARAMS,
@@ -81,7 +88,7 @@ class Params:
         config_maps: Mapping[str, KubeObject] | None = None,
     ) -> None:
         """Let templates see the objects of a phase, whose output is nil until it is left."""
-        self._phases[name] = _phase(secrets, config_maps)
+        self._phases[name] = self._phase(secrets, config_maps)
 
     def leave_phase(self, name: str, output: Mapping[str, Any] | None) -> None:
         """Let templates see what a phase gave; a phase that failed gives None."""
@@ -95,11 +102,26 @@ class Params:
         config_maps: Mapping[str, KubeObject] | None = None,
     ) -> None:
         """As for a phase: the deferPhase is found under a name of its own."""
-        self.root["DeferPhase"] = _phase(secrets, config_maps)
+        self.root["DeferPhase"] = self._phase(secrets, config_maps)
 
     def leave_defer_phase(self, output: Mapping[str, Any] | None) -> None:
         """Let templates see what the deferPhase gave."""
         self.root["DeferPhase"]["Output"] = _output(output)
+
+    def _phase(
+        self,
+        secrets: Mapping[str, KubeObject] | None,
+        config_maps: Mapping[str, KubeObject] | None,
+    ) -> Struct:
+        self._seen += (secrets or {}).values()
+        return Struct(
+            PHASE_POINTER,
+            None,
+            {
+                "Secrets": lambda: _secrets(secrets),
+                "ConfigMaps": lambda: _config_maps(config_maps),
+            },
+        )
 
     @property
     def roots(self) -> list[str]:
@@ -115,16 +137,9 @@ class Params:
             if profile.kopia_server is not None:
                 yield profile.kopia_server.password
             if profile.secret is not None:
-                yield from _texts_of({"": secret_value(profile.secret)})
-        yield from _texts_of(self.root["Secrets"])
-        for phase in (*self._phases.values(), self.root["DeferPhase"]):
-            yield from _texts_of(phase["Secrets"])
-
-
-def _texts_of(secrets: Mapping[str, Struct]) -> Iterator[str]:
-    for secret in secrets.values():
-        for data in secret["Data"].values():
-            yield data.decode("utf-8", "surrogateescape")
+                yield from texts_of_secret(profile.secret)
+        for secret in (*self.facts.secrets.values(), *self._seen):
+            yield from texts_of_secret(secret)
 
 
 def _type_of(field: str) -> GoType:
@@ -208,19 +223,6 @@ def _profile(found: ResolvedProfile | None) -> Value:
             "Location": location,
             "Credential": credential,
             "SkipSSLVerify": found.skip_ssl_verify,
-        },
-    )
-
-
-def _phase(
-    secrets: Mapping[str, KubeObject] | None, config_maps: Mapping[str, KubeObject] | None
-) -> Struct:
-    return Struct(
-        PHASE_POINTER,
-        None,
-        {
-            "Secrets": lambda: _secrets(secrets),
-            "ConfigMaps": lambda: _config_maps(config_maps),
         },
     )
 
