@@ -121,9 +121,9 @@ def _credential_of(
     return Credential(
         data.get(identity, ""),
         data.get(key) or (data.get(_GCP_FILE, "") if kind is StoreKind.GCS else ""),
-        data.get("role", ""),
-        data.get("azure_storage_environment", ""),
-        data.get("azure_federated_identity", ""),
+        role=data.get("role", ""),
+        environment=data.get("azure_storage_environment", ""),
+        federated_token=data.get("azure_federated_identity", ""),
     )
 
 
