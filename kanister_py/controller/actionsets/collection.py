@@ -1,4 +1,4 @@
-"""Which ActionSets that ended may go? Those whose time is over, and the oldest of too many.
+"""Collection of ActionSets: those whose time is over, and the oldest of too many.
 
 One that a living ActionSet was made from stays until that one has ended.
 """

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from kanister_py.controller.actionsets.collection import parents_in_need, surplus
-from kanister_py.controller.actionsets.concurrency import Lines
+from kanister_py.controller.actionsets.concurrency import ConcurrencyKeys
 from kanister_py.controller.actionsets.planner import Planner
 from kanister_py.controller.actionsets.projection import Kept, Live, keep
 from kanister_py.controller.actionsets.reconcile import ActionSetReconciler, Equipment
@@ -105,7 +105,7 @@ class ActionSets:
         self.reconciler = ActionSetReconciler(
             Equipment(
                 *(cluster, clock, form, self.store, self._passes.queue, self.tidying),
-                *(tools.alarms, Lines()),
+                *(tools.alarms, ConcurrencyKeys()),
                 Planner(
                     *(cluster, clock, functions),
                     allows_other_namespaces=settings.allows_other_namespaces,

@@ -1,4 +1,4 @@
-"""What would an ActionSet of the cluster do? Its own words and its Blueprints', or why not."""
+"""Plans of ActionSets: each brought together with its Blueprints, or why that cannot be."""
 
 from __future__ import annotations
 

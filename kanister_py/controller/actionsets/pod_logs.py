@@ -1,4 +1,4 @@
-"""What have the phases of an ActionSet printed, as the logs of the controller's pods tell it?"""
+"""Log lines of an ActionSet's phases, out of the logs of the controller's pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has to be kept in memory of an ActionSet? All of one that lives, a line of one that ended.
+"""ActionSets in memory: all of one that lives, next to nothing of one that ended.
 
 What a blueprint's users leave in their clusters are thousands of ActionSets that ended
 long ago. Of those only what decides on their deletion is kept.

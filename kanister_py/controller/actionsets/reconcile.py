@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.actionsets.active_run import ActiveRun, Host
-from kanister_py.controller.actionsets.concurrency import Lines
+from kanister_py.controller.actionsets.concurrency import ConcurrencyKeys
 from kanister_py.controller.actionsets.planner import Planned, Planner
 from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep
 from kanister_py.controller.actionsets.reporting import RunTeller, Tellers
@@ -81,7 +81,7 @@ class Equipment(NamedTuple):
     queue: WorkQueue[ObjectKey]
     tidying: Tidying
     alarms: Alarms
-    lines: Lines
+    concurrency: ConcurrencyKeys
     planner: Planner
     functions: FunctionSource
     tellers: Tellers
@@ -105,17 +105,19 @@ class ActionSetReconciler:
 
     def on_change(self, key: ObjectKey, old: Kept | None, new: Kept | None) -> None:
         """Hear that an ActionSet is another than before. Decides only who has to look."""
-        lines = self._equipment.lines
+        concurrency = self._equipment.concurrency
         if isinstance(new, Live):
             stands = new.concurrency_key and not (new.is_pending and new.is_suspended)
             if stands:
-                lines.stand(key, new.concurrency_key, new.created_at, is_waiting=new.is_pending)
+                concurrency.stand(
+                    key, new.concurrency_key, new.created_at, is_waiting=new.is_pending
+                )
             self._equipment.queue.add(key)
             return
         with self._lock:
             self._ended.pop(key, None)
             is_active = key in self._active
-        for follower in lines.leave(key):
+        for follower in concurrency.leave(key):
             self._equipment.queue.add(follower)
         if is_active:
             self._equipment.queue.add(key)
@@ -186,7 +188,7 @@ class ActionSetReconciler:
             with self._lock:
                 self._ended.pop(key, None)
             equipment.queue.add(key)
-        for follower in equipment.lines.leave(key):
+        for follower in equipment.concurrency.leave(key):
             equipment.queue.add(follower)
         equipment.queue.forget(key)
 
@@ -330,7 +332,7 @@ class ActionSetReconciler:
         with self._lock:
             if isinstance(uid, Live):
                 self._ended[key] = uid.uid
-        for follower in self._equipment.lines.leave(key):
+        for follower in self._equipment.concurrency.leave(key):
             self._equipment.queue.add(follower)
         return True
 
@@ -347,9 +349,11 @@ class ActionSetReconciler:
         if not equipment.store.has_synced:
             equipment.queue.add_later(key, _LOOK_AGAIN_SECONDS / 4)
             return True
-        before = equipment.lines.before(key)
+        before = equipment.concurrency.before(key)
         if before is None:
-            equipment.lines.stand(key, kept.concurrency_key, kept.created_at, is_waiting=False)
+            equipment.concurrency.stand(
+                key, kept.concurrency_key, kept.created_at, is_waiting=False
+            )
             return False
         told = f"Waits for {before} (concurrency key {kept.concurrency_key})"
         condition = planned.status.condition(WAITING)

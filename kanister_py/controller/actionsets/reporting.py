@@ -1,4 +1,4 @@
-"""What is told of a run while it runs? Its events, its metrics, and its lines in the log."""
+"""Reports of a run: its events, its metrics, and its log lines."""
 
 from __future__ import annotations
 

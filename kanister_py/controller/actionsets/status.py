@@ -1,4 +1,4 @@
-"""How does the status of an ActionSet come into the cluster? The only writer of it.
+"""Status of ActionSets in the cluster: how it is stored, and its only writer.
 
 On definitions with a status subresource it goes there. On those that know none, as
 Kanister installed them, it is a part of the object like any other, and fields that

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from kanister_py.controller.compositions.composites import Composites
+from kanister_py.controller.compositions.looks import Looks
 from kanister_py.controller.compositions.served_kinds import Served, ServedKinds
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.compositions.world import (
-    ComposingWorld,
     CompositionSettings,
+    World,
     revision_facts,
 )
 from kanister_py.controller.machine.breakers import Breakers
@@ -48,9 +48,9 @@ class Changes:
     def __init__(
         self,
         seen: Seen,
-        world: ComposingWorld,
+        world: World,
         kinds: ServedKinds,
-        composites: Composites,
+        looks: Looks,
         queue: WorkQueue[Task],
         breakers: Breakers[Task],
         settings: CompositionSettings,
@@ -58,7 +58,7 @@ class Changes:
         self._seen = seen
         self._world = world
         self._kinds = kinds
-        self._composites = composites
+        self._looks = looks
         self._queue = queue
         self._breakers = breakers
         self._settings = settings
@@ -89,8 +89,8 @@ class Changes:
             if served is not None:
                 self._on_served(served, resource, key, old, new)
         if resource in _COMPOSED_WITH and _is_composed_differently(resource, old, new):
-            self._composites.note_change()
-        self._composites.tell_dependents(resource, key, old, new)
+            self._looks.note_change()
+        self._looks.tell_dependents(resource, key, old, new)
 
     def _on_definition(self, key: ObjectKey, _old: _Maybe, _new: _Maybe) -> None:
         self._queue.add(Task(Role.DEFINITION, DEFINITIONS, key))
@@ -139,7 +139,7 @@ class Changes:
         if self._settings.uses_revisions:
             self._queue.add(Task(Role.COMPOSITION, COMPOSITIONS, key))
         else:
-            self._composites.tell_users(key.name)
+            self._looks.tell_users(key.name)
 
     def _on_composition_revision(self, _key: ObjectKey, old: _Maybe, new: _Maybe) -> None:
         facts = self._world.note_revision(old, new)
@@ -150,7 +150,7 @@ class Changes:
             if was != status_of(new).get("conditions") or _is_said_differently(old, new):
                 self._check(new)
         if spec_of(old or {}).get("revision") != spec_of(new).get("revision"):
-            self._composites.tell_followers(facts)
+            self._looks.tell_followers(facts)
 
     def _on_function_revision(self, key: ObjectKey, old: _Maybe, new: _Maybe) -> None:
         self._world.note_functions()
@@ -183,7 +183,7 @@ class Changes:
             found += [(revision_facts(obj).composition, obj) for obj in revisions]
         using = {name for name, obj in found if function in called_functions(spec_of(obj))}
         for composition in sorted(using):
-            self._composites.tell_users(composition)
+            self._looks.tell_users(composition)
 
     def _check(self, obj: KubeObject) -> None:
         self._queue.add(Task(Role.COMPOSITION_REVISION, COMPOSITION_REVISIONS, key_of(obj)))

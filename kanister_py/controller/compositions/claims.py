@@ -1,4 +1,4 @@
-"""Does the composite resource of a claim say what the claim says, and the claim how it went?"""
+"""Claims: each kept in step with the composite resource that stands for it."""
 
 from __future__ import annotations
 

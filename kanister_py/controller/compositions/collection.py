@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kanister_py.controller.compositions.served_kinds import ServedKinds
-from kanister_py.controller.compositions.world import ComposingWorld, revision_facts
+from kanister_py.controller.compositions.world import World, revision_facts
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.writing import delete_as_seen
@@ -23,7 +23,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 def collect_revisions(
-    cluster: Cluster, seen: Seen, world: ComposingWorld, kinds: ServedKinds, limit: int
+    cluster: Cluster, seen: Seen, world: World, kinds: ServedKinds, limit: int
 ) -> list[str]:
     """Delete revisions of Compositions beyond `limit` that nobody uses; name them."""
     if not limit or not all(seen.has_synced(each) for each in seen.watched):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from kanister_py.controller.compositions.resources import Kind
+from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
 from kanister_py.controller.machine.writing import (
     FIELD_MANAGER,

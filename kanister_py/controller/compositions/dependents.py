@@ -1,4 +1,4 @@
-"""Which composite resources must look again when an object changes, and how soon?"""
+"""Dependents: which composite resources look again when an object changes, and how soon."""
 
 from __future__ import annotations
 

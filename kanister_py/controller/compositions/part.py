@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from kanister_py.controller.compositions.changes import Changes
 from kanister_py.controller.compositions.collection import collect_revisions
-from kanister_py.controller.compositions.composites import Composites
+from kanister_py.controller.compositions.looks import Looks
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.compositions.served_kinds import ServedKinds
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.compositions.valid_pipeline import reconcile_composition_revision
 from kanister_py.controller.compositions.world import (
-    ComposingWorld,
     CompositionSettings,
     FunctionTools,
+    World,
 )
 from kanister_py.controller.functions.client_certificate import write_client_certificate
 from kanister_py.controller.functions.packages import FunctionReconciler
@@ -77,21 +77,21 @@ class Compositions:
             part.metrics,
             threads=settings.workers,
             kind_of=lambda task: task.role,
-            groups_of=lambda task: self._composites.groups_of(task),  # noqa: PLW0108 # made below
+            groups_of=lambda task: self._looks.groups_of(task),  # noqa: PLW0108 # made below
         )
         self.seen = Seen(cluster, clock, self._on_change, part.on_error)
         breakers: Breakers[Task] = Breakers(clock, part.alarms, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
         guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers))
-        self.world = ComposingWorld(cluster, clock, self.seen, guarded, settings, part.tell)
+        self.world = World(cluster, clock, self.seen, guarded, settings, part.tell)
         self._kinds = ServedKinds(
             part, self.seen, self.world, self.queue.add, poll_seconds=settings.poll_seconds
         )
-        self._composites = Composites(
+        self._looks = Looks(
             cluster, clock, self.seen, self._kinds, breakers, self.queue, settings.workers
         )
         self._changes = Changes(
-            *(self.seen, self.world, self._kinds, self._composites),
+            *(self.seen, self.world, self._kinds, self._looks),
             *(self.queue, breakers, settings),
         )
         self._certificate: Repeating | None = None
@@ -202,7 +202,7 @@ class Compositions:
         """Look at one object."""
         if task.role is Role.COMPOSITE:
             # Who has not seen every function would say that some are missing.
-            return self._composites.look(task) if self._has_seen_all else Look(_SYNC_SECONDS)
+            return self._looks.look(task) if self._has_seen_all else Look(_SYNC_SECONDS)
         if task.role is Role.COMPOSITION_REVISION:
             return self._look_at_composition_revision(task.key)
         return Look(self._look_at_machinery(task))

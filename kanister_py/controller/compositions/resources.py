@@ -1,4 +1,4 @@
-"""Is there everything that a composite resource asks for, and nothing that it no longer does?
+"""Reconciling a composite resource: all that it asks for is there, and nothing else.
 
 One pass looks at the resource and at what it composed before, runs the pipeline of the
 revision that it holds, and writes what differs: first which resources there are, then
@@ -12,11 +12,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
-from kanister_py.controller.compositions.composed_objects import (
+from kanister_py.controller.compositions.children import (
     ADOPT,
-    ComposedObjects,
+    Children,
     is_somebodys,
 )
 from kanister_py.controller.compositions.one_pass import (
@@ -26,6 +26,8 @@ from kanister_py.controller.compositions.one_pass import (
     synced_of,
     was_synced,
 )
+from kanister_py.controller.compositions.tasks import Kind
+from kanister_py.controller.compositions.world import World
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.compositions.conditions import DEPRECATED, events_of_outcome
@@ -41,7 +43,7 @@ from kanister_py.core.compositions.naming import (
     COMPOSITE,
     COMPOSITE_MANAGER,
 )
-from kanister_py.core.compositions.pipeline import Observed, StepOutcome
+from kanister_py.core.compositions.pipeline import Observed
 from kanister_py.core.compositions.results import COMPOSE, CustomCondition
 from kanister_py.core.errors import Conflict, KanisterError, NotFound, UsageError
 from kanister_py.core.notices import Notice
@@ -51,9 +53,7 @@ from kanister_py.core.objects.parts import annotations_of, spec_of
 from kanister_py.core.registry.choose import FunctionRevisionNotFound
 from kanister_py.core.revisions.owners import controller_reference
 from kanister_py.core.revisions.policy import (
-    CompositionFacts,
     RevisionFacts,
-    Rules,
     UpdatePolicy,
     choose_composition,
     choose_composition_revision,
@@ -74,66 +74,12 @@ _LEAST_POLL_SECONDS: Final = 1.0
 _LOG: Final = logging.getLogger(__name__)
 
 
-class Kind(NamedTuple):
-    """A kind of composite resource: how it is laid out, and what its definition says."""
-
-    api_version: str
-    kind: str
-    is_legacy: bool
-    rules: Rules
-    connection_secret_keys: tuple[str, ...] = ()
-
-
 class Chosen(NamedTuple):
     """What a composite resource is composed with, and by which name it is remembered."""
 
     composition: Composition
     name: str
     revision: str = ""
-
-
-class World(Protocol):
-    """What a pass sees of the cluster, from caches where that is good enough."""
-
-    def find(self, reference: Mapping[str, Any]) -> KubeObject | None:
-        """Give the object of a reference, as it was seen last; None if there is none."""
-
-    def remember(self, obj: KubeObject) -> None:
-        """Take an object that was just written for what is there, until a newer one is seen."""
-
-    def compositions(self, api_version: str, kind: str) -> Sequence[CompositionFacts]:
-        """Give all Compositions for a kind, and any others if they are cheap to give."""
-
-    def composition(self, name: str) -> CompositionFacts | None: ...
-
-    def revisions(self, composition: str) -> Sequence[RevisionFacts]:
-        """Give the revisions of one Composition."""
-
-    def revision(self, name: str) -> RevisionFacts | None: ...
-
-    def read(self, composition: str, revision: str) -> Composition:
-        """Read what a Composition says, or one of its revisions if one is named."""
-
-    def compose(
-        self,
-        composition: Composition,
-        observed: Observed,
-        kind: Kind,
-        remembered: Mapping[str, Data] | None,
-    ) -> Composed:
-        """Run a pipeline. Nothing is applied."""
-
-    def connection_details(self, namespace: str, secret: str) -> Mapping[str, str]:
-        """Give the data of a Secret in base64; nothing if there is none."""
-
-    def is_coming_up(self, function: str) -> bool:
-        """Say whether a revision of a function is meant to serve, though it may not yet."""
-
-    def note_composed(self, revision: str, outcomes: Sequence[StepOutcome]) -> None:
-        """Write down which revisions of functions a revision was composed with."""
-
-    @property
-    def uses_revisions(self) -> bool: ...
 
 
 class Outcome(NamedTuple):
@@ -177,7 +123,7 @@ class CompositeReconciler:
         self._poll_seconds = poll_seconds
         known = cluster.resource_for(kind.api_version, kind.kind)
         self._resource = known.gvr
-        self._objects = ComposedObjects(cluster, world, tell)
+        self._objects = Children(cluster, world, tell)
 
     def reconcile(
         self,

@@ -1,4 +1,4 @@
-"""Does what a Composition says now have its revision, with the highest number?"""
+"""CompositionRevisions: made, raised or found for what a Composition says now."""
 
 from __future__ import annotations
 

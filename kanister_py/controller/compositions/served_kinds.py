@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from kanister_py.controller.compositions.claims import ClaimReconciler
 from kanister_py.controller.compositions.definitions import Offered, reconcile_definition
-from kanister_py.controller.compositions.resources import CompositeReconciler, Kind
-from kanister_py.controller.compositions.tasks import Role, Task
-from kanister_py.controller.compositions.world import ComposingWorld
+from kanister_py.controller.compositions.resources import CompositeReconciler
+from kanister_py.controller.compositions.tasks import Kind, Role, Task
+from kanister_py.controller.compositions.world import World
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
@@ -36,7 +36,7 @@ class ServedKinds:
         self,
         part: PartTools,
         seen: Seen,
-        world: ComposingWorld,
+        world: World,
         look_at: Callable[[Task], None],
         *,
         poll_seconds: float,

@@ -1,4 +1,4 @@
-"""Tasks of the controller of compositions: which object is looked at, and as what."""
+"""Tasks of the controller of compositions: which object is looked at, as what, of which kind."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.revisions.policy import Rules
 
 
 class Role(StrEnum):
@@ -30,3 +31,13 @@ class Task(NamedTuple):
 
     def __str__(self) -> str:
         return str(self.key)
+
+
+class Kind(NamedTuple):
+    """A kind of composite resource: how it is laid out, and what its definition says."""
+
+    api_version: str
+    kind: str
+    is_legacy: bool
+    rules: Rules
+    connection_secret_keys: tuple[str, ...] = ()

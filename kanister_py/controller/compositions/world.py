@@ -10,8 +10,8 @@ from threading import RLock
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.compositions.requirements import ClusterSource
-from kanister_py.controller.compositions.resources import Kind
 from kanister_py.controller.compositions.revisions import reconcile_composition
+from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.machine.events import Tell
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
@@ -98,7 +98,7 @@ class FunctionTools(NamedTuple):
     """Where the certificate is kept that functions are called with, if it is made here."""
 
 
-class ComposingWorld:
+class World:
     """The cluster as a pass sees it, and whoever may call functions."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Who are we to the registries of packages? Secrets say it, as they do to a kubelet."""
+"""Pull secrets: logins for registries of packages, as a kubelet reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the certificates there that others trust us by, and are they still good?
+"""Certificates in Secrets: authorities and what they sign, made and renewed in time.
 
 They live in Secrets, which every replica reads and any of them renews. An authority's
 Secret holds `tls.crt` and `tls.key`, which sign; `next.crt` and `next.key`, which will;

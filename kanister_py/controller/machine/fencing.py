@@ -1,4 +1,4 @@
-"""How is somebody kept from acting who may not act any more? By a cluster that refuses them."""
+"""Fencing: a cluster that refuses a process which may not act any more."""
 
 from __future__ import annotations
 

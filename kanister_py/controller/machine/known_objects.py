@@ -1,4 +1,4 @@
-"""What was seen last of any object that somebody here cares about?
+"""Known objects: what was seen last of any object that the controller cares about.
 
 A kind is watched from the first time that somebody asks for one of its objects. What we
 write ourselves is known at once, before the watch tells of it.

@@ -1,4 +1,4 @@
-"""Who of several replicas may act? The holder of a Lease, for as long as it keeps renewing it.
+"""Lease: which of several replicas may act, for as long as it keeps renewing it.
 
 Nobody compares clocks with anybody: a holder counts from before it asked for its last
 renewal, everybody else from when they saw it. So a holder that cannot renew has

@@ -1,4 +1,4 @@
-"""Does somebody else act on the same ActionSets?"""
+"""Neighbours: other controllers that act on the same objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is there in the cluster, as far as a controller needs it? Kept up to date by watches."""
+"""Watch cache: the objects of a kind, kept up to date by lists and watches."""
 
 from __future__ import annotations
 

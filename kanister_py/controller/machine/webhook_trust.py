@@ -1,4 +1,4 @@
-"""Does the API server trust the webhook of this replica, today and after a renewal?
+"""Trust in the webhook: certificates by which the API server knows this replica, and renewals.
 
 An authority of our own signs the webhook's certificate; both live in Secrets that all
 replicas share. Whatever the API server must trust is written into the configuration of

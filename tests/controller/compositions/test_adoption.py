@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.controller.compositions.composed_objects import ADOPT, ADOPTED
+from kanister_py.controller.compositions.children import ADOPT, ADOPTED
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.parts import annotations_of, labels_of, owners_of
 from kanister_py.core.objects.resources import CONFIG_MAPS

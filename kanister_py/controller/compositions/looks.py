@@ -34,7 +34,7 @@ _PATIENCE_SECONDS: Final = 10.0
 _LONGEST_HOLD_SECONDS: Final = 60.0
 
 
-class Composites:
+class Looks:
     """Looks at composite resources. What it knows of each is found out again after a restart."""
 
     def __init__(

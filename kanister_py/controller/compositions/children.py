@@ -1,4 +1,4 @@
-"""Objects that composite resources compose: applied, given up, and, where they were there, adopted.
+"""Children of composite resources: applied, given up, and, where they were there, adopted.
 
 An object that another controller owns is refused. One that nobody controls is adopted: it is
 marked, an event says so, and whoever deletes the composite resource leaves it there. It gets no
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from kanister_py.controller.compositions.one_pass import Pass, digest
+from kanister_py.controller.compositions.world import World
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell
 from kanister_py.controller.machine.writing import delete_as_seen, says
 from kanister_py.core.compositions.definitions import MACHINERY_KEY
@@ -43,22 +44,12 @@ ADOPT: Final = "kanister-py.io/adopt"
 REFUSE: Final = "Refuse"
 
 
-class Sight(Protocol):
-    """What is seen of the cluster."""
-
-    def find(self, reference: Mapping[str, Any]) -> KubeObject | None:
-        """Give the object of a reference, as it was seen last; None if there is none."""
-
-    def remember(self, obj: KubeObject) -> None:
-        """Take an object that was just written for what is there, until a newer one is seen."""
-
-
-class ComposedObjects:
+class Children:
     """Writes what composite resources compose."""
 
-    def __init__(self, cluster: Cluster, sight: Sight, tell: Tell) -> None:
+    def __init__(self, cluster: Cluster, world: World, tell: Tell) -> None:
         self._cluster = cluster
-        self._sight = sight
+        self._world = world
         self._tell = tell
 
     def refused(
@@ -69,7 +60,7 @@ class ComposedObjects:
         for each in composed.resources:
             if each.name in observed or "generateName" in each.object["metadata"]:
                 continue
-            live = self._sight.find(_reference_of(each.object))
+            live = self._world.find(_reference_of(each.object))
             if live is not None:
                 why = self._why_not_ours(run, each, live, adopt)
                 if why:
@@ -126,7 +117,7 @@ class ComposedObjects:
                 unsynced.append(each.name)
                 continue
             run.applied[each.name] = intent
-            self._sight.remember(made)
+            self._world.remember(made)
             if live is None or _version(made) != _version(live):
                 run.changed = f"{made['kind']}/{name_of(made)}"
             if each.name in run.adopted:
@@ -153,7 +144,7 @@ class ComposedObjects:
                 continue
             left = self._delete(seen, Propagation.FOREGROUND)
             if left is not None:
-                self._sight.remember(left)
+                self._world.remember(left)
 
     def take_along(self, run: Pass, objects: Iterable[Data]) -> None:
         """Delete what a composite resource owns, whose kind ends with it."""
@@ -173,7 +164,7 @@ class ComposedObjects:
                 "annotations": dict.fromkeys((ADOPTED, RESOURCE_NAME)),
             }
             with suppress(NotFound):
-                self._sight.remember(self._patch(obj, metadata))
+                self._world.remember(self._patch(obj, metadata))
 
     def _patch(self, obj: Data, metadata: Mapping[str, Any]) -> KubeObject:
         known = self._cluster.resource_for(obj["apiVersion"], obj["kind"])
