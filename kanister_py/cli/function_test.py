@@ -214,17 +214,10 @@ def _difference(expected: Any, found: Any) -> list[str]:
         return []
     from difflib import unified_diff
 
-    want, have = (_sorted_yaml(each).splitlines() for each in (expected, found))
+    from kanister_py.core.objects.go_yaml import dump_go_yaml
+
+    want, have = (dump_go_yaml(each).splitlines() for each in (expected, found))
     return list(unified_diff(want, have, "expected", "found", n=2, lineterm=""))
-
-
-def _sorted_yaml(value: Any) -> str:
-    def ordered(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {key: ordered(value[key]) for key in sorted(value)}
-        return [ordered(each) for each in value] if isinstance(value, list) else value
-
-    return _yaml(ordered(value))
 
 
 def _complaints(answer: Mapping[str, Any], checks: Any, file: str) -> Iterator[str]:

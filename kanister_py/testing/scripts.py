@@ -216,13 +216,8 @@ class _ScriptedPod:
             self._changed.notify_all()
 
     def command(self, container: str, words: Sequence[str], *, is_exec: bool = False) -> Command:
-        """Say which command that is; without the name of a container, the only one is meant."""
-        metadata, spec = self._pod["metadata"], self._pod["spec"]
-        every = [*(spec.get("initContainers") or ()), *spec["containers"]]
-        name = self._container(container)
-        image = next((str(each.get("image", "")) for each in every if each["name"] == name), "")
-        place = f"{metadata['namespace']}/{metadata['name']}"
-        return Command(place, name, image, tuple(map(str, words)), is_exec)
+        """Say which command that is; without the name of a container, the first one is meant."""
+        return _command_in(self._pod, self._container(container), words, is_exec=is_exec)
 
     def read_log(self, options: LogOptions) -> LogStream:
         name = self._container(options.container)
@@ -410,13 +405,9 @@ class RecordedPods:
     ) -> ExecSession:
         pod = self._places.get(uid)
         if pod is not None:
-            metadata = pod["metadata"]
-            containers = pod["spec"]["containers"]
-            name = container or str(containers[0]["name"])
-            image = next((str(each.get("image", "")) for each in containers), "")
-            place = f"{metadata['namespace']}/{metadata['name']}"
+            name = container or str(pod["spec"]["containers"][0]["name"])
             with self._lock:
-                self.commands.append(Command(place, name, image, tuple(command), is_exec=True))
+                self.commands.append(_command_in(pod, name, command, is_exec=True))
         return self._runner.exec(uid, command, container=container, has_stdin=has_stdin)
 
     def close(self) -> None:
@@ -425,15 +416,22 @@ class RecordedPods:
 
 def commands_of(pod: Mapping[str, Any]) -> Iterator[Command]:
     """Say which commands the containers of a pod are started with."""
-    metadata, spec = pod["metadata"], pod["spec"]
-    for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
+    for container in _containers_of(pod):
         words = (*(container.get("command") or ()), *(container.get("args") or ()))
-        yield Command(
-            f"{metadata['namespace']}/{metadata['name']}",
-            str(container["name"]),
-            str(container.get("image", "")),
-            tuple(map(str, words)),
-        )
+        yield _command_in(pod, str(container["name"]), words)
+
+
+def _command_in(
+    pod: Mapping[str, Any], container: str, words: Sequence[str], *, is_exec: bool = False
+) -> Command:
+    metadata = pod["metadata"]
+    images = {each["name"]: str(each.get("image", "")) for each in _containers_of(pod)}
+    place = f"{metadata['namespace']}/{metadata['name']}"
+    return Command(place, container, images.get(container, ""), tuple(map(str, words)), is_exec)
+
+
+def _containers_of(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
 
 
 def is_controlled(obj: Mapping[str, Any]) -> bool:

@@ -118,6 +118,19 @@ def test_a_command_in_a_container_answers_with_streams_apart(world: World) -> No
         world.cluster.exec("p", ["ask"], namespace=SHOP, container="other")
 
 
+def test_a_command_in_one_of_several_containers_is_told_with_the_image_of_that_one(
+    world: World,
+) -> None:
+    world.script.add("serve", Answer(stays=True))
+    world.script.add("^ask$", Answer("out"))
+    serves = {"command": ["serve"]}
+    world.create({"name": "main", **serves}, {"name": "side", "image": "y", **serves})
+    world.wait("Running")
+    with world.cluster.exec("p", ["ask"], namespace=SHOP, container="side"):
+        pass
+    assert world.pods.commands[-1] == Command("shop/p", "side", "y", ("ask",), is_exec=True)
+
+
 def test_a_line_of_a_script_counts_as_often_as_it_says() -> None:
     script, command = Script(), Command("shop/p", "main", "x", ("work",))
     script.add("work", Answer("first"), times=2)
