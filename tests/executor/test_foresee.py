@@ -329,3 +329,18 @@ def test_a_key_that_takes_seconds_to_make_is_not_made_twice() -> None:
     run = ran(blueprint(act("first"), act("second", costly)), options={})
     # What else it reads is looked for all the same.
     assert len(problems_of(run)) == 1
+
+
+class Own(Act):
+    """Renders its arguments itself, when it has more to render them over."""
+
+    name = "Own"
+    renders_own_args = True
+
+
+def test_arguments_that_a_function_renders_itself_may_become_anything() -> None:
+    _ACTED.clear()
+    settings = RunSettings(registry=registry_of(Own))
+    times = {"func": "Own", "name": "first", "args": {"times": "{{ .Options.times }}"}}
+    run = run_blueprint(blueprint(times), "go", options={"times": "2"}, settings=settings).wait(60)
+    assert problems_of(run) == []

@@ -231,8 +231,10 @@ def _problems_of_args(
 
     failed = {each.path for each in texts.obstacles}
     obstacles = []
-    given = phase.args if getattr(chosen.code, "renders_own_args", False) else args
-    for problem in problems_of_args(model, given, texts.is_open):
+    given, is_open = args, texts.is_open
+    if getattr(chosen.code, "renders_own_args", False):
+        given, is_open = phase.args, texts.is_template
+    for problem in problems_of_args(model, given, is_open):
         name = problem.path.partition(".")[0].partition("[")[0]
         inside: Path = ("args", name) if name in args else ("args",)
         if (*texts.base, *inside) not in failed:
@@ -278,8 +280,12 @@ class TextPlanner:
         self._unrendered: set[str] = set()
 
     def is_open(self, value: object) -> bool:
-        """Say whether a value is still a template."""
+        """Say whether a value is a template that could not be rendered."""
         return isinstance(value, str) and value in self._unrendered
+
+    def is_template(self, value: object) -> bool:
+        """Say whether a value is a template at all."""
+        return isinstance(value, str) and is_template(value, self._renderer.engine)
 
     @property
     def phase(self) -> int | None:
