@@ -12,6 +12,7 @@ from kanister_py.core.compositions.installed import (
 )
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import Document, parse_documents
+from kanister_py.core.registry.choose import choose_revision
 from kanister_py.wiring import read_functions
 
 
@@ -36,7 +37,7 @@ def test_a_package_is_known_without_host_tag_and_digest(package: str, want: str)
 def test_every_composition_function_is_offered_under_both_names() -> None:
     registry = built_in(read_functions().registry).registry()
     for name in ("function-auto-ready", "crossplane-contrib-function-auto-ready"):
-        [revision] = registry.family(name)
+        revision = choose_revision(registry, name).chosen
         assert revision.endpoint == "builtin:function-auto-ready@v0.1.0"
         assert revision.is_routable
     assert "KubeTask" not in registry
