@@ -29,7 +29,7 @@ class Record(NamedTuple):
 
 
 class RecordingRunner:
-    """Hands a record of each call to whoever wants it."""
+    """Hands a record of each call to a listener."""
 
     def __init__(self, inner: FunctionRunner, clock: Clock, note: Callable[[Record], None]) -> None:
         self._inner = inner

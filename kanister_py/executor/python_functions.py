@@ -30,7 +30,7 @@ class PythonFunction(NamedTuple):
     """A class that runs as a composition function.
 
     Ours promise to change nothing of what they are given, so they get no copy of it,
-    and nobody checks what they answer.
+    and their answers are not checked.
     """
 
     code: type[CompositionFunction]
@@ -112,7 +112,7 @@ class LoopThread:
         import asyncio
 
         with self._lock:
-            # Nobody can end the loop before it has heard of this.
+            # The loop cannot be ended before it has heard of this.
             ended = asyncio.run_coroutine_threadsafe(
                 _within(awaitable, timeout_seconds), self._running()
             )
@@ -149,7 +149,7 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
         each.cancel()
     ended = asyncio.gather(*under_way, return_exceptions=True)
     ended.add_done_callback(lambda _: loop.stop())
-    # Somebody may not take it to heart.
+    # A task may ignore it.
     loop.call_later(_GOODBYE_SECONDS, loop.stop)
 
 

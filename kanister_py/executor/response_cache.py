@@ -117,7 +117,7 @@ class ResponseCache:
         *,
         is_public: bool,
     ) -> None:
-        """Keep an answer for so long; on the disk only what anybody might read."""
+        """Keep an answer for so long; on the disk only what holds no secrets."""
         began = self._clock.monotonic()
         kept = Kept(response, self._clock.now().timestamp() + seconds)
         stores = [self.memory, *([self.disk] if self.disk is not None and is_public else [])]
@@ -162,7 +162,7 @@ class ResponseCache:
             found = read()
             if found is not None:
                 return found
-            # It brought nothing to keep: now it is somebody else's turn.
+            # It brought nothing to keep: now it is the turn of another caller.
         try:
             # The answer may have come between the look at the store and our turn.
             return read() or call()

@@ -67,7 +67,7 @@ class PipelineStepFailed(KanisterError):
 
 
 class PipelineStepRefused(PipelineStepFailed, UsageError):
-    """A step fails until somebody changes its input, its function or its surroundings."""
+    """A step fails until a change of its input, its function or its surroundings."""
 
 
 class PipelineStepUnavailable(PipelineStepFailed, TransientError):

@@ -26,9 +26,9 @@ _MOST: Final = 0.9
 
 
 class RetryingRunner:
-    """Calls again where nobody answered, or the function had no room. Nothing else helps.
+    """Calls again where there was no answer, or the function had no room. Nothing else helps.
 
-    Neither is a function called again that nobody could reach in all the time that an
+    Neither is a function called again that could not be reached in all the time that an
     attempt has. A step that knows better names the reasons itself.
     """
 

@@ -1,7 +1,7 @@
 """Wire messages: a call of a composition function as protobuf.
 
 The large parts of a message are not read on their way: what one function answered
-goes to the next one as it came, and is read when somebody wants to know what it says.
+goes to the next one as it came, and is read when its content is asked for.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def read_response(data: bytes, request: FunctionRequest | None = None) -> Functi
     """Read a response. Raises `NotDecodable` if any part of it is none.
 
     What a function hands on as it was in its request is taken over from there: it has
-    been looked through, and read or hashed if anybody wanted that.
+    been looked through, and read or hashed where that was needed.
     """
     fields = top_fields(data)
     desired = _state_part(fields.pop(2, []))

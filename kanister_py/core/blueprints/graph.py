@@ -48,7 +48,7 @@ class Edge(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """A drawing, before anybody draws it."""
+    """A drawing as data."""
 
     title: str
     actions: tuple[ActionNode, ...]

@@ -134,7 +134,7 @@ class Found(NamedTuple):
 
 
 class LocatedBlueprint(NamedTuple):
-    """A Blueprint, where it was found, and which of its keys nobody knows.
+    """A Blueprint, where it was found, and which of its keys are not known.
 
     What stood at a path in `refused` could not be read, and looks as if it were left out.
     """

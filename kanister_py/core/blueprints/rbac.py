@@ -58,7 +58,7 @@ _OBJECT_KINDS: Final = {"secret": "secrets", "configmap": "configmaps"}
 
 class Needs(NamedTuple):
     """What a Blueprint does to a cluster, the functions that do not say what they do, and
-    the actions whose templates read an object of which nobody says what it is.
+    the actions whose templates read an object of an unknown kind.
     """
 
     accesses: tuple[Access, ...]

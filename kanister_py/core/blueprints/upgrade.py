@@ -107,7 +107,7 @@ class _Wish(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What should change in a file, and what cannot, whoever tries."""
+    """What should change in a file, and what cannot."""
 
     wishes: list[_Wish]
     left: list[Finding]

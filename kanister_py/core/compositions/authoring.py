@@ -9,7 +9,7 @@
             response.desire("bucket", {"apiVersion": "…", "kind": "Bucket", …})
             return response
 
-Both are mappings as well, with the messages' own keys: whoever likes dicts better
+Both are mappings as well, with the messages' own keys: authors who like dicts better
 takes `request["observed"]` and returns a dict.
 """
 
@@ -360,7 +360,7 @@ class Response(_Answer):
         self.desired.setdefault("resources", {})[name] = wanted
 
     def merge(self, name: str, resource: Mapping[str, Any] | BaseModel) -> None:
-        """Add to a composed resource, objects key by key; desire it if nobody did."""
+        """Add to a composed resource, objects key by key; desire it if it is not yet."""
         found = self.desired.setdefault("resources", {}).setdefault(name, {})
         _merge(found.setdefault("resource", {}), _as_data(resource))
 
@@ -471,7 +471,7 @@ def _as_data(value: Mapping[str, Any] | BaseModel) -> Data:
         copied: Data = copy_json(value)
         return copied
     data: Data = dump(mode="json", exclude_unset=True, by_alias=True)
-    # Whoever makes a model of a kind seldom sets these two: the class knows them.
+    # Authors of models of a kind seldom set these two: the class knows them.
     whole: Data = dump(mode="json", by_alias=True, include={"apiVersion", "api_version", "kind"})
     return {**{key: each for key, each in whole.items() if each is not None}, **data}
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse, Part
 from kanister_py.core.registry.entries import FunctionRevision
 
-# What a cluster changes without anybody having changed anything.
+# What a cluster changes by itself.
 _NOISE = ("managedFields", "resourceVersion")
 
 _encode = JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr).encode
@@ -39,7 +39,7 @@ class Digests:
 
     What came over a wire may have its parts in another order each time. Unless
     `is_exact`, its bytes are hashed all the same, and objects as their keys stand: for a
-    tag that nobody looks up that is good enough, and reading or sorting them would take
+    tag that is never looked up that is good enough, and reading or sorting them would take
     longer than the call.
     """
 
@@ -68,7 +68,7 @@ class Digests:
         if received is not None:
             known = self._known.get(id(part))
             if known is None:
-                # Nobody keeps this, and of a large state it takes half the time.
+                # This is not kept, and of a large state it takes half the time.
                 known = (part, hashlib.blake2b(received, digest_size=32).digest())
                 self._known[id(part)] = known
             return known[1]

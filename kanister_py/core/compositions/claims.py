@@ -127,7 +127,7 @@ def claim_status_after(claim: Mapping[str, Any], composite: Mapping[str, Any]) -
 
 
 def is_of_claim(composite: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:
-    """Say whether a composite resource may be a claim's: it is its own, or nobody's yet."""
+    """Say whether a composite resource may be a claim's: it is its own, or has no owner yet."""
     reference = mapping_of(mapping_of(composite.get("spec")).get("claimRef"))
     if not reference:
         return True

@@ -15,7 +15,7 @@ DEPRECATED_FUNCTIONS = "DeprecatedFunctions"
 """The condition that names the deprecated versions which a resource is composed with."""
 DEPRECATED = "FunctionVersionDeprecated"
 FUNCTION_UNAVAILABLE = "FunctionUnavailable"
-"""Why nobody knows whether an object is synced: a function that would say so does not answer."""
+"""Why it is not known whether an object is synced: a function that would say so does not answer."""
 _SHOWN = 3
 
 
@@ -72,7 +72,7 @@ class Conditions:
     ) -> None:
         """Say that a run failed: what no function spoke of in it is not known any more.
 
-        Where a function did not answer, nobody has judged how the object is.
+        Where a function did not answer, it is not known how the object is.
         """
         spoken = {each.type for each in told}
         for type_ in list(self._all):

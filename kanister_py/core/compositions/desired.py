@@ -47,7 +47,7 @@ class ComposedResourceRefused(UsageError):
 
 
 class DeletionRefused(UsageError):
-    """A composed resource is no longer desired, and belongs to somebody else."""
+    """A composed resource is no longer desired, and belongs to another owner."""
 
     reason = "DeletionRefused"
 
@@ -120,7 +120,7 @@ def observed_resources(
 ) -> dict[str, Data]:
     """Sort the objects that an XR refers to by their names among its resources.
 
-    What somebody else controls counts as absent, or is refused if `strict`.
+    What another owner controls counts as absent, or is refused if `strict`.
     """
     uid = xr["metadata"].get("uid")
     found: dict[str, Data] = {}
@@ -401,7 +401,7 @@ def _content(obj: Mapping[str, Any]) -> Data:
 
 
 def _deleted(observed: Observed, kept: set[str]) -> Iterable[DeletedResource]:
-    """Find what is observed and no longer desired; what nobody controls is left alone."""
+    """Find what is observed and no longer desired; what has no controller is left alone."""
     uid = observed.composite["metadata"].get("uid")
     for name in sorted(observed.resources):
         if name in kept:

@@ -63,7 +63,7 @@ class Suite(NamedTuple):
 
 
 def parse_suite(document: Document) -> Suite:
-    """Read a suite. It is our own: what nobody reads in it is refused."""
+    """Read a suite. It is our own: unknown fields are refused."""
     reader = Reader()
     data = reader.mapping(document.value, (), ("apiVersion", "kind", "metadata", *_SHARED, "cases"))
     if (data.get("apiVersion"), data.get("kind")) != (API_VERSION, KIND):

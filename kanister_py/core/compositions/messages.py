@@ -17,8 +17,8 @@ class Part:
     """One part of a message: as data, as something a transport understands, or as both.
 
     The state of a pipeline passes through many calls and is large. It stays in the
-    form in which the last function gave it, and is converted once, when somebody
-    asks for the other. Nobody changes what a part hands out.
+    form in which the last function gave it, and is converted once, when the
+    other is asked for. What a part hands out is never changed.
     """
 
     __slots__ = ("_data", "_read", "wire")

@@ -1,6 +1,6 @@
 """Compositions of the mode Resources: the steps that they stand for, and the input of each.
 
-Its API server filled in what nobody wrote: which kind a transform or a connection detail
+Its API server filled in what was not written: which kind a transform or a connection detail
 is. The functions take nothing for granted, so that is said here.
 """
 

@@ -66,7 +66,7 @@ def said_by(step: str, response: FunctionResponse) -> Said:
 def _event(step: str, severity: str, message: str, result: Data) -> Event:
     reason = result.get("reason") or COMPOSE
     if severity not in ("SEVERITY_NORMAL", "SEVERITY_WARNING"):
-        # Nobody but the XR's owner hears of it: the claim's owner could do nothing.
+        # Only the XR's owner is told: the claim's owner could do nothing.
         text = f'Pipeline step "{step}" returned a result of unknown severity (assuming warning): '
         return Event("Warning", reason, text + message)
     kind = "Normal" if severity == "SEVERITY_NORMAL" else "Warning"

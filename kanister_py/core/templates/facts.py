@@ -1,7 +1,7 @@
 """Facts of an action: what must be read before its templates are rendered, and what was found.
 
-`needs_of` and its kin say what must be read, as data; somebody else reads it; the
-rest of the module turns it into `ActionFacts`.
+`needs_of` and its kin say what must be read, as data; the rest of the module turns what
+was read into `ActionFacts`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ KubeObject = Mapping[str, Any]
 # What must be read
 
 
-# A plain map, since templates see it; nobody may change it.
+# A plain map, since templates see it; it is never changed.
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 

@@ -111,7 +111,7 @@ class Hints:
     """Names that may have been meant.
 
     To look for them takes longer than all else. A file with so many mistakes that
-    nobody reads the hints is not kept waiting for them.
+    the hints go unread is not kept waiting for them.
     """
 
     def __init__(self, most: float = 500) -> None:

@@ -43,7 +43,7 @@ RULES = (UNREADABLE, NOT_A_BLUEPRINT, OVERLOOKED)
 
 
 class Source(NamedTuple):
-    """The text of a file. `is_named`: somebody asked for this very file, not for its folder."""
+    """The text of a file. `is_named`: this very file was asked for, not its folder."""
 
     file: str
     text: str | bytes

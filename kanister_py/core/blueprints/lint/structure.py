@@ -74,7 +74,7 @@ RULES = (
 
 
 def check_structure(located: LocatedBlueprint, hints: Hints) -> Iterator[Finding]:
-    """Find what is odd about a Blueprint before anybody asks what it does."""
+    """Find what is odd about the form of a Blueprint."""
     blueprint, spot = located.blueprint, Spot(located.found)
     if located.is_read("apiVersion"):
         yield from _api_version(spot, blueprint.api_version)

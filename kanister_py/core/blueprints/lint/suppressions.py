@@ -37,7 +37,7 @@ def suppressions_in(text: str) -> Mapping[int, frozenset[str]]:
 def check_suppressions(
     text: str, file: str, known: Collection[str], hints: Hints
 ) -> Iterator[Finding]:
-    """Find the comments that silence a rule which nobody knows."""
+    """Find the comments that silence a rule which does not exist."""
     for number, match in _comments_in(text):
         for name in sorted(_rules_of(match) - EVERY_RULE - {*known}):
             meant = hints.did_you_mean(name, [*known])

@@ -35,7 +35,7 @@ ENGINE = Rule(
 ENGINE_UNKNOWN = Rule(
     "template-engine-unknown",
     Severity.ERROR,
-    "The annotation names a language that nobody reads.",
+    "The annotation names a language that is not known.",
     "kanister-py.io/template-engine is go or jinja2.",
 )
 INVALID = Rule(
@@ -103,7 +103,7 @@ SECRET_KEPT = Rule(
     "secret-in-artifact",
     Severity.WARNING,
     "An output artifact holds what was read from a Secret or from credentials.",
-    "Artifacts are written into the status of the ActionSet as they are, and whoever may "
+    "Artifacts are written into the status of the ActionSet as they are, and whatever may "
     "read the ActionSet reads them. Keep the reference, not the value.",
 )
 RULES = (

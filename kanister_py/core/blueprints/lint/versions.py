@@ -41,7 +41,7 @@ FALLBACK = Rule(
     "version-fallback",
     Severity.WARNING,
     "A phase asks for a version that does not exist, and gets v0.0.0.",
-    "As in Kanister, a version that nobody knows falls back to v0.0.0. That hides "
+    "As in Kanister, a version that does not exist falls back to v0.0.0. That hides "
     "misspelt versions and versions of another release. Name one that exists. With "
     "--strict-versions this is an error, here and when the blueprint runs.",
 )
@@ -62,7 +62,7 @@ INVALID = Rule(
 UNKNOWN = Rule(
     "function-unknown",
     Severity.ERROR,
-    "Nobody brings a function of this name.",
+    "No package brings a function of this name.",
     "Names are exact, capitals included. `kanister-py functions list` shows what is "
     "there. A function of your own needs its package installed where the blueprint is "
     "linted and where it runs.",

@@ -106,7 +106,7 @@ class Rewriter(NodeTransformer):
         return node if node.ctx == "store" else nodes.List(node.items, lineno=node.lineno)
 
     def _named(self, node: nodes.Filter | nodes.Test) -> nodes.Node:
-        # What is written here counts; nobody else may reach what counts.
+        # What is written here counts; templates may not reach what counts.
         if node.name in SCALES:
             raise TemplateSyntaxError(f"No filter or test named {node.name!r}", node.lineno)
         self.generic_visit(node)
