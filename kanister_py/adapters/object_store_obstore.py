@@ -275,21 +275,21 @@ class LibraryStore:
             pieces = result.stream(min_chunk_size=_GET_CHUNK)
         size, expected = 0, result.meta["size"]
         checksum = Checksum(self._wanted_checksum(key, result.attributes))
-        while True:
-            with _told(self._location, key):
-                piece = next(pieces, None)
-            if piece is None:
-                break
-            data = bytes(piece)
-            size += len(data)
-            checksum.feed(data)
-            yield data
-        if size != expected:
-            raise TransientError(
-                f"Object {key!r} in the {self._location}: {size} of {expected} bytes came",
-                reason="StoreUnavailable",
-            )
-        checksum.check(key)
+        try:
+            while True:
+                with _told(self._location, key):
+                    piece = next(pieces, None)
+                if piece is None:
+                    break
+                size += len(piece)
+                checksum.feed(piece)
+                yield piece
+            if size != expected:
+                told = f"Object {key!r} in the {self._location}: {size} of {expected} bytes came"
+                raise TransientError(told, reason="StoreUnavailable")
+            checksum.check(key)
+        finally:
+            checksum.close()
 
     def _wanted_checksum(self, key: str, attributes: Any) -> str:
         if self._writer is not None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from kanister_py.core.errors import UsageError
 
 FIRST_PART_BYTES: Final = 8 * 1024 * 1024
 PARTS_OF_ONE_SIZE: Final = 320
+CRC_PREFIX: Final = "crc32:"
 
 
 def part_bytes(number: int) -> int:
@@ -50,44 +53,67 @@ def is_tag_of_parts(tag: str) -> bool:
 
 
 class Checksum:
-    """Compares what is read with a checksum: MD5 in hex, a tag of parts, or none."""
+    """Compares what is read with a checksum: CRC32 with its prefix, MD5, a tag of parts, or none.
+
+    Works beside whoever reads, one chunk behind.
+    """
 
     def __init__(self, wanted: str) -> None:
         self._wanted = wanted
         self._whole = hashlib.md5(usedforsecurity=False)
         self._digests: list[bytes] | None = [] if is_tag_of_parts(wanted) else None
         self._in_part = 0
+        self._crc: int | None = 0 if wanted.startswith(CRC_PREFIX) else None
+        self._worker = ThreadPoolExecutor(1, "checksum") if wanted else None
+        self._behind: Future[None] | None = None
 
     def feed(self, data: bytes) -> None:
-        if not self._wanted:
-            return
-        if self._digests is None:
+        if self._worker is not None:
+            self._catch_up()
+            self._behind = self._worker.submit(self._take, data)
+
+    def close(self) -> None:
+        if self._worker is not None:
+            self._worker.shutdown()
+
+    def check(self, key: str) -> None:
+        """Raise unless what was fed is what was put."""
+        self._catch_up()
+        if self._wanted and (found := self._found()) != self._wanted:
+            raise UsageError(
+                f"Object {key!r} has checksum {found}, not {self._wanted}", reason="ObjectDamaged"
+            )
+
+    def _catch_up(self) -> None:
+        if self._behind is not None:
+            self._behind.result()
+
+    def _take(self, data: bytes) -> None:
+        if self._crc is not None:
+            self._crc = zlib.crc32(data, self._crc)
+        elif self._digests is None:
             self._whole.update(data)
-            return
-        view = memoryview(data)
+        else:
+            self._take_parts(memoryview(data), self._digests)
+
+    def _take_parts(self, view: memoryview, digests: list[bytes]) -> None:
         while view:
-            left = part_bytes(len(self._digests)) - self._in_part
+            left = part_bytes(len(digests)) - self._in_part
             self._whole.update(view[:left])
             self._in_part += len(view[:left])
             view = view[left:]
-            if self._in_part == part_bytes(len(self._digests)):
-                self._end_part(self._digests)
+            if self._in_part == part_bytes(len(digests)):
+                self._end_part(digests)
 
     def _end_part(self, digests: list[bytes]) -> None:
         digests.append(self._whole.digest())
         self._whole, self._in_part = hashlib.md5(usedforsecurity=False), 0
 
-    def check(self, key: str) -> None:
-        """Raise unless what was fed is what was put."""
-        if not self._wanted:
-            return
+    def _found(self) -> str:
+        if self._crc is not None:
+            return f"{CRC_PREFIX}{self._crc:08x}"
         if self._digests is None:
-            found = self._whole.hexdigest()
-        else:
-            if self._in_part:
-                self._end_part(self._digests)
-            found = tag_of_parts(self._digests)
-        if found != self._wanted:
-            raise UsageError(
-                f"Object {key!r} has checksum {found}, not {self._wanted}", reason="ObjectDamaged"
-            )
+            return self._whole.hexdigest()
+        if self._in_part:
+            self._end_part(self._digests)
+        return tag_of_parts(self._digests)

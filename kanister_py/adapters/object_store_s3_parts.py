@@ -11,6 +11,7 @@ import base64
 import hashlib
 import hmac
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -22,6 +23,7 @@ from urllib.parse import quote, urlsplit
 from kanister_py.adapters.object_store_errors import refusal_of
 from kanister_py.adapters.object_store_http import Answer, Now, StoreHttp
 from kanister_py.adapters.object_store_pieces import (
+    CRC_PREFIX,
     FIRST_PART_BYTES,
     PARTS_OF_ONE_SIZE,
     cut,
@@ -33,7 +35,7 @@ from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.objects.locations import Location
 
 DEFAULT_REGION: Final = "us-east-1"
-_IN_FLIGHT_BYTES: Final = 24 * 1024 * 1024
+_IN_FLIGHT_BYTES: Final = 16 * 1024 * 1024
 _MOST_PARTS: Final = 10_000
 _WORKERS: Final = 3
 _UNSIGNED: Final = "UNSIGNED-PAYLOAD"
@@ -41,6 +43,7 @@ _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 MD5_MARK: Final = "kanister-py-md5"
 MD5_MARK_HEADER: Final = f"x-amz-meta-{MD5_MARK}"
 PARTS_MARK: Final = "kanister-py-parts"
+_CRC_OF_ALL: Final = {"x-amz-checksum-type": "FULL_OBJECT"}
 _PARTS_MARK_VALUE: Final = f"{FIRST_PART_BYTES}/{PARTS_OF_ONE_SIZE}"
 
 
@@ -110,7 +113,8 @@ class S3Parts:
             digest = hashlib.md5(first, usedforsecurity=False).hexdigest()
             self._send_bytes(key, "", first, {MD5_MARK_HEADER: digest})
             return len(first)
-        mark = {f"x-amz-meta-{PARTS_MARK}": _PARTS_MARK_VALUE}
+        mark = {f"x-amz-meta-{PARTS_MARK}": _PARTS_MARK_VALUE, **_CRC_OF_ALL}
+        mark["x-amz-checksum-algorithm"] = "CRC32"
         upload = _text_of(self._send("POST", key, "uploads=", b"", mark).body, "UploadId")
         try:
             return self._put_parts(key, upload, chain((first,), parts))
@@ -122,16 +126,20 @@ class S3Parts:
 
     def checksum_of(self, key: str) -> str:
         """Say which checksum an object that we wrote must have: of it, or of its parts."""
-        headers = self._send("HEAD", key, "", b"").headers
+        headers = self._send("HEAD", key, "", b"", {"x-amz-checksum-mode": "ENABLED"}).headers
         if MD5_MARK_HEADER in headers:
             return headers[MD5_MARK_HEADER]
+        crc = headers.get("x-amz-checksum-crc32", "")
+        if crc and headers.get("x-amz-checksum-type") == "FULL_OBJECT":
+            return CRC_PREFIX + base64.b64decode(crc).hex()
         tag = headers.get("etag", "").strip('"')
         is_ours = headers.get(f"x-amz-meta-{PARTS_MARK}") == _PARTS_MARK_VALUE
         return tag if is_ours and is_tag_of_parts(tag) and not _is_encrypted(headers) else ""
 
     def _put_parts(self, key: str, upload: str, parts: Iterator[bytes]) -> int:
-        total, tags, digests = 0, list[str](), list[bytes]()
-        waiting: list[tuple[int, Future[str]]] = []
+        total, crc, digests = 0, 0, list[bytes]()
+        done: list[tuple[str, str]] = []
+        waiting: list[tuple[int, Future[tuple[str, str]]]] = []
         suffix = f"uploadId={quote(upload, safe='')}"
         with ThreadPoolExecutor(_WORKERS, "part") as pool:
             try:
@@ -141,31 +149,41 @@ class S3Parts:
                     total += len(part)
                     digest = hashlib.md5(part, usedforsecurity=False).digest()
                     digests.append(digest)
+                    crc = zlib.crc32(part, crc)
                     query = f"partNumber={number}&{suffix}"
                     waiting.append(
                         (len(part), pool.submit(self._put_part, key, query, part, digest))
                     )
                     while waiting and sum(size for size, _ in waiting) > _IN_FLIGHT_BYTES:
-                        tags.append(waiting.pop(0)[1].result())
+                        done.append(waiting.pop(0)[1].result())
                     del part
-                tags += [each.result() for _, each in waiting]
+                done += [each.result() for _, each in waiting]
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
-        self._complete(key, suffix, tags, digests)
+        self._complete(key, suffix, done, digests, crc)
         return total
 
-    def _put_part(self, key: str, query: str, part: bytes, digest: bytes) -> str:
-        given = {"content-md5": base64.b64encode(digest).decode()}
-        return self._send("PUT", key, query, part, given).headers.get("etag", "")
+    def _put_part(self, key: str, query: str, part: bytes, digest: bytes) -> tuple[str, str]:
+        """Write a part, and give its tag and its CRC."""
+        crc = _encoded_crc(zlib.crc32(part))
+        given = {
+            "content-md5": base64.b64encode(digest).decode(),
+            "x-amz-checksum-crc32": crc,
+        }
+        return self._send("PUT", key, query, part, given).headers.get("etag", ""), crc
 
-    def _complete(self, key: str, query: str, tags: list[str], digests: list[bytes]) -> None:
+    def _complete(
+        self, key: str, query: str, done: list[tuple[str, str]], digests: list[bytes], crc: int
+    ) -> None:
         listed = "".join(
-            f"<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>"
-            for number, tag in enumerate(tags, 1)
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag>"
+            f"<ChecksumCRC32>{part_crc}</ChecksumCRC32></Part>"
+            for number, (tag, part_crc) in enumerate(done, 1)
         )
         body = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
-        answer = self._send("POST", key, query, body)
+        given = {**_CRC_OF_ALL, "x-amz-checksum-crc32": _encoded_crc(crc)}
+        answer = self._send("POST", key, query, body, given)
         if b"<Error>" in answer.body:
             # A store may say 200 first and find out later.
             raise refusal_of("", self._location, answer.body.decode("utf-8", "replace"), key)
@@ -199,6 +217,10 @@ class S3Parts:
         payload_hash = _UNSIGNED if body else _EMPTY
         headers = self._signer.headers(method, url, given or {}, payload_hash, self._now())
         return self._http.send(method, url, key, headers, body)
+
+
+def _encoded_crc(crc: int) -> str:
+    return base64.b64encode(crc.to_bytes(4, "big")).decode()
 
 
 def _is_encrypted(headers: Mapping[str, str]) -> bool:

@@ -25,9 +25,7 @@ from kanister_py.cli.output import (
     write_data,
 )
 from kanister_py.cli.parser import CommandLineError, add_verbs
-from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
 from kanister_py.core.blueprints.replacements import renames_between
-from kanister_py.core.errors import UsageError
 from kanister_py.core.registry.choose import choose_version
 from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind
 from kanister_py.core.registry.reference import (
@@ -122,9 +120,6 @@ def _list(functions: Functions, args: argparse.Namespace) -> int:
         "release": functions.release.bare,
         "functions": [function_summary(family) for family in families],
     }
-    missing = [each for each in NOT_YET_HERE if each not in functions.registry]
-    if args.kind != FunctionKind.COMPOSITION:
-        data["notYetHere"] = [{"name": each, "description": NOT_YET_HERE[each]} for each in missing]
 
     def people() -> Iterable[Line]:
         head = ("FUNCTION", "VERSION", "STATUS", "USE INSTEAD", "FROM")
@@ -137,8 +132,6 @@ def _list(functions: Functions, args: argparse.Namespace) -> int:
     hidden = sum(each.support_at() in _HIDDEN for family in families for each in family)
     if hidden and not args.all and args.output in ("table", "markdown"):
         say(f"{hidden} removed or planned versions are not shown; --all shows them")
-    if data.get("notYetHere") and args.output in ("table", "markdown"):
-        say(f"Functions of Kanister that are not here yet: {', '.join(missing)}")
     return 0
 
 
@@ -183,11 +176,6 @@ def _describe(functions: Functions, args: argparse.Namespace) -> int:
         raise CommandLineError(
             "Name a function and, if you like, a version, "
             f"such as KubeTask@v0.1.0, or ask for --all; found {args.name!r}"
-        )
-    if name in NOT_YET_HERE and name not in functions.registry:
-        raise UsageError(
-            f"{name} is a function of Kanister that is not here yet: {NOT_YET_HERE[name]}",
-            reason="FunctionNotYetHere",
         )
     family = functions.registry.family(name)
     is_exact = version and not is_range(version)

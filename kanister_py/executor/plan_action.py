@@ -51,7 +51,7 @@ class Plan(NamedTuple):
 
     @property
     def has_errors(self) -> bool:
-        return bool(self.errors) or any(each.error or each.is_not_yet_here for each in self.phases)
+        return bool(self.errors) or any(each.error for each in self.phases)
 
 
 class Circumstances(NamedTuple):
@@ -119,7 +119,7 @@ def _without_missing(phase: PlannedPhase, unread: list[str]) -> PlannedPhase:
     """Take what is not in the cluster for what the plan was not given."""
     unread += [each.message for each in phase.obstacles if each.reason == MISSING]
     told = [each.message for each in phase.obstacles if each.reason != MISSING]
-    return phase if phase.is_not_yet_here else phase._replace(error="; ".join(told))
+    return phase._replace(error="; ".join(told))
 
 
 def _pods_to_come(facts: ActionFacts) -> Mapping[tuple[str, ...], str]:

@@ -143,6 +143,29 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
         "v0.0.0": "kanister_py.functions.blueprint.location_delete.v0_0_0:LocationDelete",
         "v0.1.0": "kanister_py.functions.blueprint.location_delete.v0_1_0:LocationDeleteV010",
     },
+    "CreateRDSSnapshot": {
+        "v0.0.0": "kanister_py.functions.blueprint.create_rds_snapshot.v0_0_0:CreateRDSSnapshot",
+        "v0.1.0": (
+            "kanister_py.functions.blueprint.create_rds_snapshot.v0_1_0:CreateRDSSnapshotV010"
+        ),
+    },
+    "ExportRDSSnapshotToLocation": {
+        "v0.0.0": (
+            "kanister_py.functions.blueprint.export_rds_snapshot_to_location.v0_0_0:ExportRDSSnapshotToLocation"
+        ),
+        "v0.1.0": (
+            "kanister_py.functions.blueprint.export_rds_snapshot_to_location.v0_1_0:ExportRDSSnapshotToLocationV010"
+        ),
+    },
+    "RestoreRDSSnapshot": {
+        "v0.0.0": "kanister_py.functions.blueprint.restore_rds_snapshot.v0_0_0:RestoreRDSSnapshot",
+        "v0.1.0": (
+            "kanister_py.functions.blueprint.restore_rds_snapshot.v0_1_0:RestoreRDSSnapshotV010"
+        ),
+    },
+    "DeleteRDSSnapshot": {
+        "v0.0.0": "kanister_py.functions.blueprint.delete_rds_snapshot.v0_0_0:DeleteRDSSnapshot",
+    },
     "HTTPRequest": {
         "v0.1.0": "kanister_py.functions.blueprint.http_request.v0_1_0:HTTPRequest",
         "v0.2.0": "kanister_py.functions.blueprint.http_request.v0_2_0:HTTPRequestV020",

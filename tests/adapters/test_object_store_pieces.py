@@ -43,6 +43,9 @@ def test_a_checksum_of_parts_is_read_from_chunks_of_any_size() -> None:
     for start in range(0, len(data), 3 * 2**20):
         checksum.feed(data[start : start + 3 * 2**20])
     checksum.check("key")
-    checksum.feed(b"x")
+    checksum.close()
+    checksum = Checksum(tag)
+    checksum.feed(data + b"x")
     with pytest.raises(UsageError, match="has checksum"):
         checksum.check("key")
+    checksum.close()

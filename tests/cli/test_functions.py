@@ -155,13 +155,3 @@ def test_the_list_says_that_it_leaves_versions_out(kanister: CommandLine) -> Non
     hidden = "1 removed or planned versions are not shown; --all shows them\n"
     assert kanister("functions", "list").err.startswith(hidden)
     assert hidden not in kanister("functions", "list", "--all").err
-
-
-def test_functions_of_kanister_that_are_not_here_yet_are_known(kanister: CommandLine) -> None:
-    done = kanister("functions", "list")
-    assert "not here yet: CreateRDSSnapshot, " in done.err
-    (first, *_) = json.loads(kanister("functions", "list", "-o", "json").out)["notYetHere"]
-    assert first["name"] == "CreateRDSSnapshot"
-    described = kanister("functions", "describe", "CreateRDSSnapshot")
-    assert (described.code, described.out) == (1, "")
-    assert "is not here yet: Takes a snapshot of an RDS instance" in described.err

@@ -163,11 +163,6 @@ class TestAPlan:
     def test_says_what_it_would_touch(self) -> None:
         assert plan().phases[0].accesses == (Access("", "pods", ("create", "delete"), "shop"),)
 
-    def test_shows_a_function_that_is_not_here_yet_as_such(self) -> None:
-        third = plan().phases[2]
-        assert (third.is_not_yet_here, third.error) == (True, "")
-        assert third.args == {"pod": "p"}
-
     def test_says_what_could_not_run(self) -> None:
         found = plan()
         assert found.has_errors

@@ -189,9 +189,6 @@ def test_a_transient_failure_is_retried_until_it_passes() -> None:
     [
         pytest.param({"func": "Nope", "name": "x"}, "FunctionNotRegistered", id="unknown"),
         pytest.param(
-            {"func": "CreateRDSSnapshot", "name": "x"}, "FunctionNotYetHere", id="not yet here"
-        ),
-        pytest.param(
             {"func": "Echo", "name": "x", "funcVersion": ">=9"},
             "FunctionVersionNotFound",
             id="range",

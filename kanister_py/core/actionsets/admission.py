@@ -17,7 +17,7 @@ from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity
 from kanister_py.core.blueprints.lint.reading import Source
-from kanister_py.core.blueprints.lint.versions import INVALID, NOT_YET, REMOVED
+from kanister_py.core.blueprints.lint.versions import INVALID, REMOVED
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.objects.parts import metadata_of, spec_of
@@ -142,10 +142,7 @@ _LEFT_OUT: Final = ("template-engine", NO_ACTION.id)
 
 def _verdict(findings: list[Finding]) -> Verdict:
     heard = [each for each in findings if each.rule not in _LEFT_OUT]
-    # Kanister's own controller may run what is not here yet.
-    refused = {
-        each for each in heard if each.severity is Severity.ERROR and each.rule != NOT_YET.id
-    }
+    refused = {each for each in heard if each.severity is Severity.ERROR}
     problems = [_text_of(each) for each in heard if each in refused]
     warnings = [_text_of(each) for each in heard if each not in refused]
     return Verdict(tuple(dict.fromkeys(problems)), _bounded(warnings))

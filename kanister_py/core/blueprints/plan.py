@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.model import Phase
-from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
 from kanister_py.core.blueprints.reads import Read, check_condition, reads_of
 from kanister_py.core.blueprints.texts import DEFER, is_condition
-from kanister_py.core.errors import KanisterError, UsageError
+from kanister_py.core.errors import KanisterError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.access import Access, merged
 from kanister_py.core.objects.documents import Path, text_of_path
@@ -23,7 +22,6 @@ from kanister_py.core.templates.render import Renderer, RenderFailed, is_no
 from kanister_py.core.versions.semver import Version
 
 _NO_RELEASES: Mapping[str, Version] = {}
-_NOT_YET_HERE = "FunctionNotYetHere"
 
 
 class Unknown(NamedTuple):
@@ -75,7 +73,6 @@ class PlannedPhase(NamedTuple):
     notices: tuple[Notice, ...] = ()
     error: str = ""
     is_deferred: bool = False
-    is_not_yet_here: bool = False
     is_wanted: bool | None = True
     may_make: bool = True
     obstacles: tuple[Obstacle, ...] = ()
@@ -87,8 +84,6 @@ class PlannedPhase(NamedTuple):
         data: dict[str, Any] = {"name": self.name, "function": self.function}
         if self.is_deferred:
             data["deferred"] = True
-        if self.is_not_yet_here:
-            data["notYetHere"] = True
         data |= {"version": self.version, "why": self.why}
         if self.condition:
             data["if"] = self.condition
@@ -137,8 +132,6 @@ def choose_phase_version(
     strict: bool = False,
 ) -> Choice[FunctionEntry]:
     """Choose the version of one phase's function."""
-    if phase.func not in registry and phase.func in NOT_YET_HERE:
-        raise UsageError(f"Function {phase.func} is not in this release yet", reason=_NOT_YET_HERE)
     asked = asked_version(phase.func_version, preferred)
     return choose_version(
         registry, phase.func, asked, at=at, strict=strict, kind=FunctionKind.BLUEPRINT
@@ -173,21 +166,19 @@ def plan_phase(
             obstacles.append(each)
         elif is_wanted is None:
             unknown.append(Unknown(text_of_path(each.path[len(path) :]), (), each.message))
-    is_not_yet_here = isinstance(choice, KanisterError) and choice.reason == _NOT_YET_HERE
     errors = [each.message for each in obstacles]
     return PlannedPhase(
         phase.name,
         phase.func,
         certain.version,
-        "It is not here yet, and cannot be run" if is_not_yet_here else certain.why,
+        certain.why,
         condition,
         args,
         tuple(unknown),
         tuple(merged(certain.accesses or ())),
         certain.notices,
-        "" if is_not_yet_here else "; ".join(errors),
+        "; ".join(errors),
         path[-1] == "deferPhase",
-        is_not_yet_here,
         is_wanted,
         is_wanted is not False and _may_make(certain.accesses),
         tuple(obstacles),

@@ -523,5 +523,5 @@ def _kind_of(finding: Finding) -> tuple[str, ...]:
     return finding.file, finding.rule, finding.action, finding.phase
 
 
-_OF_VERSIONS = {rule.id for rule in versions.RULES} - {versions.NOT_YET.id}
+_OF_VERSIONS = {rule.id for rule in versions.RULES}
 _OF_ARGUMENTS = {rule.id for rule in arguments.RULES}

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
-from kanister_py.core.blueprints.not_yet import NOT_YET_HERE
 from kanister_py.core.blueprints.replacements import replacement_of
 from kanister_py.core.errors import (
     FunctionNotRegistered,
@@ -67,14 +66,6 @@ UNKNOWN = Rule(
     "there. A function of your own needs its package installed where the blueprint is "
     "linted and where it runs.",
 )
-NOT_YET = Rule(
-    "function-not-yet-here",
-    Severity.ERROR,
-    "The function exists in Kanister, and not here yet.",
-    "The blueprint is fine for Kanister. Here, `plan` shows the phase as not yet "
-    "available, and `run` refuses before the first phase. A repository that keeps "
-    "blueprints for Kanister's own controller silences the rule.",
-)
 TRAP = Rule(
     "version-trap",
     Severity.INFO,
@@ -83,7 +74,7 @@ TRAP = Rule(
     "and is not deprecated. The message says what to know of it; a later version mends it, "
     "which `kanister-py functions diff` shows.",
 )
-RULES = (REMOVED, DEPRECATED, FALLBACK, NOT_FOUND, INVALID, UNKNOWN, NOT_YET, TRAP)
+RULES = (REMOVED, DEPRECATED, FALLBACK, NOT_FOUND, INVALID, UNKNOWN, TRAP)
 
 
 def check_version(
@@ -95,11 +86,8 @@ def check_version(
     Steps of compositions never fall back to v0.0.0.
     """
     function = where.function
-    if function not in context.registry and function in NOT_YET_HERE:
-        told = f"{function} of Kanister is not here yet: the phase can be planned, not run"
-        return None, [where.finding(NOT_YET, told)]
     if function not in context.registry:
-        near = context.hints.nearest(function, [*context.function_names, *NOT_YET_HERE])
+        near = context.hints.nearest(function, context.function_names)
         return None, [where.finding(UNKNOWN, FunctionNotRegistered(function, near).message)]
     try:
         strict = kind is FunctionKind.COMPOSITION

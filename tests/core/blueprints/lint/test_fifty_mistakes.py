@@ -152,13 +152,6 @@ MISTAKES = [
         "did you mean ScaleWorkload",
     ),
     (
-        "a function not here yet",
-        "    - func: ScaleWorkload",
-        "    - func: CreateRDSSnapshot",
-        "CreateRDSSnapshot",
-        "can be planned, not run",
-    ),
-    (
         "a function of pipelines",
         "    - func: ScaleWorkload",
         "    - func: function-auto-ready",

@@ -44,7 +44,6 @@ class TestEveryUseOfAVersion:
             pytest.param("Notify", "v1", "version-invalid", "error", 9, 1, id="too few numbers"),
             pytest.param("Notifi", "", "function-unknown", "error", 8, 1, id="unknown function"),
             pytest.param("Compose", "", "function-unknown", "error", 8, 1, id="of compositions"),
-            pytest.param("CreateRDSSnapshot", "", "function-not-yet-here", "error", 8, 1, id="new"),
         ],
     )
     def test_is_told_with_its_line(

@@ -1,0 +1,71 @@
+"""CreateRDSSnapshot v0.0.0: a snapshot of an RDS instance or an Aurora cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.objects.access import Access
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.rds import (
+    RdsArgs,
+    as_yaml_list,
+    groups_of,
+    rds_of,
+    subnets_of,
+)
+from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+
+
+class CreateRDSSnapshotArgs(RdsArgs):
+    """What CreateRDSSnapshot takes."""
+
+    instance_id: str = Field(alias="instanceID", description="The instance, or the cluster.")
+
+
+class CreateRDSSnapshotOutputs(Outputs):
+    """What a later restore needs to know."""
+
+    snapshot_id: str = Field(alias="snapshotID")
+    instance_id: str = Field(alias="instanceID")
+    security_group_id: str = Field(alias="securityGroupID")
+    allocated_storage: str
+    db_subnet_group: str
+
+
+class CreateRDSSnapshot(Func):
+    """Takes a snapshot of an RDS instance or an Aurora cluster, and waits until it is there."""
+
+    name = "CreateRDSSnapshot"
+    version: ClassVar = "v0.0.0"
+    Args = CreateRDSSnapshotArgs
+    Outputs = CreateRDSSnapshotOutputs
+    on_restart = OnRestart.FAIL
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        del args
+        return []
+
+    def exec(
+        self, ctx: PhaseContext, params: Params, args: CreateRDSSnapshotArgs
+    ) -> Mapping[str, Any]:
+        return take(ctx, params, args, f"{args.instance_id}-{ctx.run.key('snapshot')[:10]}")
+
+
+def take(
+    ctx: PhaseContext, params: Params, args: CreateRDSSnapshotArgs, name: str
+) -> Mapping[str, Any]:
+    """Take a snapshot under a name."""
+    rds = rds_of(ctx, params, args)
+    source = rds.require(args.instance_id)
+    snapshot = rds.take_snapshot(name, args.instance_id)
+    return {
+        "snapshotID": name,
+        "instanceID": args.instance_id,
+        "securityGroupID": as_yaml_list(groups_of(source)),
+        "allocatedStorage": f"{snapshot.get('AllocatedStorage', 0)}GiB",
+        "dbSubnetGroup": subnets_of(source),
+    }

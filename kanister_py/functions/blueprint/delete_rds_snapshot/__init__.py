@@ -1,0 +1,1 @@
+"""Deletes a snapshot of an RDS instance or an Aurora cluster."""

@@ -1,0 +1,37 @@
+"""DeleteRDSSnapshot v0.0.0: a snapshot of RDS is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.objects.access import Access
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.rds import RdsArgs, rds_of
+from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+
+
+class DeleteRDSSnapshotArgs(RdsArgs):
+    """What DeleteRDSSnapshot takes."""
+
+    snapshot_id: str = Field(alias="snapshotID", description="The snapshot.")
+
+
+class DeleteRDSSnapshot(Func):
+    """Deletes a snapshot, and waits until it is gone. One that is gone already is no error."""
+
+    name = "DeleteRDSSnapshot"
+    version: ClassVar = "v0.0.0"
+    Args = DeleteRDSSnapshotArgs
+    Outputs = Outputs
+    on_restart = OnRestart.REPEAT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        del args
+        return []
+
+    def exec(self, ctx: PhaseContext, params: Params, args: DeleteRDSSnapshotArgs) -> None:
+        rds_of(ctx, params, args).delete_snapshot(args.snapshot_id)

@@ -1,0 +1,1 @@
+"""Writes a PostgreSQL snapshot of RDS into the store of a Profile."""

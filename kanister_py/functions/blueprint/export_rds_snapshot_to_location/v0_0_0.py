@@ -1,0 +1,108 @@
+"""ExportRDSSnapshotToLocation v0.0.0: a snapshot of PostgreSQL becomes a dump in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.access import Access
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.pods import access_of_job
+from kanister_py.functions.blueprint.rds import (
+    INSTANCE,
+    RdsArgs,
+    as_yaml_list,
+    groups_of,
+    rds_of,
+    read_list,
+    subnets_of,
+)
+from kanister_py.functions.blueprint.rds_dumps import DumpArgs, write_dump
+from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+
+
+class ExportRDSSnapshotArgs(DumpArgs, RdsArgs):
+    """What ExportRDSSnapshotToLocation takes."""
+
+    namespace: str = Field(description="Where the pod runs.")
+    instance_id: str = Field(alias="instanceID", description="The instance of the snapshot.")
+    snapshot_id: str = Field(alias="snapshotID", description="The snapshot.")
+    db_engine: str = Field(description="The engine: `PostgreSQL` is the only one there is.")
+    backup_artifact_prefix: str = Field(
+        default="",
+        description="Where the dump goes, below the prefix of the Profile; left out, the name of "
+        "the instance.",
+    )
+    databases: Any = Field(
+        default=None,
+        description="The databases, as a list or as one in YAML; left out, all but `postgres`.",
+    )
+    security_group_id: Any = Field(
+        default=None,
+        alias="securityGroupID",
+        description="The security groups of the temporary instance, as a list or as one in YAML.",
+    )
+    db_subnet_group: str = Field(default="default", description="Its group of subnets.")
+
+
+class ExportRDSSnapshotOutputs(Outputs):
+    """Where the dump is, and of what."""
+
+    backup_id: str = Field(alias="backupID")
+    snapshot_id: str = Field(alias="snapshotID")
+    instance_id: str = Field(alias="instanceID")
+    security_group_id: str = Field(alias="securityGroupID")
+
+
+class ExportRDSSnapshotToLocation(Func):
+    """Makes a temporary instance of a snapshot, and dumps its databases into the store."""
+
+    name = "ExportRDSSnapshotToLocation"
+    version: ClassVar = "v0.0.0"
+    Args = ExportRDSSnapshotArgs
+    Outputs = ExportRDSSnapshotOutputs
+    on_restart = OnRestart.FAIL
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        namespace = str(args.get("namespace") or "")
+        secrets = Access("", "secrets", ("create", "delete"), namespace)
+        return [*access_of_job(args), secrets]
+
+    def exec(
+        self, ctx: PhaseContext, params: Params, args: ExportRDSSnapshotArgs
+    ) -> Mapping[str, Any]:
+        return export(ctx, params, self.name, args, ctx.run.key("export")[:10])
+
+
+def export(
+    ctx: PhaseContext, params: Params, function: str, args: ExportRDSSnapshotArgs, key: str
+) -> Mapping[str, Any]:
+    """Dump a snapshot under a name that `key` is part of."""
+    if args.db_engine != "PostgreSQL":
+        raise UsageError("Invalid RDSDBEngine or RDSAction", reason="InvalidArguments")
+    rds = rds_of(ctx, params, args, INSTANCE)
+    before = rds.find(args.instance_id) or {}
+    groups = read_list(args.security_group_id) or groups_of(before)
+    subnets = args.db_subnet_group
+    if subnets == "default":
+        subnets = subnets_of(before)
+    temporary = f"{args.instance_id}-{key}"
+    prefix = args.backup_artifact_prefix or args.instance_id
+    backup = f"backup-{key}.tar.gz"
+    try:
+        rds.restore(temporary, args.snapshot_id, groups=groups, subnets=subnets)
+        endpoint = rds.require(temporary)["Endpoint"]
+        databases = read_list(args.databases)
+        write_dump(ctx, params, function, args, endpoint, f"{prefix}/{backup}", databases)
+    finally:
+        rds.delete(temporary)
+    return {
+        "backupID": backup,
+        "snapshotID": args.snapshot_id,
+        "instanceID": args.instance_id,
+        "securityGroupID": as_yaml_list(groups),
+    }

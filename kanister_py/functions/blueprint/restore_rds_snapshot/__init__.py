@@ -1,0 +1,1 @@
+"""Restores an RDS instance or an Aurora cluster from a snapshot."""

@@ -1,0 +1,108 @@
+"""RestoreRDSSnapshot v0.0.0: an instance or a cluster, out of a snapshot or out of a dump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
+
+from pydantic import Field
+
+from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.access import Access
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.pods import access_of_job
+from kanister_py.functions.blueprint.rds import (
+    CLUSTER,
+    Rds,
+    RdsArgs,
+    groups_of,
+    rds_of,
+    read_list,
+    subnets_of,
+)
+from kanister_py.functions.blueprint.rds_dumps import DumpArgs, read_dump
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
+
+_INSTANCE_CLASS: Final = "db.r5.large"
+
+
+class RestoreRDSSnapshotArgs(DumpArgs, RdsArgs):
+    """What RestoreRDSSnapshot takes."""
+
+    instance_id: str = Field(alias="instanceID", description="The instance, or the cluster.")
+    snapshot_id: str = Field(
+        default="",
+        alias="snapshotID",
+        description="The snapshot; left out, a dump in the Profile's store is restored.",
+    )
+    backup_artifact_prefix: str = Field(
+        default="", description="Where the dump is, below the prefix of the Profile."
+    )
+    backup_id: str = Field(default="", alias="backupID", description="Which dump that is.")
+    security_group_id: Any = Field(
+        default=None,
+        alias="securityGroupID",
+        description="The security groups, as a list or as one in YAML; left out, those that "
+        "what is there has.",
+    )
+    db_subnet_group: str = Field(default="default", description="The group of subnets.")
+
+
+class RestoreRDSSnapshot(Func):
+    """Restores an RDS instance or an Aurora cluster from a snapshot, or a dump into it.
+
+    From a snapshot, what is there is deleted first: if the restore fails then, there is
+    nothing. A dump is read by `psql` in a pod, and gives the `endpoint` of the instance.
+    """
+
+    name = "RestoreRDSSnapshot"
+    version: ClassVar = "v0.0.0"
+    Args = RestoreRDSSnapshotArgs
+    on_restart = OnRestart.FAIL
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [] if args.get("snapshotID") else access_of_job(args)
+
+    def exec(
+        self, ctx: PhaseContext, params: Params, args: RestoreRDSSnapshotArgs
+    ) -> Mapping[str, Any]:
+        rds = rds_of(ctx, params, args)
+        if not args.snapshot_id:
+            return restore_dump(ctx, params, self.name, args, rds)
+        before = rds.find(args.instance_id)
+        rds.delete(args.instance_id)
+        make(rds, args.instance_id, args, before)
+        return {}
+
+
+def make(
+    rds: Rds, name: str, args: RestoreRDSSnapshotArgs, before: Mapping[str, Any] | None
+) -> None:
+    """Make an instance or a cluster of a snapshot, as like as possible to what was there."""
+    groups = read_list(args.security_group_id) or groups_of(before or {})
+    subnets = args.db_subnet_group
+    if subnets == "default" and before is not None:
+        subnets = subnets_of(before) or subnets
+    known = "" if subnets == "default" else subnets
+    rds.restore(name, args.snapshot_id, groups=groups, subnets=known)
+    if rds.kind is CLUSTER:
+        engine = str(rds.require(name)["Engine"])
+        rds.add_instance(name, f"{name}-instance-1", engine, _INSTANCE_CLASS)
+
+
+def restore_dump(
+    ctx: PhaseContext, params: Params, function: str, args: RestoreRDSSnapshotArgs, rds: Rds
+) -> Mapping[str, Any]:
+    """Read a dump into an instance that is there."""
+    required = ("backupArtifactPrefix", args.backup_artifact_prefix), ("backupID", args.backup_id)
+    for key, value in (*required, *args.login().items()):
+        if not value:
+            raise UsageError(
+                f"Required arg missing: {key}, since there is no snapshotID",
+                reason="InvalidArguments",
+            )
+    endpoint = rds.of_instances().require(args.instance_id)["Endpoint"]
+    path = f"{args.backup_artifact_prefix}/{args.backup_id}"
+    read_dump(ctx, params, function, args, endpoint, path)
+    return {"endpoint": endpoint["Address"]}

@@ -1,0 +1,53 @@
+"""An RDS to try functions on: moto's server, which is the only one to be had here.
+
+Its instances are rows of a table: they are available at once, and nobody can connect to
+them. Where a database is dumped, a real PostgreSQL stands in for the temporary instance.
+Without the extra `aws` nothing here is collected; `.ci/aws` installs it and runs this.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from tests.ports import free_port
+
+collect_ignore_glob = [] if find_spec("boto3") and find_spec("moto") else ["test_*.py"]
+
+
+@pytest.fixture
+def rds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A client of an RDS that holds nothing yet."""
+    import boto3
+    from botocore.exceptions import EndpointConnectionError
+
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={key: each for key, each in os.environ.items() if not key.startswith("AWS_")},
+    )
+    url = f"http://127.0.0.1:{port}"
+    monkeypatch.setenv("AWS_ENDPOINT_URL_RDS", url)
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
+    client = boto3.client(
+        "rds", region_name="us-east-1", aws_access_key_id="k", aws_secret_access_key="s"
+    )
+    for _ in range(600):
+        try:
+            client.describe_db_instances()
+            break
+        except EndpointConnectionError:
+            time.sleep(0.05)
+    yield client
+    client.close()
+    server.kill()
+    server.wait()
