@@ -74,6 +74,45 @@ async def main():
 asyncio.run(main())
 """
 
+TOO_MUCH = """
+import sys, grpc
+from concurrent.futures import ThreadPoolExecutor
+
+answer = b"\\x22\\x80\\x80\\x80\\x0a" + bytes(20 << 20)
+handler = grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
+server = grpc.server(ThreadPoolExecutor(4), options=[("grpc.max_send_message_length", -1)])
+service = "apiextensions.fn.proto.v1.FunctionRunnerService"
+server.add_generic_rpc_handlers(
+    (grpc.method_handlers_generic_handler(service, {"RunFunction": handler}),)
+)
+print(server.add_insecure_port("127.0.0.1:0"), flush=True)
+server.start()
+sys.stdin.read()
+"""
+
+CALLERS_OF_IT = """
+import resource, sys
+from concurrent.futures import ThreadPoolExecutor
+from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
+from kanister_py.core.compositions.messages import FunctionRequest
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.ports.function_runner import FunctionAnswerTooLarge, FunctionCall
+
+runner = GrpcRunner(ClientSecurity(is_insecure=True))
+revision = FunctionRevision("function-f", "f-1", 1, endpoint=f"127.0.0.1:{sys.argv[1]}")
+request = FunctionRequest.of_data({"meta": {"tag": "t"}, "observed": {}, "desired": {}})
+
+def call(_):
+    try:
+        runner.run(FunctionCall("", revision, request, 60.0))
+    except FunctionAnswerTooLarge:
+        return 1
+
+with ThreadPoolExecutor(30) as pool:
+    assert sum(pool.map(call, range(90))) == 90
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
 INPUT = {
     "apiVersion": "pt.fn.crossplane.io/v1beta1",
     "kind": "Resources",
@@ -123,6 +162,13 @@ def _server(code: str, *words: str) -> Iterator[tuple[int, int]]:
         process.wait()
 
 
+def _too_much() -> Row:
+    """Take the most memory that 30 callers use of a function that answers 20 MB."""
+    with _server(TOO_MUCH) as (_, port):
+        used = int(subprocess.check_output([sys.executable, "-c", CALLERS_OF_IT, str(port)]))
+    return Row("30 at once call what answers 20 MB, memory", f"{used} MB", "<= 250 MB", used <= 250)
+
+
 def _processor_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -145,7 +191,7 @@ async def _load(port: int, request: bytes, calls: int) -> float:
 
 
 def rows() -> list[Row]:
-    return [*_serving(), *_calling(), *_converting()]
+    return [*_serving(), *_calling(), *_converting(), _too_much()]
 
 
 def _serving() -> list[Row]:
