@@ -144,3 +144,26 @@ def test_whatever_else_goes_wrong_leaves_stdout_empty(
     assert code == 1
     assert response is None
     assert told in err
+
+
+def test_an_empty_document_among_what_is_observed_or_required_is_passed_over() -> None:
+    observed = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "kept",
+            "namespace": "team-a",
+            "annotations": {"crossplane.io/composition-resource-name": "a"},
+        },
+    }
+    # This is what the official CLI sends for a document that holds nothing but comments.
+    code, response, err = ask(
+        composite(
+            template(resource("a")),
+            observedResources=[{}, observed],
+            requiredResources=[{}],
+        )
+    )
+    assert code == 0, err
+    (made,) = response["composite"]["composedResources"]
+    assert made["metadata"]["name"] == "kept"

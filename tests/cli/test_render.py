@@ -624,6 +624,48 @@ class TestWhatRunsAFunction:
         _, documents, _ = render("functions.yaml")
         assert documents[1]["metadata"]["name"] == "p"
 
+    @pytest.mark.parametrize("runtime", ["Process", "Python", "InProcess"])
+    def test_a_number_that_no_double_holds_is_the_same_whatever_runs_a_function(
+        self, write: Write, render: Render, runtime: str
+    ) -> None:
+        own = (
+            "import json, sys\n"
+            "from kanister_py.ports.composition_function import CompositionFunction\n"
+            "class Own(CompositionFunction):\n"
+            "    name = 'function-own'\n"
+            "    def run(self, request):\n"
+            "        xr = request['observed']['composite']['resource']\n"
+            "        made = {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'p'},\n"
+            "                'spec': {'number': xr['spec']['number'], 'text': "
+            "str(int(xr['spec']['number'])), 'own': 2**53 + 1}}\n"
+            "        return {'desired': {'resources': {'x': {'resource': made}}}}\n"
+            "if __name__ == '__main__':\n"
+            "    json.dump(Own().run(json.load(sys.stdin)), sys.stdout)\n"
+        )
+        Path("own_numbers.py").write_text(own, encoding="utf-8")
+        template = (
+            f"{resource_with('spec:')}\n  number: {{{{ .observed.composite.resource.spec.number"
+            " | int64 }}\n  text: {{ .observed.composite.resource.spec.number | int64 | quote }}"
+            f"\n  own: {2**53 + 1}\n"
+        )
+        given: dict[str, Any] = {
+            "Process": {"command": f"{sys.executable} own_numbers.py"},
+            "Python": {"entry": "own_numbers:Own"},
+            "InProcess": {},
+        }[runtime]
+        name = "function-go-templating" if runtime == "InProcess" else "function-own"
+        step = {"step": "own", "functionRef": {"name": name}}
+        write(
+            xr=XR.replace("region: eu", f"number: {2**53 + 1}"),
+            composition=composition(templating(template) if runtime == "InProcess" else step),
+            functions=function(name, runtime=runtime, **given),
+        )
+        code, documents, err = render("functions.yaml")
+        assert code == 0, err
+        want = {"number": 2**53, "text": str(2**53), "own": 2**53}
+        assert documents[1]["spec"] == want
+        assert "a double cannot hold" in err
+
     def test_a_function_that_is_served_elsewhere_answers_as_the_one_that_is_built_in(
         self, write: Write, render: Render
     ) -> None:
