@@ -303,7 +303,7 @@ def _families(found: Sequence[Known]) -> Iterator[tuple[str, str, list[Known]]]:
 
 def _plan(inventory: Inventory, owner: str, family: Sequence[Known], keep: int | None) -> Any:
     from kanister_py.core.registry.entries import DesiredState
-    from kanister_py.core.revisions.activation import DEFAULT_HISTORY_LIMIT
+    from kanister_py.core.revisions.activation import history_limit_of
     from kanister_py.core.revisions.collection import Revision, plan_collection, words_for_uses
 
     revisions = []
@@ -315,6 +315,5 @@ def _plan(inventory: Inventory, owner: str, family: Sequence[Known], keep: int |
     limit = _KEPT if keep is None else keep
     if keep is None and family[0].function is not None:
         spec = spec_of(inventory.functions.get(owner) or {})
-        said = spec.get("revisionHistoryLimit")
-        limit = DEFAULT_HISTORY_LIMIT if said is None else int(said)
+        limit = history_limit_of(spec.get("revisionHistoryLimit"), spec.get("activeRevisionLimit"))
     return plan_collection(revisions, limit)

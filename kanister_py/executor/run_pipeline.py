@@ -44,7 +44,7 @@ from kanister_py.executor.requirements_loop import (
     fetch_schema,
 )
 from kanister_py.executor.response_cache import CachingRunner, ResponseCache
-from kanister_py.executor.step_retries import STEP_RETRY, RetryingRunner
+from kanister_py.executor.step_retries import STEP_RETRY, BoundedRunner, RetryingRunner
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_metrics import FunctionMetrics
 from kanister_py.ports.function_runner import FunctionCall, FunctionCallError, FunctionRunner
@@ -273,6 +273,7 @@ def _answer(
     if engine.metrics is not None:
         runner = MeasuringRunner(runner, engine.clock, engine.metrics)
     rule = STEP_RETRY if step.retry is None else STEP_RETRY.as_written(step.retry)
+    runner = BoundedRunner(runner, engine.clock)
     runner = RetryingRunner(runner, engine.clock, rule)
     settling = SettlingRunner(runner, step, engine.source)
     runner = settling

@@ -13,6 +13,7 @@ from kanister_py.ports.function_runner import (
     FunctionCall,
     FunctionOverloaded,
     FunctionRunner,
+    FunctionTimedOut,
     FunctionUnavailable,
 )
 
@@ -23,6 +24,32 @@ STEP_RETRY: Final = RetryRule(3, 0.1, 2.0, 5.0, _MAY_GO_WELL)
 """What holds for a step that says nothing of retries."""
 
 _MOST: Final = 0.9
+
+
+class BoundedRunner:
+    """Gives the calls of one step, in all its rounds and retries, its timeout and no more."""
+
+    def __init__(self, inner: FunctionRunner, clock: Clock) -> None:
+        self._inner = inner
+        self._clock = clock
+        self._ends: float | None = None
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        if not call.timeout_seconds:
+            return self._inner.run(call)
+        now = self._clock.monotonic()
+        if self._ends is None:
+            self._ends = now + call.timeout_seconds
+            return self._inner.run(call)
+        left = self._ends - now
+        if left <= 0:
+            revision = call.revision
+            why = f"its calls took more than {call.timeout_seconds:g} s together, its timeout"
+            raise FunctionTimedOut(call.step, revision.function, revision.name, why)
+        return self._inner.run(call._replace(timeout_seconds=left))
+
+    def close(self) -> None:
+        self._inner.close()
 
 
 class RetryingRunner:

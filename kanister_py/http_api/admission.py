@@ -26,7 +26,9 @@ from kanister_py.core.actionsets.admission import (
     says_nothing_new,
 )
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.errors import KanisterError, NotFound
+from kanister_py.core.compositions.model import parse_composition
+from kanister_py.core.errors import InvalidDocument, KanisterError, NotFound
+from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.resources import BLUEPRINTS
 from kanister_py.core.revisions.kinds import FUNCTIONS
 from kanister_py.ports.cluster import Cluster
@@ -64,6 +66,11 @@ class Judge:
             namespace = str(request.get("namespace") or "")
             return judge_actionset(new, self._blueprints(new, namespace), self._context)
         if kind == "Composition":
+            try:
+                parse_composition(Document.of(new))
+            except InvalidDocument as error:
+                # What would fail every resource is refused while its author still looks.
+                return Verdict(tuple(str(each) for each in error.problems))
             return judge_composition(new, self._functions(new), self._context)
         if kind == "CompositionRevision":
             return judge_revision(old, new)

@@ -178,6 +178,24 @@ class TestWhatIsAllowed:
                 AllowedResource("v1", "ConfigMap", "app-.*"), by_labels(a="b"), False, id="no name"
             ),
             pytest.param(
+                AllowedResource("v1", "ConfigMap", namespace="team-.*"),
+                {**by_name("x"), "namespace": "team-a"},
+                True,
+                id="a namespace",
+            ),
+            pytest.param(
+                AllowedResource("v1", "ConfigMap", namespace="team-.*"),
+                {**by_name("x"), "namespace": "kube-system"},
+                False,
+                id="another namespace",
+            ),
+            pytest.param(
+                AllowedResource("v1", "ConfigMap", namespace="team-.*"),
+                by_name("x"),
+                False,
+                id="all namespaces are more than one",
+            ),
+            pytest.param(
                 AllowedResource("v1", "ConfigMap", None, {"env": "dev|qa"}),
                 by_labels(env="qa", more="x"),
                 True,

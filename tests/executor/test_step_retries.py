@@ -8,7 +8,7 @@ from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.core.retries import RetryRule
-from kanister_py.executor.step_retries import STEP_RETRY, RetryingRunner
+from kanister_py.executor.step_retries import STEP_RETRY, BoundedRunner, RetryingRunner
 from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
     FunctionAnswerTooLarge,
@@ -109,3 +109,41 @@ def test_nobody_is_waited_for_over_and_over(seconds: float, rule: RetryRule, cal
     with pytest.raises(FunctionUnavailable):
         RetryingRunner(inner, clock, rule).run(CALL._replace(timeout_seconds=60.0))
     assert inner.calls == calls
+
+
+class Slow:
+    """Takes as long for every call, and keeps how long it was given."""
+
+    def __init__(self, clock: FakeClock, seconds: float) -> None:
+        self._clock, self._seconds = clock, seconds
+        self.given: list[float] = []
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        self.given.append(call.timeout_seconds)
+        self._clock.sleep(self._seconds)
+        return FunctionResponse(tag="answered")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_all_rounds_of_a_step_have_its_timeout_together() -> None:
+    clock = FakeClock(jumps=True)
+    slow = Slow(clock, 4.0)
+    runner = BoundedRunner(slow, clock)
+    call = CALL._replace(timeout_seconds=10.0)
+    for _ in range(3):
+        runner.run(call)
+    assert slow.given == [10.0, 6.0, 2.0]
+    with pytest.raises(FunctionTimedOut, match="took more than 10 s together, its timeout"):
+        runner.run(call)
+    assert len(slow.given) == 3
+
+
+def test_a_step_without_a_timeout_is_left_to_the_runner() -> None:
+    clock = FakeClock(jumps=True)
+    slow = Slow(clock, 4.0)
+    runner = BoundedRunner(slow, clock)
+    for _ in range(3):
+        runner.run(CALL)
+    assert slow.given == [0.0] * 3

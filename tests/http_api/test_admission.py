@@ -70,13 +70,17 @@ def test_a_mistake_is_denied_in_words(client: Client) -> None:
     assert "Nobody" in response["status"]["message"]
 
 
-def composition(version: str) -> dict[str, Any]:
+def composition(version: str, **step: Any) -> dict[str, Any]:
     reference = {"name": "function-jinja-templating", "version": version}
     return {
         "apiVersion": "apiextensions.crossplane.io/v1",
         "kind": "Composition",
         "metadata": {"name": "apps"},
-        "spec": {"pipeline": [{"step": "make", "functionRef": reference}]},
+        "spec": {
+            "compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "XApp"},
+            "mode": "Pipeline",
+            "pipeline": [{"step": "make", "functionRef": reference, **step}],
+        },
     }
 
 
@@ -92,6 +96,29 @@ def test_a_version_that_cannot_be_one_is_refused_in_a_composition(client: Client
     response = ask(client, review("Composition", object=composition("v0.x.")))
     assert response["allowed"] is False
     assert "is not a version" in response["status"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("step", "key"),
+    [
+        pytest.param(
+            {"allowedExtraResources": [{"apiVersion": "v1", "kind": "Pod", "matchNames": "a"}]},
+            "matchNames",
+            id="in a rule of what may be read",
+        ),
+        pytest.param(
+            {"functionRevisionSelector": {"matchLabel": {"channel": "alpha"}}},
+            "matchLabel",
+            id="in a selector of revisions",
+        ),
+    ],
+)
+def test_a_key_that_would_let_more_through_is_refused(
+    client: Client, step: dict[str, Any], key: str
+) -> None:
+    response = ask(client, review("Composition", object=composition("v0.2.0", **step)))
+    assert response["allowed"] is False
+    assert f"{key}: Unknown key, which fails the step" in response["status"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,9 @@ from kanister_py.core.registry.entries import (
 )
 from kanister_py.core.revisions.activation import (
     DEFAULT_ACTIVE_LIMIT,
-    DEFAULT_HISTORY_LIMIT,
     Activation,
     ActivationPolicy,
+    history_limit_of,
     plan_activation,
     problems_of_limits,
 )
@@ -352,8 +352,10 @@ class FunctionReconciler:
         facts: Sequence[FunctionRevision],
         by_name: Mapping[str, KubeObject],
     ) -> set[str]:
-        limit = spec_of(function).get("revisionHistoryLimit")
-        history = DEFAULT_HISTORY_LIMIT if limit is None else int(limit)
+        spec = spec_of(function)
+        history = history_limit_of(
+            spec.get("revisionHistoryLimit"), spec.get("activeRevisionLimit")
+        )
         users = self._users(function["metadata"]["name"], facts)
         revisions = [
             Revision(

@@ -16,7 +16,7 @@ from kanister_py.core.compositions.old_mode import (
     environment_configs_input,
     patch_and_transform_input,
 )
-from kanister_py.core.errors import InvalidVersion
+from kanister_py.core.errors import InvalidDocument, InvalidVersion
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.cel.errors import CelError
 from kanister_py.core.objects.documents import Document, Path, text_of_path
@@ -27,6 +27,7 @@ from kanister_py.core.objects.durations import (
     parse_seconds,
 )
 from kanister_py.core.objects.reading import Reader
+from kanister_py.core.objects.selectors import InvalidSelector, LabelSelector, label_selector_of
 from kanister_py.core.registry.choose import RevisionRequest
 from kanister_py.core.retries import Retry, read_retry
 from kanister_py.core.revisions.identity import (
@@ -38,6 +39,7 @@ from kanister_py.core.versions.semver import parse_request
 
 GROUP = "apiextensions.crossplane.io"
 DEFAULT_ITERATIONS = 5
+MOST_ITERATIONS = 25
 MAX_STEPS = 99
 PATCH_AND_TRANSFORM = "function-patch-and-transform"
 ENVIRONMENT_CONFIGS = "function-environment-configs"
@@ -60,9 +62,12 @@ class AllowedResource(NamedTuple):
     kind: str
     match_name: str | None = None
     match_labels: Mapping[str, str] | None = None
+    namespace: str | None = None
 
     def __str__(self) -> str:
         text = f"{self.kind} of {self.api_version}"
+        if self.namespace is not None:
+            text += f" in {self.namespace}"
         if self.match_name is not None:
             text += f" named {self.match_name}"
         if self.match_labels is not None:
@@ -149,7 +154,21 @@ def is_composition(value: Any) -> bool:
     return api_version.startswith(f"{GROUP}/") and value.get("kind") in kinds
 
 
+RULE_KEYS = ("apiVersion", "kind", "namespace", "name", "matchName", "matchLabels")
+SELECTOR_KEYS = ("matchLabels", "matchExpressions")
+# A key that nothing reads would make these let through more than their author meant.
+_STRICT = ("allowedExtraResources", "functionRevisionSelector", "functionRevisionRef")
+
+
 def _unknown(document: Document, reader: _Reader) -> list[Notice]:
+    strict = [each for each in reader.unknown if any(key in each.path[:-1] for key in _STRICT)]
+    if strict:
+        raise InvalidDocument(
+            [
+                document.problem(each.path, f"Unknown key, which fails the step{each.meant}")
+                for each in strict
+            ]
+        )
     notices = []
     for each in reader.unknown:
         problem = document.problem(each.path, f"Nothing reads this field{each.meant}")
@@ -260,6 +279,8 @@ class _Reader(Reader):
         iterations = self.number(
             data, "maxIterations", path, DEFAULT_ITERATIONS, least=0, whole=True
         )
+        if iterations > MOST_ITERATIONS:
+            self.refuse((*path, "maxIterations"), f"at most {MOST_ITERATIONS}", iterations)
         return Step(
             name,
             self.wanted(reference, "name", ref_path),
@@ -289,12 +310,24 @@ class _Reader(Reader):
             data.get("functionRevisionRef"), (*path, "functionRevisionRef"), ("name",)
         )
         selector_path: Path = (*path, "functionRevisionSelector")
-        selector = self.mapping(
-            data.get("functionRevisionSelector"), selector_path, ("matchLabels",)
-        )
+        selector = self.mapping(data.get("functionRevisionSelector"), selector_path, SELECTOR_KEYS)
         labels = self.texts(selector, "matchLabels", selector_path)
         name = self.text(named, "name", (*path, "functionRevisionRef"))
-        return RevisionRequest(name, labels or None, version)
+        expressions = self.expressions(selector, selector_path)
+        return RevisionRequest(name, labels or None, version, expressions)
+
+    def expressions(self, selector: Mapping[str, Any], path: Path) -> LabelSelector:
+        for index, item in enumerate(self.items(selector, "matchExpressions", path)):
+            here: Path = (*path, "matchExpressions", index)
+            self.mapping(item, here, ("key", "operator", "values"))
+        given = selector.get("matchExpressions")
+        if not isinstance(given, list) or any(p[: len(path)] == path for p, _ in self.problems):
+            return LabelSelector()
+        try:
+            return label_selector_of({"matchExpressions": given})
+        except InvalidSelector as error:
+            self.note((*path, "matchExpressions"), error.message)
+            return LabelSelector()
 
     def input(self, data: Mapping[str, Any], path: Path) -> Data | None:
         if data.get("input") is None:
@@ -390,21 +423,36 @@ class _Reader(Reader):
         if data.get("allowedExtraResources") is None:
             return None
         found = []
-        known = ("apiVersion", "kind", "matchName", "matchLabels")
         for index, item in enumerate(self.items(data, "allowedExtraResources", path)):
             here: Path = (*path, "allowedExtraResources", index)
-            given = self.mapping(item, here, known)
-            if "matchName" in given and "matchLabels" in given:
-                self.note(here, "Must have matchName or matchLabels, not both")
-            name = self.text(given, "matchName", here) if "matchName" in given else None
-            labels = self.texts(given, "matchLabels", here) if "matchLabels" in given else None
-            for text in (*([name] if name is not None else []), *(labels or {}).values()):
-                self.check_pattern(text, here)
-            api_version = self.wanted(given, "apiVersion", here)
+            given = self.mapping(item, here, RULE_KEYS)
+            spelt = [key for key in ("matchName", "name") if key in given]
+            if len(spelt) > 1 or (spelt and "matchLabels" in given):
+                self.note(here, "Must have one of matchName (or name) and matchLabels")
+            name = self.pattern(given, spelt[0], here) if spelt else None
+            labels = None
+            if "matchLabels" in given:
+                place = (*here, "matchLabels")
+                texts = self.texts(given, "matchLabels", here)
+                labels = {key: self.pattern(texts, key, place) or "" for key in texts}
             found.append(
-                AllowedResource(api_version, self.wanted(given, "kind", here), name, labels)
+                AllowedResource(
+                    self.wanted(given, "apiVersion", here),
+                    self.wanted(given, "kind", here),
+                    name,
+                    labels,
+                    self.pattern(given, "namespace", here) if "namespace" in given else None,
+                )
             )
         return tuple(found)
+
+    def pattern(self, given: Mapping[str, Any], key: str, path: Path) -> str | None:
+        """Read a regular expression; a lone star stands for anything."""
+        text = self.text(given, key, path)
+        if text == "*":
+            return ".*"
+        self.check_pattern(text, path)
+        return text
 
     def check_pattern(self, text: str, path: Path) -> None:
         import re2

@@ -127,6 +127,10 @@ def is_allowed(step: Step, selector: Mapping[str, Any]) -> bool:
 def _allows(rule: AllowedResource, selector: Mapping[str, Any]) -> bool:
     if (rule.api_version, rule.kind) != (selector.get("apiVersion"), selector.get("kind")):
         return False
+    if rule.namespace is not None and not _matches(
+        rule.namespace, str(selector.get("namespace") or "")
+    ):
+        return False
     if rule.match_name is not None:
         return "matchName" in selector and _matches(rule.match_name, selector["matchName"])
     if rule.match_labels is not None:

@@ -7,6 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from kanister_py.core.errors import FunctionVersionNotFound, FunctionVersionRemoved, UsageError
 from kanister_py.core.notices import Notice
+from kanister_py.core.objects.selectors import LabelSelector
 from kanister_py.core.registry.entries import (
     Candidate,
     Family,
@@ -347,6 +348,8 @@ class RevisionRequest(NamedTuple):
     name: str = ""
     labels: Mapping[str, str] | None = None
     version: str = ""
+    selector: LabelSelector = LabelSelector()
+    """What its labels must be besides."""
 
     def __str__(self) -> str:
         parts = []
@@ -357,6 +360,8 @@ class RevisionRequest(NamedTuple):
         elif self.labels:
             pairs = ", ".join(f"{key}={self.labels[key]}" for key in sorted(self.labels))
             parts.append(f"the labels {pairs}")
+        if self.selector.requirements and not self.name:
+            parts.append(f"the selector {self.selector}")
         return " and ".join(parts) or "a step that names none"
 
 
@@ -378,7 +383,8 @@ def choose_revision(
     family = registry.family(function)
     if at:
         return _chosen_revision(family, wanted, at)
-    key = (wanted.name, wanted.version, tuple(sorted((wanted.labels or {}).items())))
+    labels = tuple(sorted((wanted.labels or {}).items()))
+    key = (wanted.name, wanted.version, labels, wanted.selector)
     answer: Choice[FunctionRevision] | None = family.answers.get(key)
     if answer is None:
         answer = _chosen_revision(family, wanted, at)
@@ -401,7 +407,7 @@ def _chosen_revision(
         raise FunctionRevisionNotFound(family.function, str(wanted), account)
     if wanted.name:
         why = "named by functionRevisionRef"
-    elif wanted.labels:
+    elif wanted.labels or wanted.selector.requirements:
         why = "the highest routable revision with the labels of functionRevisionSelector"
     else:
         why = "the highest routable revision"
@@ -446,11 +452,14 @@ def _version_tests(request: RevisionRequest) -> Iterable[_Test[FunctionRevision]
 def _reference_tests(request: RevisionRequest) -> Iterable[_Test[FunctionRevision]]:
     if request.name:
         return (lambda each: "" if each.name == request.name else "has another name",)
-    if not request.labels:
+    labels, selector = request.labels or {}, request.selector
+    if not labels and not selector.requirements:
         return ()
-    labels = request.labels
 
     def wrong_labels(revision: FunctionRevision) -> str:
+        for each in selector.requirements:
+            if not each.lets_through(revision.labels):
+                return f"is not selected by {each}"
         for key in sorted(labels):
             found = revision.labels.get(key)
             if found != labels[key]:

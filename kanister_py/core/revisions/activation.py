@@ -53,6 +53,13 @@ def plan_activation(
     )
 
 
+def history_limit_of(history_limit: int | None, active_limit: int | None) -> int:
+    """Say how many revisions are kept: unless that is set, as many as may be active."""
+    if history_limit is not None:
+        return history_limit
+    return max(DEFAULT_HISTORY_LIMIT, active_limit or DEFAULT_ACTIVE_LIMIT)
+
+
 def problems_of_limits(
     active_limit: int | None, history_limit: int | None, *, is_function: bool = True
 ) -> Iterator[tuple[str, str]]:
@@ -61,7 +68,7 @@ def problems_of_limits(
     A history limit of 0 keeps all revisions, and so bounds nothing.
     """
     active = DEFAULT_ACTIVE_LIMIT if active_limit is None else active_limit
-    history = DEFAULT_HISTORY_LIMIT if history_limit is None else history_limit
+    history = history_limit_of(history_limit, active_limit)
     if history < 0:
         yield "revisionHistoryLimit", f"Must be 0 (keep all) or more, not {history}"
     if active < 1:
@@ -69,7 +76,6 @@ def problems_of_limits(
     elif not is_function and active != 1:
         yield "activeRevisionLimit", f"Must be 1 for anything but a Function, not {active}"
     elif 0 < history < active:
-        yield (
-            "activeRevisionLimit",
-            f"Must be no more than revisionHistoryLimit, which is {history}, not {active}",
-        )
+        way_out = f"set revisionHistoryLimit to {active} or more, or leave it out"
+        told = f"Must be no more than revisionHistoryLimit, which is {history}, not {active}"
+        yield "activeRevisionLimit", f"{told}; {way_out}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.objects.selectors import InvalidSelector, label_selector_of
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.core.revisions.policy import RevisionFacts, Rules, Wishes
 
@@ -71,11 +72,15 @@ def users_of_function(
             if (step.get("functionRef") or {}).get("name") != function:
                 continue
             named = (step.get("functionRevisionRef") or {}).get("name")
-            labels = (step.get("functionRevisionSelector") or {}).get("matchLabels")
+            selector = step.get("functionRevisionSelector")
             if named:
                 users[str(named)][REFERENCED].add(pipeline.who)
-            elif labels:
-                fitting = [each for each in revisions if labels.items() <= each.labels.items()]
+            elif selector:
+                try:
+                    wanted = label_selector_of(selector)
+                except (InvalidSelector, AttributeError):
+                    continue  # whoever composes with it hears so
+                fitting = [each for each in revisions if wanted.lets_through(each.labels)]
                 if fitting:
                     highest = max(fitting, key=lambda each: each.rank)
                     users[highest.name][SELECTED].add(pipeline.who)

@@ -324,3 +324,21 @@ def test_a_revision_of_a_composition_says_what_its_versions_are_worth(
 
     ageing.until(lambda: bool(ageing.cluster.list(COMPOSITION_REVISIONS).items and condition()))
     assert (condition()["status"], condition()["reason"]) == (status, reason)
+
+
+def test_two_active_revisions_need_no_second_limit(world: World) -> None:
+    for tag, serving in (("v0.1.0", 1), ("v0.2.0", 2), ("v0.3.0", 2)):
+        made = function(tag, activeRevisionLimit=2)
+        del made["spec"]["revisionHistoryLimit"]
+        world.say(made)
+        world.until(lambda wanted=tag: wanted in serving_tags(world))  # type: ignore[misc]  # a lambda's defaults have no types
+        world.until_rest()
+        assert len(routable(world)) == serving
+    assert sorted(serving_tags(world)) == ["v0.2.0", "v0.3.0"]
+    assert len(revisions(world)) == 2
+
+
+def serving_tags(world: World) -> list[str]:
+    key, serving = "kanister-py.io/package-tag", routable(world)
+    found = [each["metadata"] for each in revisions(world)]
+    return [each["annotations"][key] for each in found if each["name"] in serving]

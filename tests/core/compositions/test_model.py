@@ -118,6 +118,31 @@ def test_a_pipeline_does_not_read_what_the_old_mode_had_fields_for() -> None:
         ),
         pytest.param(
             {
+                "allowedExtraResources": [
+                    {"apiVersion": "v1", "kind": "Pod", "matchName": "a", "name": "a"}
+                ]
+            },
+            "allowedExtraResources[0]",
+            id="a name in both spellings",
+        ),
+        pytest.param(
+            {"allowedExtraResources": [{"apiVersion": "v1", "kind": "Pod", "matchLabel": {}}]},
+            "allowedExtraResources[0].matchLabel",
+            id="a key of a rule that nobody knows",
+        ),
+        pytest.param(
+            {"functionRevisionSelector": {"matchLabel": {"a": "b"}}},
+            "functionRevisionSelector.matchLabel",
+            id="a key of a selector that nobody knows",
+        ),
+        pytest.param(
+            {"functionRevisionSelector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}},
+            "functionRevisionSelector.matchExpressions",
+            id="an operator that nobody knows",
+        ),
+        pytest.param({"maxIterations": 26}, "maxIterations", id="too many rounds"),
+        pytest.param(
+            {
                 "requirements": {
                     "requiredResources": [
                         {
@@ -157,3 +182,27 @@ def test_a_pipeline_has_a_few_steps_of_different_names(steps: list[dict[str, Any
         composition_of(steps)
     with pytest.raises(InvalidDocument):
         composition_of([STEP], mode="Magic")
+
+
+def test_a_rule_is_understood_in_the_words_of_its_design() -> None:
+    rules = [
+        {"apiVersion": "example.org/v1", "kind": "Something", "name": "something-.*"},
+        {"apiVersion": "v1", "kind": "ConfigMap", "matchLabels": {"tier": "*", "env": "dev|qa"}},
+        {"apiVersion": "v1", "kind": "Pod", "namespace": "team-.*", "matchName": "*"},
+    ]
+    (step,) = composition_of([{**STEP, "allowedExtraResources": rules}]).steps
+    assert step.allowed == (
+        AllowedResource("example.org/v1", "Something", "something-.*"),
+        AllowedResource("v1", "ConfigMap", None, {"tier": ".*", "env": "dev|qa"}),
+        AllowedResource("v1", "Pod", ".*", None, "team-.*"),
+    )
+
+
+def test_a_selector_of_revisions_takes_expressions() -> None:
+    selector = {
+        "matchLabels": {"team": "data"},
+        "matchExpressions": [{"key": "channel", "operator": "In", "values": ["alpha", "beta"]}],
+    }
+    (step,) = composition_of([{**STEP, "functionRevisionSelector": selector}]).steps
+    assert step.revision.labels == {"team": "data"}
+    assert str(step.revision.selector) == "channel in (alpha,beta)"

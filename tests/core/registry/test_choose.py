@@ -13,6 +13,7 @@ from kanister_py.core.errors import (
     InvalidVersion,
     KanisterError,
 )
+from kanister_py.core.objects.selectors import LabelSelector, Requirement
 from kanister_py.core.registry.choose import (
     FunctionRevisionNotFound,
     RevisionRequest,
@@ -337,6 +338,11 @@ SOME = revisions(
         pytest.param(RevisionRequest(version="0.8.0"), 1, id="by version"),
         pytest.param(RevisionRequest(version="~0.8"), 1, id="by a range of versions"),
         pytest.param(RevisionRequest(labels={}), 2, id="empty labels allow every revision"),
+        pytest.param(
+            RevisionRequest(selector=LabelSelector((Requirement("release-channel", "!exists"),))),
+            1,
+            id="by an expression on labels",
+        ),
     ],
 )
 def test_a_step_gets_the_highest_routable_revision_that_it_allows(
