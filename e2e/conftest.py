@@ -106,9 +106,10 @@ def admin(api_server: LocalCluster) -> ApiClient:
 
 
 @pytest.fixture(scope="session")
-def node(api_server: LocalCluster) -> Iterator[E2ENode]:
-    """A node of the shared cluster: pods really run."""
-    with E2ENode(api_server, pod_network=pod_network()) as started:
+def node(api_server: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2ENode]:
+    """A node of the shared cluster: pods really run; their stores are a folder."""
+    stores = tmp_path_factory.mktemp("locations")
+    with E2ENode(api_server, pod_network=pod_network(), locations=stores) as started:
         yield started
 
 

@@ -221,7 +221,12 @@ def test_a_blueprint_has_the_same_journal_on_both_clusters(
     embedded = course_taken(
         name,
         given[0],
-        RunSettings(objects=manifests(name, ports[0]), pods="processes", state=tmp_path / "state"),
+        RunSettings(
+            objects=manifests(name, ports[0]),
+            pods="processes",
+            state=tmp_path / "state",
+            locations=tmp_path / "locations",
+        ),
     )
     on_cluster(manifests(name, ports[1]))
     real = course_taken(name, given[1], RunSettings(cluster=cluster))

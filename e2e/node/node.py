@@ -65,7 +65,8 @@ class TokenSources(ClusterSources):
 class E2ENode:
     """Registers a node, runs the pods of a cluster on it, and answers for them as a kubelet does.
 
-    There is no scheduler: pods that no node has come here. `vanish` takes the node
+    There is no scheduler: pods that no node has come here. A folder `locations` stands
+    in for every store that `kando` is told of in them. `vanish` takes the node
     away without a word, as a machine does that loses power.
     """
 
@@ -76,6 +77,7 @@ class E2ENode:
         name: str = NODE_NAME,
         pod_network: IPv4Network | None = None,
         state: Path | None = None,
+        locations: Path | None = None,
         takes_all: bool = True,
     ) -> None:
         self.name = name
@@ -84,7 +86,7 @@ class E2ENode:
             ClusterChoice(kubeconfig=str(cluster.kubeconfig)), field_manager="e2e-node"
         )
         clock = SystemClock()
-        self.runner = ProcessPodRunner(clock, state=state)
+        self.runner = ProcessPodRunner(clock, state=state, locations=locations)
         self._pods = ProcessNode(
             AddressedPods(self.runner, pod_network) if pod_network else self.runner,
             clock,
