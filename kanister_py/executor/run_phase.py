@@ -31,7 +31,9 @@ from kanister_py.ports.function import Func, OnRestart
 
 _LOG: Final = logging.getLogger(__name__)
 _LONGEST_MESSAGE: Final = 4000
-_MOST_PROBLEMS: Final = 100
+# All of them together fit into an annotation, beside the rest of a status.
+_MOST_PROBLEMS: Final = 50
+_LONGEST_PROBLEM: Final = 800
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -146,15 +148,20 @@ def phase_error_of(
 ) -> PhaseError:
     """Say in a status why an attempt failed: on one line, without secrets, cut to fit."""
 
-    def line_of(text: str) -> str:
+    def line_of(text: str, most: int = _LONGEST_MESSAGE) -> str:
         line = " ".join(each.strip() for each in text.splitlines() if each.strip())
         if context is not None:
             line = context.mask(line)
         if masker is not None:
             line = masker.mask(line)
-        return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
+        return line if len(line) <= most else line[: most - 1] + "…"
 
-    obstacles = error.obstacles[:_MOST_PROBLEMS] if isinstance(error, ActionRefused) else ()
+    problems: list[str] = []
+    if isinstance(error, ActionRefused):
+        shown = error.obstacles[:_MOST_PROBLEMS]
+        problems = [line_of(each.message, _LONGEST_PROBLEM) for each in shown]
+        if len(error.obstacles) > len(shown):
+            problems.append(f"and {len(error.obstacles) - len(shown)} more")
     return PhaseError(
         message=line_of(error.message),
         reason=error.reason,
@@ -162,7 +169,7 @@ def phase_error_of(
         log_tail=context.log_tail if context is not None else (),
         is_transient=isinstance(error, TransientError),
         delay_seconds=error.delay_seconds if isinstance(error, TransientError) else 0.0,
-        problems=tuple(line_of(each.message) for each in obstacles),
+        problems=tuple(problems),
     )
 
 

@@ -344,3 +344,10 @@ def test_arguments_that_a_function_renders_itself_may_become_anything() -> None:
     times = {"func": "Own", "name": "first", "args": {"times": "{{ .Options.times }}"}}
     run = run_blueprint(blueprint(times), "go", options={"times": "2"}, settings=settings).wait(60)
     assert problems_of(run) == []
+
+
+def test_of_a_thousand_problems_as_many_are_told_as_fit_into_a_status() -> None:
+    run = ran(blueprint(*(act(f"p{at}", "{{ .Options.absent }}" * 100) for at in range(1000))))
+    found = problems_of(run)
+    assert found[-1] == "and 950 more"
+    assert sum(map(len, found)) < 50_000
