@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kanister_py.core.errors import InvalidDocument, Problem
-from kanister_py.core.objects.documents import MAX_BYTES, too_large
+from kanister_py.core.objects.documents import MAX_BYTES, Document, parse_documents, too_large
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
@@ -90,6 +90,32 @@ def read_input(given: Input) -> bytes:
             return _read_at_most(file, given.name)
     except OSError as error:
         raise InvalidDocument([_problem(given.name, error.strerror or str(error))]) from None
+
+
+def read_all(paths: Sequence[str]) -> tuple[list[Input], dict[str, bytes], list[Problem]]:
+    """Read the files behind paths: which there are, what is in them, and what cannot be read."""
+    inputs, problems = find_inputs(paths)
+    texts = {}
+    for each in inputs:
+        try:
+            texts[each.name] = read_input(each)
+        except InvalidDocument as error:
+            problems += error.problems
+    return inputs, texts, problems
+
+
+def documents_by_file(paths: Sequence[str]) -> dict[str, list[Document]]:
+    """Read the documents of the files behind paths, or say all that is wrong with them."""
+    _, texts, problems = read_all(paths)
+    documents = {}
+    for name, text in texts.items():
+        try:
+            documents[name] = parse_documents(text, name)
+        except InvalidDocument as error:
+            problems += error.problems
+    if problems:
+        raise InvalidDocument(problems)
+    return documents
 
 
 def _is_handed_over(path: Path) -> bool:

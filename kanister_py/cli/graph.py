@@ -11,6 +11,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kanister_py.cli.files import documents_by_file
 from kanister_py.cli.output import say, write_data
 from kanister_py.core.errors import InvalidDocument, Problem
 
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Draw what the files hold: ActionSets if there are any, Blueprints otherwise."""
     from kanister_py.core.blueprints.graph import dot_of, mermaid_of
 
-    documents = _documents_in(args.paths)
+    documents = [each for read in documents_by_file(args.paths).values() for each in read]
     pipelines = _pipelines_in(documents)
     if pipelines:
         return _draw_pipelines(pipelines, args.output)
@@ -72,22 +73,6 @@ def _draw_pipelines(pipelines: Sequence[PipelineGraph], form: str) -> int:
     drawn = [each.mermaid() if form == "mermaid" else each.dot() for each in pipelines]
     write_data(None, "lines", lambda: (line for lines in drawn for line in lines))
     return 0
-
-
-def _documents_in(paths: Sequence[str]) -> list[Document]:
-    from kanister_py.cli.files import find_inputs, read_input
-    from kanister_py.core.objects.documents import parse_documents
-
-    inputs, problems = find_inputs(paths)
-    documents: list[Document] = []
-    for each in inputs:
-        try:
-            documents += parse_documents(read_input(each), each.name)
-        except InvalidDocument as error:
-            problems += error.problems
-    if problems:
-        raise InvalidDocument(problems)
-    return documents
 
 
 def _graphs_in(documents: Sequence[Document], path: str) -> list[Graph]:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kanister_py.cli.files import find_inputs, read_input
+from kanister_py.cli.files import documents_by_file
 from kanister_py.cli.parser import named_reference, object_reference, pair, place
 from kanister_py.core.errors import InvalidDocument
 
@@ -64,13 +64,8 @@ def inputs_of(args: argparse.Namespace) -> dict[str, Any]:
 
 def objects_in(paths: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     """Read every object of the manifests that stand in the cluster from the start."""
-    from kanister_py.core.objects.documents import parse_documents
-
-    inputs, problems = find_inputs(paths)
-    if problems:
-        raise InvalidDocument(problems)
-    for given in inputs:
-        for document in parse_documents(read_input(given), given.name):
+    for documents in documents_by_file(paths).values():
+        for document in documents:
             if not isinstance(document.value, dict):
                 raise InvalidDocument([document.problem((), "Must be an object of Kubernetes")])
             yield document.value

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, is_connected
-from kanister_py.cli.files import find_inputs, read_input
+from kanister_py.cli.files import read_all
 from kanister_py.cli.output import say, say_error, say_warning, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import Target, add_target_release, releases_at, unplanned
@@ -135,13 +135,10 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
     at = releases_at(args.target_release, registry)
     for target, last in unplanned(args.target_release, registry):
         say(f"note: {target} is later than {last.bare}, the last release with known plans")
-    inputs, problems = find_inputs(args.paths)
-    sources = []
-    for each in inputs:
-        try:
-            sources.append(Source(each.name, read_input(each), each.is_named))
-        except InvalidDocument as error:
-            problems += error.problems
+    inputs, texts, problems = read_all(args.paths)
+    sources = [
+        Source(each.name, texts[each.name], each.is_named) for each in inputs if each.name in texts
+    ]
     context = Context(
         registry,
         at,

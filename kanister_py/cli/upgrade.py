@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kanister_py.cli.files import Input, find_inputs, read_input
+from kanister_py.cli.files import Input, read_all
 from kanister_py.cli.output import say, say_error, say_warning, write_data, write_text
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import add_target_release, releases_at
@@ -65,13 +65,7 @@ def run(args: argparse.Namespace) -> int:
     registry = functions.registry
     at = releases_at(args.target_release, registry)
     context = Context(registry, at, load=load_function, signatures=read_signatures())
-    inputs, problems = find_inputs(args.paths)
-    texts: dict[str, bytes] = {}
-    for each in inputs:
-        try:
-            texts[each.name] = read_input(each)
-        except InvalidDocument as error:
-            problems += error.problems
+    inputs, texts, problems = read_all(args.paths)
     named = {each.name: each for each in inputs}
     sources = [Source(name, text, named[name].is_named) for name, text in texts.items()]
     results = upgrade_sources(sources, context, keep_meaning=args.keep_meaning)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kanister_py.cli.files import STDIN, find_inputs, read_input
+from kanister_py.cli.files import STDIN, documents_by_file
 from kanister_py.cli.parser import CommandLineError
 
 if TYPE_CHECKING:
@@ -42,19 +42,15 @@ def read_written(args: argparse.Namespace, cluster: Cluster | None) -> Written:
     """Read the ActionSet, with its Blueprints from beside it, from `-f` or from the cluster."""
     from kanister_py.core.actionsets.model import parse_actionset
     from kanister_py.core.blueprints.model import blueprints_in, objects_in
-    from kanister_py.core.errors import InvalidDocument
-    from kanister_py.core.objects.documents import parse_documents
     from kanister_py.core.objects.resources import BLUEPRINTS
 
-    inputs, problems = find_inputs([args.blueprint, *args.files])
-    if problems:
-        raise InvalidDocument(problems)
-    given = [parse_documents(read_input(each), each.name) for each in inputs]
-    found = [each for each in objects_in(given[0]) if each.kind == "ActionSet"]
+    given = documents_by_file([args.blueprint, *args.files])
+    (file, first), *_ = given.items()
+    found = [each for each in objects_in(first) if each.kind == "ActionSet"]
     if len(found) != 1:
         many = f"{len(found)} ActionSets" if found else "no ActionSet"
         raise CommandLineError(
-            f"There is {many} in {inputs[0].name}; "
+            f"There is {many} in {file}; "
             "give a file with one, or a blueprint and one of its actions"
         )
     for name in _SAID_BY_IT:
@@ -63,7 +59,9 @@ def read_written(args: argparse.Namespace, cluster: Cluster | None) -> Written:
             raise CommandLineError(f"--{flag} is for the ActionSet itself to say")
     read = parse_actionset(found[0].document, found[0].path)
     there: dict[str, LocatedBlueprint | Mapping[str, Any]] = {
-        each.blueprint.name: each for documents in given for each in blueprints_in(documents)
+        each.blueprint.name: each
+        for documents in given.values()
+        for each in blueprints_in(documents)
     }
     if cluster is not None:
         where = read.metadata.namespace or args.namespace
