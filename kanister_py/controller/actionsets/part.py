@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -77,7 +78,7 @@ class ActionSets:
         watched = settings.namespaces or ("",)
         self.store: Store[Kept] = Store(
             *(cluster, clock, ACTION_SETS),
-            lambda obj: keep(obj, clock.monotonic()),
+            partial(keep, clock=clock),
             # The reconciler is made with the store, and heard of only then.
             lambda key, old, new: self.reconciler.on_change(key, old, new),  # noqa: PLW0108 # see above
             namespaces=watched,

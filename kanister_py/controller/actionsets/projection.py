@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kanister_py.controller.actionsets.status import FINALIZER, read_status_data
 from kanister_py.core.actionsets.creation import PARENT, RETRY_OF
 from kanister_py.core.actionsets.status import parse_time
+from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
 
 CONCURRENCY_KEY: Final = "kanister-py.io/concurrency-key"
@@ -56,8 +57,8 @@ class Live(NamedTuple):
 Kept: TypeAlias = Live | Ended
 
 
-def keep(obj: KubeObject, seen_at: float = float("-inf")) -> Kept:
-    """Keep of an ActionSet what is needed of it."""
+def keep(obj: KubeObject, clock: Clock | None = None) -> Kept:
+    """Keep of an ActionSet what is needed of it, seen at this moment if there is a clock."""
     status = obj.get("status")
     state = status.get("state") if isinstance(status, dict) else None
     if state in _ENDS:
@@ -74,7 +75,7 @@ def keep(obj: KubeObject, seen_at: float = float("-inf")) -> Kept:
         is_pending=state != "running",
         is_suspended=isinstance(spec, dict) and spec.get("suspend") is True,
         parents=_parents_in(notes),
-        seen_at=seen_at,
+        seen_at=float("-inf") if clock is None else clock.monotonic(),
     )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -35,7 +36,6 @@ from kanister_py.controller.machine.logs import fields_of
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.actionsets.creation import RETRY_FROM, RETRY_OF
-from kanister_py.core.actionsets.outcomes import Begun
 from kanister_py.core.actionsets.progress import record_phase
 from kanister_py.core.actionsets.status import (
     Condition,
@@ -379,9 +379,7 @@ class ActionSetReconciler:
             course = course._replace(actionset=course.actionset._replace(spec=spec))
         if not planned.is_taken_up:
             status = _without(status, WAITING)
-        writer.needs_finalizer = lambda outcome: (
-            isinstance(outcome, Begun) and equipment.planner.leaves_traces(course, outcome)
-        )
+        writer.needs_finalizer = partial(equipment.planner.leaves_traces, course)
         host = Host(key, equipment.queue, equipment.alarms, equipment.clock)
         teller = RunTeller(
             equipment.tellers,

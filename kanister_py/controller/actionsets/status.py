@@ -208,7 +208,7 @@ class StatusWriter:
         self._clock = clock
         self._form = form
         self._check = check
-        self.needs_finalizer: Callable[[Outcome], bool] = lambda _: False
+        self.needs_finalizer: Callable[[Begun], bool] = lambda _: False
         self._when_late = when_late
         self._lock = RLock()
         self._pause = Condition(self._lock)
@@ -239,7 +239,8 @@ class StatusWriter:
     def write(self, outcome: Outcome, status: Status, *, must_last: bool) -> None:  # noqa: ARG002 - all that is written lasts
         """Write how things stand after an outcome, or keep that for the next write."""
         with self._lock:
-            self._wants_finalizer = self._wants_finalizer or self.needs_finalizer(outcome)
+            if isinstance(outcome, Begun):
+                self._wants_finalizer = self.needs_finalizer(outcome)
             self._late = status
             if not status.is_final:
                 if isinstance(outcome, Begun | Launched):
@@ -441,14 +442,15 @@ class StatusWriter:
         )
 
 
-_SLIM: Final = (
-    "name", "namespace", "uid", "resourceVersion", "generation", "finalizers", "deletionTimestamp",
-)  # fmt: skip
+_SLIM: Final = ("generation", "finalizers", "deletionTimestamp")
 
 
 def _slim(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Keep what later writes need; of annotations only that there are some."""
-    slim = {key: metadata[key] for key in _SLIM if key in metadata}
+    slim = _identity(metadata)
+    for key in _SLIM:
+        if key in metadata:
+            slim[key] = metadata[key]
     if metadata.get("annotations") is not None:
         slim["annotations"] = {}
     return slim
@@ -456,7 +458,7 @@ def _slim(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def _slim_status(obj: KubeObject) -> KubeObject:
     """Keep how a status was left, as it lies there: it is read only if somebody gets in between."""
-    metadata = {key: obj["metadata"][key] for key in ("name", "namespace")}
+    metadata = _identity(obj["metadata"])
     text = annotations_of(obj).get(STATUS_ANNOTATION)
     if text:
         metadata["annotations"] = {STATUS_ANNOTATION: text}
@@ -464,4 +466,9 @@ def _slim_status(obj: KubeObject) -> KubeObject:
 
 
 def _identity(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion")}
+    return {
+        "name": metadata["name"],
+        "namespace": metadata["namespace"],
+        "uid": metadata["uid"],
+        "resourceVersion": metadata["resourceVersion"],
+    }

@@ -46,12 +46,14 @@ class Subject(NamedTuple):
         pairs = {
             "apiVersion": self.api_version,
             "kind": self.kind,
-            "namespace": self.namespace,
             "name": self.name,
             "uid": self.uid,
-            "resourceVersion": self.resource_version,
         }
-        return {key: value for key, value in pairs.items() if value}
+        if self.namespace:
+            pairs["namespace"] = self.namespace
+        if self.resource_version:
+            pairs["resourceVersion"] = self.resource_version
+        return pairs
 
 
 Tell = Callable[[Subject, str, str, str], None]

@@ -85,11 +85,6 @@ class ControllerMetrics:
         """Count a use of a version that is on its way out."""
         self.deprecated_uses.labels(function, version, removed_in).inc()
 
-    def count_pass(self, kind: str, outcome: str, seconds: float) -> None:
-        """Count a look at an object."""
-        self.passes.labels(kind, outcome).inc()
-        self.pass_seconds.labels(kind).observe(seconds)
-
     def watch_queue(
         self, name: str, depth: Callable[[], float], oldest_seconds: Callable[[], float]
     ) -> None:
