@@ -1,4 +1,4 @@
-"""Which versions and ranges are there, and how do they compare?
+"""Versions and ranges of versions: how they are read, and how they compare.
 
 SemVer 2 with an optional leading `v`, printed with it. Compared as SemVer, never
 as text.
@@ -24,29 +24,33 @@ class InvalidRange(InvalidVersion):
         self.args = (f"{text!r} is not a range of versions: {why}{hint}",)
 
 
-# The order of a version within its three numbers: a release comes after all of its
-# pre-releases; among those numbers come before words, and compare as numbers.
-_Order = tuple[tuple[int, int, str], ...]
-_RELEASE: _Order = ((2, 0, ""),)
-
-
 class Version(NamedTuple):
-    """One version. Two spellings of the same version are equal, and tuples sort as SemVer does."""
+    """One version. Two spellings of the same version are equal, and all compare as SemVer.
+
+    Releases are compared by their numbers, which is all there is to them and what happens
+    most; how pre-releases stand to others is for the library to say.
+    """
 
     major: int
     minor: int
     patch: int
-    order: _Order = _RELEASE
+    prerelease: str = ""
 
     @property
     def is_prerelease(self) -> bool:
-        return self.order is not _RELEASE and self.order != _RELEASE
+        return bool(self.prerelease)
 
-    @property
-    def prerelease(self) -> str:
-        if not self.is_prerelease:
-            return ""
-        return ".".join(word if is_word else str(number) for is_word, number, word in self.order)
+    def __lt__(self, other: object) -> bool:
+        return _compared(self, other) < 0
+
+    def __le__(self, other: object) -> bool:
+        return _compared(self, other) <= 0
+
+    def __gt__(self, other: object) -> bool:
+        return _compared(self, other) > 0
+
+    def __ge__(self, other: object) -> bool:
+        return _compared(self, other) >= 0
 
     @property
     def base(self) -> tuple[int, int, int]:
@@ -65,10 +69,12 @@ class Version(NamedTuple):
         return f"Version({self!s})"
 
 
-def _order_of(prerelease: str) -> _Order:
-    return tuple(
-        (0, int(part), "") if part.isdigit() else (1, 0, part) for part in prerelease.split(".")
-    )
+def _compared(one: Version, other: object) -> int:
+    assert isinstance(other, Version)  # nothing else is ever held against a version
+    if not one[3] and not other[3]:
+        mine, theirs = one[:3], other[:3]
+        return (mine > theirs) - (mine < theirs)
+    return SemVer(*one[:3], one[3] or None).compare(SemVer(*other[:3], other[3] or None))
 
 
 _PLAIN = re.compile(r"v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)\Z", re.ASCII)
@@ -93,8 +99,7 @@ def parse_version(text: str) -> Version:
     if parsed.build is not None:
         meant = bare.partition("+")[0]
         raise InvalidVersion(text, "build metadata is not allowed", f"write v{meant}")
-    order = _order_of(parsed.prerelease) if parsed.prerelease else _RELEASE
-    return Version(parsed.major, parsed.minor, parsed.patch, order)
+    return Version(parsed.major, parsed.minor, parsed.patch, parsed.prerelease or "")
 
 
 def _refused(text: str) -> InvalidVersion:
@@ -143,7 +148,7 @@ class Range:
         self.alternatives = alternatives
 
     def __contains__(self, version: Version) -> bool:
-        must_be_named = version.order is not _RELEASE and version.is_prerelease
+        must_be_named = version.is_prerelease
         for comparators in self.alternatives:
             is_named = not must_be_named
             for test, low, past, named in comparators:

@@ -1,0 +1,62 @@
+"""Plugins as the standard library's reader of package metadata gives them."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import Distribution, EntryPoint
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kanister_py.adapters.plugins_metadata import declared_by
+from kanister_py.core.versions.semver import parse_version
+from kanister_py.executor.loading import PluginBroken
+
+if TYPE_CHECKING:
+    from pytest_mock import MockerFixture
+
+
+class Greet:
+    name = "Greet"
+
+
+def entry_point(mocker: MockerFixture, loaded: object, version: str = "") -> EntryPoint:
+    made = mocker.create_autospec(EntryPoint, instance=True)
+    made.name, made.value, made.module = "greet", "acme.functions:Greet", "acme.functions"
+    made.load.side_effect = loaded if isinstance(loaded, BaseException) else None
+    made.load.return_value = loaded
+    made.dist = None
+    if version:
+        made.dist = mocker.create_autospec(Distribution, instance=True)
+        made.dist.name, made.dist.version = "acme-functions", version
+    found: EntryPoint = made
+    return found
+
+
+@pytest.mark.parametrize(
+    ("version", "source", "release"),
+    [
+        pytest.param("1.2.0rc1", "acme-functions", "v1.2.0-rc1", id="an installed package"),
+        pytest.param("", "acme", "v0.0.0", id="no package, so the module's own name"),
+    ],
+)
+def test_a_plugin_is_counted_in_the_releases_of_its_package(
+    mocker: MockerFixture, version: str, source: str, release: str
+) -> None:
+    found, declared = declared_by(entry_point(mocker, Greet, version))
+    assert (found.name, found.release) == (source, parse_version(release))
+    assert declared == [Greet]
+    assert not found.is_ours
+
+
+def test_several_functions_under_one_name_stay_together(mocker: MockerFixture) -> None:
+    assert declared_by(entry_point(mocker, [Greet, Greet]))[1] == [Greet, Greet]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), ImportError("no acme")], ids=["exit", "import"])
+def test_whatever_a_plugin_does_when_it_is_loaded_it_is_a_broken_plugin(
+    mocker: MockerFixture, error: BaseException
+) -> None:
+    with pytest.raises(PluginBroken, match=r"greet \(acme.functions:Greet\) is broken"):
+        declared_by(entry_point(mocker, error))
+    assert sys.stdout is sys.__stdout__ or sys.stdout.writable(), "standard output is back"
