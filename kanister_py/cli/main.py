@@ -29,6 +29,8 @@ COMMANDS = {
     "controller": "Run the ActionSets of a cluster, in place of Kanister's controller",
     "actionset": "Create, list, follow, retry and cancel ActionSets on a cluster",
     "revisions": "See, compare, switch and collect revisions of compositions and functions",
+    "profile": "Make Profiles, and find out whether their stores can be used",
+    "location": "Look at what is in the store of a Profile",
     "crds": "Print, install and upgrade the definitions of our resources",
     "completion": "Print a completion script for a shell",
 }

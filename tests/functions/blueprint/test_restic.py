@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.locations import Credential, Location, StoreKind
+from kanister_py.core.objects.locations import Credential, InvalidProfile, Location, StoreKind
 from kanister_py.functions.blueprint.restic import (
     environment,
     prefix_with_bucket,
@@ -73,6 +73,11 @@ def test_each_store_has_its_own_words(location: Location, exported: dict[str, st
     found = environment(location, "bucket/app", "pw")
     assert found == exported
     assert list(found) == list(exported)
+
+
+def test_a_folder_is_no_place_for_a_repository() -> None:
+    with pytest.raises(InvalidProfile, match="needs one of s3Compliant, gcs or azure"):
+        environment(Location(StoreKind.FILE, "b", "/folder"), "b/x", "pw")
 
 
 def test_a_role_that_was_taken_on_has_a_token() -> None:

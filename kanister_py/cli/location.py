@@ -1,0 +1,38 @@
+"""Look at what is in the store of a Profile.
+
+kanister-py location ls -f profile.yaml
+kanister-py location ls kanister/backups --path team/a --context staging
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from kanister_py.cli.output import table, write_data
+from kanister_py.cli.parser import add_verbs
+from kanister_py.cli.profiles import add_profile, read_profile
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = add_verbs(parser)
+    ls = verbs.add_parser(
+        "ls", help="list objects", description="List the objects of a Profile's store."
+    )
+    add_profile(ls)
+    ls.add_argument(
+        "--path", default="", help="what their paths begin with, below the Profile's prefix"
+    )
+    ls.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+
+
+def run(args: argparse.Namespace) -> int:
+    from kanister_py.wiring import object_stores
+
+    location = read_profile(args)
+    found = list(object_stores().open(location).list(location.key_of(args.path)))
+    rows = [(each.key, each.size, f"{each.modified:%Y-%m-%dT%H:%M:%SZ}") for each in found]
+    data = [{"key": key, "size": size, "modified": moment} for key, size, moment in rows]
+    lines = [[str(size), moment, key] for key, size, moment in rows]
+    head = ("SIZE", "MODIFIED", "KEY")
+    write_data({"objects": data}, args.output, lambda: table(head, lines))
+    return 0

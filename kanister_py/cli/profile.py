@@ -1,0 +1,243 @@
+"""Make Profiles, and find out whether their stores can be used.
+
+kanister-py profile create s3 backups --bucket b --region eu-west-1 > profile.yaml
+kanister-py profile validate -f profile.yaml
+kanister-py profile validate kanister/backups --context staging -o json
+
+`create` prints a Secret and a Profile, or makes them on a cluster that is named. Secrets are
+best given in the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AZURE_STORAGE_KEY.
+`validate` looks at the Profile, lists the bucket, and writes, reads and deletes an object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kanister_py.cli import exit_codes
+from kanister_py.cli.connection import add_connection, is_connected, open_connection
+from kanister_py.cli.output import Line, Tint, say, write_data, write_list
+from kanister_py.cli.parser import CommandLineError, add_verbs
+from kanister_py.cli.profiles import add_profile, read_profile
+
+if TYPE_CHECKING:
+    from kanister_py.core.objects.locations import Location
+    from kanister_py.ports.object_store import ObjectStore, ObjectStores
+
+_PROBE = "kanister-py-probe"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = add_verbs(parser)
+    create = verbs.add_parser("create", help="make one", description="Make a Profile.")
+    create.add_argument("type", choices=("s3", "gcs", "azure", "file"))
+    create.add_argument("name", metavar="NAME")
+    create.add_argument("-n", "--namespace", default="", help="default: kanister")
+    create.add_argument("--bucket", required=True, help="the bucket, or the container of Azure")
+    create.add_argument("--endpoint", default="", help="the address of the store, or the folder")
+    create.add_argument("--region", default="")
+    create.add_argument("--prefix", default="", help="what stands before every path")
+    create.add_argument("--skip-ssl-verify", action="store_true", help="take any certificate")
+    keys = create.add_argument_group("credentials")
+    keys.add_argument("--access-key", default=os.environ.get("AWS_ACCESS_KEY_ID", ""))
+    keys.add_argument("--secret-key", default=os.environ.get("AWS_SECRET_ACCESS_KEY", ""))
+    keys.add_argument("--role", default="", help="a role of AWS to take on")
+    keys.add_argument("--project-id", default="", help="the project of Google")
+    keys.add_argument("--service-account", default="", metavar="FILE", help="its JSON key")
+    keys.add_argument("--storage-account", default=os.environ.get("AZURE_STORAGE_ACCOUNT", ""))
+    keys.add_argument("--storage-key", default=os.environ.get("AZURE_STORAGE_KEY", ""))
+    keys.add_argument("--environment", default="", help="AzureCloud, AzureChinaCloud, …")
+    create.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
+    add_connection(create)
+    validate = verbs.add_parser(
+        "validate",
+        help="find out whether it can be used",
+        description="Look at a Profile, and use its store.",
+    )
+    add_profile(validate)
+    validate.add_argument("--schema-only", action="store_true", help="ask nothing of the store")
+    validate.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
+
+
+def run(args: argparse.Namespace) -> int:
+    return _create(args) if args.verb == "create" else _validate(args)
+
+
+# create
+
+
+def _create(args: argparse.Namespace) -> int:
+    args.namespace = args.namespace or "kanister"
+    objects = _objects_of(args)
+    if not is_connected(args):
+        write_list(objects, args.output)
+        return 0
+    with open_connection(args) as cluster:
+        for each in objects:
+            cluster.create(each)
+            say(f"{each['kind'].lower()} {args.namespace}/{each['metadata']['name']} created")
+    return 0
+
+
+_TYPES = {"s3": "s3Compliant", "gcs": "gcs", "azure": "azure", "file": "file"}
+
+
+def _objects_of(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Say which Secret and which Profile the command line means."""
+    secret_name = f"{args.name}-credential"
+    reference = {"name": secret_name, "namespace": args.namespace}
+    kind, data = _secret_of(args)
+    metadata = {"name": secret_name, "namespace": args.namespace}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data}
+    if kind:
+        secret["type"] = kind
+        credential: dict[str, Any] = {"type": "secret", "secret": reference}
+    else:
+        pair = {"idField": "id", "secretField": "secret", "secret": reference}
+        credential = {"type": "keyPair", "keyPair": pair}
+    location = {
+        "type": _TYPES[args.type],
+        "bucket": args.bucket,
+        "endpoint": args.endpoint,
+        "prefix": args.prefix,
+        "region": args.region,
+    }
+    profile = {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "Profile",
+        "metadata": {"name": args.name, "namespace": args.namespace},
+        "location": {key: each for key, each in location.items() if each},
+        "credential": credential,
+        "skipSSLVerify": args.skip_ssl_verify,
+    }
+    return [secret, profile]
+
+
+def _secret_of(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
+    """Say what the Secret holds, and its type where a plain pair is not enough."""
+    match args.type:
+        case "s3":
+            _require(args, access_key="AWS_ACCESS_KEY_ID", secret_key="AWS_SECRET_ACCESS_KEY")  # noqa: S106 - names of variables
+            if not args.role:
+                return "", {"id": args.access_key, "secret": args.secret_key}
+            return "secrets.kanister.io/aws", {
+                "aws_access_key_id": args.access_key,
+                "aws_secret_access_key": args.secret_key,
+                "role": args.role,
+            }
+        case "gcs":
+            _require(args, project_id="", service_account="")
+            key = Path(args.service_account).read_text(encoding="utf-8")
+            return "", {"id": args.project_id, "secret": key}
+        case "azure":
+            _require(args, storage_account="AZURE_STORAGE_ACCOUNT", storage_key="AZURE_STORAGE_KEY")
+            if not args.environment:
+                return "", {"id": args.storage_account, "secret": args.storage_key}
+            return "secrets.kanister.io/azure", {
+                "azure_storage_account_id": args.storage_account,
+                "azure_storage_key": args.storage_key,
+                "azure_storage_environment": args.environment,
+            }
+    _require(args, endpoint="")
+    return "secrets.kanister.io/filestore", {}
+
+
+def _require(args: argparse.Namespace, **variables: str) -> None:
+    for name, variable in variables.items():
+        if not getattr(args, name):
+            flag = f"--{name.replace('_', '-')}"
+            raise CommandLineError(f"{flag} is missing{f', or {variable}' if variable else ''}")
+
+
+# validate
+
+
+class Check(NamedTuple):
+    """One thing that was tried; an empty `error` says that it went well."""
+
+    name: str
+    error: str = ""
+    reason: str = ""
+    is_skipped: bool = False
+
+
+def _validate(args: argparse.Namespace) -> int:
+    checks = list(_checks(args))
+    is_valid = not any(each.error for each in checks)
+    data = {
+        "valid": is_valid,
+        "checks": [
+            {
+                "name": each.name,
+                "outcome": _outcome(each),
+                **({"error": each.error, "reason": each.reason} if each.error else {}),
+            }
+            for each in checks
+        ],
+    }
+    write_data(data, args.output, lambda: map(_line_of, checks))
+    return 0 if is_valid else exit_codes.FAILED
+
+
+def _outcome(check: Check) -> str:
+    if check.is_skipped:
+        return "skipped"
+    return "failed" if check.error else "passed"
+
+
+def _line_of(check: Check) -> Line:
+    colours = {"passed": "green", "failed": "red", "skipped": "dim"}
+    outcome = _outcome(check)
+    more = f": {check.error}" if check.error else ""
+    return [Tint(f"{outcome:7}", colours[outcome]), f"  {check.name}{more}"]
+
+
+def _checks(args: argparse.Namespace) -> Iterator[Check]:
+    """Try one thing after the other; what needs one that failed is skipped."""
+    from kanister_py.core.errors import KanisterError
+    from kanister_py.wiring import object_stores
+
+    found: list[Location] = []
+    stores: list[ObjectStore] = []
+    probe = f"{_PROBE}-{os.urandom(6).hex()}"
+
+    def key() -> str:
+        return found[0].key_of(probe)
+
+    steps: dict[str, Callable[[], object]] = {
+        "schema and credential": lambda: found.append(read_profile(args)),
+        "reachable, bucket and region": lambda: stores.append(_opened(object_stores(), found[0])),
+        "list": lambda: next(stores[0].list(key()), None),
+        "write": lambda: stores[0].put(key(), [b"probe"]),
+        "read": lambda: _read(stores[0], key()),
+        "delete": lambda: stores[0].delete([key()]),
+    }
+    has_failed = False
+    for name, step in steps.items():
+        if has_failed or (args.schema_only and name != "schema and credential"):
+            yield Check(name, is_skipped=True)
+            continue
+        try:
+            step()
+        except KanisterError as error:
+            has_failed = True
+            yield Check(name, error.message, error.reason)
+        else:
+            yield Check(name)
+
+
+def _opened(stores: ObjectStores, location: Location) -> ObjectStore:
+    store = stores.open(location)
+    store.check()
+    return store
+
+
+def _read(store: ObjectStore, key: str) -> None:
+    from kanister_py.core.errors import UsageError
+
+    found = b"".join(store.get(key))
+    if found != b"probe":
+        raise UsageError(f"The store gives {len(found)} other bytes back", reason="ObjectDamaged")

@@ -1,0 +1,144 @@
+"""Profiles are made and tried from the command line, and their stores looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.wiring import object_stores
+from tests.conftest import CommandLine
+from tests.stores import running_store
+
+AZURE = ("--storage-account", "a", "--storage-key", "k")
+
+
+@pytest.fixture(scope="module")
+def location(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
+    with running_store(StoreKind.S3, tmp_path_factory.mktemp("s3")) as location:
+        yield location
+
+
+def flags_of(location: Location) -> Sequence[str]:
+    return (
+        *("--bucket", location.bucket, "--endpoint", location.endpoint),
+        *("--region", location.region, "--access-key", location.credential.id),
+        *("--secret-key", location.credential.secret),
+    )
+
+
+@pytest.fixture
+def profile(kanister: CommandLine, location: Location, tmp_path: Path) -> Path:
+    file = tmp_path / "profile.yaml"
+    made = kanister("profile", "create", "s3", "mine", *flags_of(location), "--prefix", "team/a")
+    file.write_text(made.out)
+    return file
+
+
+def test_a_profile_that_was_made_can_be_used(
+    kanister: CommandLine, profile: Path, location: Location
+) -> None:
+    secret, made = yaml.safe_load_all(profile.read_text())
+    assert (secret["kind"], made["kind"]) == ("Secret", "Profile")
+    done = kanister("profile", "validate", "-f", str(profile))
+    assert (done.code, done.err) == (0, "")
+    assert [line.split()[0] for line in done.out.splitlines()] == ["passed"] * 6
+    assert list(object_stores().open(location).list("")) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "failed", "reason"),
+    [
+        pytest.param({"bucket": "nosuch"}, "reachable", "BucketNotFound", id="bucket"),
+        pytest.param({"region": "eu-west-1"}, "reachable", "WrongRegion", id="region"),
+        pytest.param({"endpoint": "http://127.0.0.1:1"}, "reachable", "StoreUnavailable", id="up"),
+        pytest.param({"type": "ftp"}, "schema", "InvalidProfile", id="type"),
+    ],
+)
+def test_what_is_wrong_with_a_profile_is_told(
+    kanister: CommandLine, profile: Path, wrong: dict[str, str], failed: str, reason: str
+) -> None:
+    secret, made = yaml.safe_load_all(profile.read_text())
+    made["location"] |= wrong
+    profile.write_text(yaml.safe_dump_all([secret, made]))
+    done = kanister("profile", "validate", "-f", str(profile), "-o", "json")
+    assert done.code == 1
+    found = json.loads(done.out)
+    assert found["valid"] is False
+    (check,) = [each for each in found["checks"] if each["outcome"] == "failed"]
+    assert check["name"].startswith(failed)
+    assert check["reason"] == reason
+    assert "rootsecret123" not in done.out + done.err
+
+
+def test_the_schema_alone_asks_nothing_of_the_store(kanister: CommandLine, profile: Path) -> None:
+    text = profile.read_text().replace("http://127.0.0.1:", "http://127.0.0.1:1")
+    profile.write_text(text)
+    done = kanister("profile", "validate", "-f", str(profile), "--schema-only")
+    assert done.code == 0
+    outcomes = [line.split()[0] for line in done.out.splitlines()]
+    assert outcomes == ["passed", *["skipped"] * 5]
+
+
+def test_what_is_in_the_store_is_listed(
+    kanister: CommandLine, profile: Path, location: Location
+) -> None:
+    store = object_stores().open(location)
+    for key in ("team/a/x/1", "team/a/y", "other"):
+        store.put(key, [b"123"])
+    done = kanister("location", "ls", "-f", str(profile), "--path", "x")
+    assert done.code == 0
+    assert [line.split()[-1] for line in done.out.splitlines()] == ["KEY", "team/a/x/1"]
+    listed = json.loads(kanister("location", "ls", "-f", str(profile), "-o", "json").out)
+    assert [(each["key"], each["size"]) for each in listed["objects"]] == [
+        ("team/a/x/1", 3),
+        ("team/a/y", 3),
+    ]
+    store.delete(["team/a/x/1", "team/a/y", "other"])
+
+
+@pytest.mark.parametrize(
+    ("words", "credential"),
+    [
+        pytest.param(
+            ["s3", "--access-key", "k", "--secret-key", "s", "--role", "arn:r"],
+            "secrets.kanister.io/aws",
+            id="a role",
+        ),
+        pytest.param(
+            [
+                "azure",
+                "--storage-account",
+                "a",
+                "--storage-key",
+                "k",
+                "--environment",
+                "AzureCloud",
+            ],
+            "secrets.kanister.io/azure",
+            id="another cloud",
+        ),
+        pytest.param(["file", "--endpoint", "/tmp/x"], "secrets.kanister.io/filestore", id="file"),
+    ],
+)
+def test_a_credential_of_more_than_a_pair_has_its_type(
+    kanister: CommandLine, words: list[str], credential: str
+) -> None:
+    kind, *rest = words
+    done = kanister("profile", "create", kind, "mine", "--bucket", "b", *rest)
+    secret, made = yaml.safe_load_all(done.out)
+    assert secret["type"] == credential
+    assert made["credential"]["type"] == "secret"
+
+
+def test_a_credential_that_is_missing_is_asked_for(
+    kanister: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    done = kanister("profile", "create", "s3", "mine", "--bucket", "b")
+    assert done.code == 64
+    assert "--access-key is missing, or AWS_ACCESS_KEY_ID" in done.err
