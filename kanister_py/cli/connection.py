@@ -1,4 +1,4 @@
-"""Which cluster does the user mean, and is it a real one?"""
+"""Connection flags: which cluster a command acts on, and whether it is a real one."""
 
 from __future__ import annotations
 

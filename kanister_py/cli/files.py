@@ -1,4 +1,4 @@
-"""Which files are meant, and what is in them?"""
+"""Input files: those that a command line names, and their documents."""
 
 from __future__ import annotations
 

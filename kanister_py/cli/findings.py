@@ -1,4 +1,4 @@
-"""How do the findings of lint look to people, to CI and to other programs?"""
+"""Findings of lint for people, for CI and for other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which composition function is meant on a command line?"""
+"""Targets: the composition function that a command line means."""
 
 from __future__ import annotations
 

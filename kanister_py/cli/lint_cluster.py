@@ -1,4 +1,4 @@
-"""What is there to say about what a cluster uses?"""
+"""Lint of a cluster: its Blueprints, ActionSets that are under way, and when what last ran."""
 
 from __future__ import annotations
 

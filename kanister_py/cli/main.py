@@ -1,4 +1,4 @@
-"""Which command is meant, and how does it end?"""
+"""Entry point: the command that is meant, and the code with which its process ends."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Processes of a server: how many this machine has room for, and the link to the one that starts
-them.
-"""
+"""Processes of a server: their number, and the link to the one that starts them."""
 
 from __future__ import annotations
 

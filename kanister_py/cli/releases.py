@@ -1,4 +1,4 @@
-"""Which release does a user ask about?"""
+"""Target releases: by which release of which package versions are judged."""
 
 from __future__ import annotations
 

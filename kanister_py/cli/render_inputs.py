@@ -1,4 +1,4 @@
-"""What does the user give a rendering to work with?"""
+"""Inputs of a rendering: files, flags and the context to start with."""
 
 from __future__ import annotations
 

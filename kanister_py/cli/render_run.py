@@ -1,4 +1,4 @@
-"""Renders one XR after the other, with what stays the same between two runs."""
+"""Renderer: one XR after the other, with what stays the same between two runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the expectations of suites met? For people, and as JUnit for a CI."""
+"""Suites of expectations of renderings, for people and as JUnit for a CI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What did each step of a pipeline get, what did it give, and what changed by it?"""
+"""Traces of a pipeline: what each step got and gave, and what changed by it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ActionSet does a file hold, and which Blueprints does it name?"""
+"""ActionSets in files, with the Blueprints that they name."""
 
 from __future__ import annotations
 

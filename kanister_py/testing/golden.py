@@ -1,4 +1,4 @@
-"""Is something as it was when somebody last looked at it closely?"""
+"""Golden files: what was looked at closely once, and is compared from then on."""
 
 from __future__ import annotations
 

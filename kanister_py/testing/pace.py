@@ -1,4 +1,4 @@
-"""The time of a stage: the same in every run, and quicker to wait for."""
+"""Clock of a stage: the same time in every run, and quicker to wait for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pytest loads wherever kanister_py is installed; it costs nothing until it is used."""
+"""Plugin of pytest, loaded wherever kanister_py is installed; it costs nothing until used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods whose commands are played from a script instead of being run."""
+"""Scripted pods: commands that are played from a script instead of being run."""
 
 from __future__ import annotations
 

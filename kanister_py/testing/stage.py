@@ -1,4 +1,4 @@
-"""Where a blueprint is tried: a cluster, its pods, and what came of a run."""
+"""Stage: a cluster on which a blueprint is tried, its pods, and what came of a run."""
 
 from __future__ import annotations
 
