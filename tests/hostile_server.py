@@ -33,8 +33,13 @@ class HostileServer(NamedTuple):
 
 
 @contextmanager
-def hostile_server(answer: Answer, *, tls: ssl.SSLContext | None = None) -> Iterator[HostileServer]:
-    """Answer every connection by one call of `answer`, until the end of the block."""
+def hostile_server(
+    answer: Answer, *, tls: ssl.SSLContext | None = None, pace: float = 0.0
+) -> Iterator[HostileServer]:
+    """Answer every connection by one call of `answer`, until the end of the block.
+
+    `pace` is a pause before each piece of a request's body is taken.
+    """
     listening = socket.create_server(("127.0.0.1", 0))
     asked: list[Asked] = []
     over = Event()
@@ -46,7 +51,7 @@ def hostile_server(answer: Answer, *, tls: ssl.SSLContext | None = None) -> Iter
             tls.wrap_socket(connection, server_side=True) if tls else connection as opened,
         ):
             opened.settimeout(10)
-            request = _read(opened)
+            request = _read(opened, lambda: over.wait(pace))
             asked.append(request)
             for piece in answer(request):
                 if not piece:
@@ -75,7 +80,7 @@ def hostile_server(answer: Answer, *, tls: ssl.SSLContext | None = None) -> Iter
         listening.close()
 
 
-def _read(connection: socket.socket) -> Asked:
+def _read(connection: socket.socket, pause: Callable[[], object]) -> Asked:
     data = b""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(1 << 16)
@@ -87,9 +92,12 @@ def _read(connection: socket.socket) -> Asked:
     method, path, _ = text.split(" ", 2)
     fields = [each.partition(":") for each in text.lower().split("\r\n")]
     length = next((int(value) for name, _, value in fields if name == "content-length"), 0)
-    while len(body) < length:
-        body += connection.recv(1 << 16)
-    return Asked(method, path, text, body)
+    pieces, left = [body], length - len(body)
+    while left > 0:
+        pause()
+        pieces.append(connection.recv(1 << 16))
+        left -= len(pieces[-1])
+    return Asked(method, path, text, b"".join(pieces))
 
 
 def http(body: bytes = b"", status: str = "200 OK", **headers: str) -> list[bytes]:

@@ -311,3 +311,43 @@ def test_nobody_waits_for_a_plugin_who_has_credentials(tmp_path: Path) -> None:
             go.touch()
             thread.join(20)
     assert found
+
+
+# Through a proxy
+
+
+def _through_proxy(answer: Answer, folder: Path) -> tuple[Any, list[Asked]]:
+    with hostile_server(answer) as server:
+        path = kubeconfig(folder, "http://api.example")
+        config = json.loads(path.read_text())
+        config["clusters"][0]["cluster"]["proxy-url"] = f"http://{server.address}"
+        path.write_text(json.dumps(config))
+        found: Any
+        with KubeCluster(ClusterChoice(kubeconfig=str(path)), timing=SHORT) as cluster:
+            try:
+                found = cluster.get(CONFIG_MAPS, "settings", namespace="shop")
+            except ApiError as error:
+                found = error
+        return found, server.asked
+
+
+def test_an_answer_through_a_proxy_is_an_answer(tmp_path: Path) -> None:
+    found, asked = _through_proxy(lambda _: http(json.dumps(_object()).encode()), tmp_path)
+    assert found == _object()
+    assert asked[0].path.startswith("http://api.example/")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(SLOW["a body that drips"], id="a body that drips"),
+        pytest.param(lambda _: WRONG["moved"], id="moved"),
+        pytest.param(lambda _: WRONG["a page"], id="a page"),
+        pytest.param(lambda _: WRONG["cut short"], id="cut short"),
+    ],
+)
+def test_what_a_proxy_makes_of_an_answer_is_no_success(answer: Answer, tmp_path: Path) -> None:
+    began = time.monotonic()
+    found, _ = _through_proxy(answer, tmp_path)
+    assert isinstance(found, ClusterUnavailable)
+    assert time.monotonic() - began < 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import resource
 import ssl
 import tarfile
@@ -20,7 +21,14 @@ import pytest
 from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.packages_oci.exchange import PackageNotFound
-from kanister_py.adapters.packages_oci.images import LAYER_TYPE, PACKAGE_FILE, digest_of
+from kanister_py.adapters.packages_oci.images import (
+    CONFIG_TYPE,
+    LAYER_TYPE,
+    PACKAGE_FILE,
+    Blob,
+    Image,
+    digest_of,
+)
 from kanister_py.adapters.packages_oci.layers import Allowance, UnreadableLayer, find_file
 from kanister_py.adapters.packages_oci.registry import OciPackages, refusal_of
 from kanister_py.core.errors import KanisterError
@@ -70,7 +78,7 @@ def _reference(address: str) -> PackageReference:
 
 
 def _packages(cache: Path | None = None) -> OciPackages:
-    return OciPackages(cache, timeout_seconds=2.0, pull_seconds=4.0)
+    return OciPackages(cache, timeout_seconds=2.0, read_seconds=4.0)
 
 
 def _read(answer: Answer, digest: str = "") -> bytes:
@@ -344,11 +352,29 @@ def test_a_byte_now_and_then_is_not_waited_for_longer_than_a_pull_may_take(part:
         return dripping(whole + b" " * 1000)
 
     with hostile_server(answer) as server:
-        packages = OciPackages(timeout_seconds=5.0, pull_seconds=0.5)
+        packages = OciPackages(timeout_seconds=5.0, read_seconds=0.5)
         began = time.monotonic()
         with pytest.raises(RegistryUnavailable, match=r"not done within 0\.5s"):
             packages.read(_reference(server.address), digest_of(b"x"))
         assert time.monotonic() - began < 4
+
+
+def test_a_layer_may_take_longer_to_send_than_one_answer_may_be_waited_for() -> None:
+    def slowly(asked: Asked) -> Iterable[bytes]:
+        if asked.method == "PUT":
+            yield b""
+        headers = {"Location": "/v2/upload"}
+        yield from http(
+            b"", "404 Not Found" if asked.method == "HEAD" else "201 Created", **headers
+        )
+
+    layer = Blob(LAYER_TYPE, os.urandom(16 << 20))
+    image = Image(Blob(CONFIG_TYPE, b"{}"), (layer,))
+    with hostile_server(slowly, pace=0.005) as server:
+        packages = OciPackages(timeout_seconds=0.4)
+        began = time.monotonic()
+        packages.push(_reference(server.address), image)
+        assert time.monotonic() - began > 0.4
 
 
 def _bomb(first: bytes, zeros: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import socket
 import ssl
@@ -82,12 +83,16 @@ class Exchange:
 
         if self._is_over:
             raise self._too_late()
+        sent = {"Accept-Encoding": "identity", **headers}
+        if body is not None:
+            # In pieces: the patience is for each of them, not for a layer as a whole.
+            sent["Content-Length"] = str(len(body))
         try:
             answer = self._pools.request(
                 method,
                 url,
-                headers={"Accept-Encoding": "identity", **headers},
-                body=body,
+                headers=sent,
+                body=None if body is None else io.BytesIO(body),
                 preload_content=False,
                 decode_content=False,
                 redirect=False,

@@ -60,8 +60,8 @@ class OciPackages:
     """Reads packages from registries, and keeps what they say in a folder if given one.
 
     Registries on this machine are spoken to without TLS, as container tools do.
-    `timeout_seconds` is the patience for one answer, `pull_seconds` for all that belongs
-    to one package.
+    `timeout_seconds` is the patience for one answer, `read_seconds` for all that is read of
+    one package, `image_seconds` for a whole image, with somebody who waits for it.
     """
 
     def __init__(
@@ -70,19 +70,21 @@ class OciPackages:
         *,
         ca_file: Path | None = None,
         timeout_seconds: float = 30.0,
-        pull_seconds: float = 300.0,
+        read_seconds: float = 300.0,
+        image_seconds: float = 3600.0,
     ) -> None:
         self._cache = cache
         self._ca_file = ca_file
         self._timeout_seconds = timeout_seconds
-        self._pull_seconds = pull_seconds
+        self._read_seconds = read_seconds
+        self._image_seconds = image_seconds
         self._seen: set[tuple[str, str]] = set()
         """Digests that were held against their content, by the repository they are in."""
 
     def resolve(self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()) -> str:
         if reference.digest:
             return reference.digest
-        with self._exchange(reference) as exchange:
+        with self._exchange(reference, self._read_seconds) as exchange:
             session = _Session(exchange, reference, logins)
             # Registries count who reads a manifest, but not who asks for its digest.
             claimed = session.claimed_digest()
@@ -101,7 +103,7 @@ class OciPackages:
         kept = self._kept(digest)
         if kept is not None and kept.is_file():
             return kept.read_bytes()
-        with self._exchange(reference) as exchange:
+        with self._exchange(reference, self._read_seconds) as exchange:
             text = _Session(exchange, reference, logins).package_file(digest)
         if kept is not None:
             write_whole(kept, text)
@@ -112,7 +114,7 @@ class OciPackages:
     ) -> str:
         """Bring an image to its registry under its tag, and give its digest."""
         manifest = image.manifest()
-        with self._exchange(reference) as exchange:
+        with self._exchange(reference, self._image_seconds) as exchange:
             session = _Session(exchange, reference, logins)
             for blob in (*image.layers, image.config):
                 session.upload(blob)
@@ -126,7 +128,7 @@ class OciPackages:
 
     def pull(self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()) -> Image:
         """Give an image whole, to build another on."""
-        with self._exchange(reference) as exchange:
+        with self._exchange(reference, self._image_seconds) as exchange:
             session = _Session(exchange, reference, logins)
             manifest = session.image_manifest(reference.digest or reference.tag)
             left = _MAX_IMAGE_BYTES
@@ -141,13 +143,13 @@ class OciPackages:
     def _kept(self, digest: str) -> Path | None:
         return self._cache / f"{digest.replace(':', '-')}.yaml" if self._cache else None
 
-    def _exchange(self, reference: PackageReference) -> Exchange:
+    def _exchange(self, reference: PackageReference, seconds: float) -> Exchange:
         return Exchange(
             reference.registry,
             str(reference),
             self._context,
             patience=self._timeout_seconds,
-            total=self._pull_seconds,
+            total=seconds,
         )
 
     @cached_property
