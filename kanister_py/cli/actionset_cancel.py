@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
     from kanister_py.cli.actionset_retry import ActionSetState
-    from kanister_py.controller.actionsets.status import read_status
     from kanister_py.core.actionsets.status import Status
+    from kanister_py.core.actionsets.stored_status import read_status
 
     found = cluster.get(ACTION_SETS, args.name, namespace=args.namespace)
     status = read_status(found) or Status()

@@ -66,7 +66,7 @@ def _say_nothing(cluster: Cluster, namespace: str, selector: str) -> None:
 
 def _shown(obj: KubeObject) -> KubeObject:
     """Leave out what the cluster keeps for itself, and put a status that is in parts together."""
-    from kanister_py.controller.actionsets.status import STATUS_ANNOTATION, read_status_data
+    from kanister_py.core.actionsets.stored_status import STATUS_ANNOTATION, read_status_data
 
     metadata = {key: each for key, each in obj["metadata"].items() if key != "managedFields"}
     status = read_status_data(obj)
@@ -101,8 +101,8 @@ def lines_of(found: Sequence[KubeObject], now: datetime, *, has_namespaces: bool
 
 def _row(obj: KubeObject, now: datetime) -> list[Cell]:
     from kanister_py.cli.frame import whole_seconds
-    from kanister_py.controller.actionsets.status import read_status_data
     from kanister_py.core.actionsets.status import parse_time
+    from kanister_py.core.actionsets.stored_status import read_status_data
 
     status = read_status_data(obj) or {}
     progress, error = status.get("progress") or {}, status.get("error") or {}

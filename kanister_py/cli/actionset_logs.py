@@ -47,8 +47,8 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
 
 def tell_lines(args: argparse.Namespace, cluster: Cluster, source: LineSource, clock: Clock) -> int:
     """Print the lines that a source has, and those to come if the user follows."""
-    from kanister_py.controller.actionsets.status import read_status
     from kanister_py.core.actionsets.status import Status
+    from kanister_py.core.actionsets.stored_status import read_status
 
     has_any, has_wanted = False, False
     while True:

@@ -59,8 +59,8 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
 
 def _refuse(found: KubeObject, from_phase: str) -> None:
     """Refuse what nobody can do again, before anything is made."""
-    from kanister_py.controller.actionsets.status import read_status
     from kanister_py.core.actionsets.status import State, Status
+    from kanister_py.core.actionsets.stored_status import read_status
     from kanister_py.core.errors import NothingToRetry
 
     status = read_status(found) or Status()

@@ -48,8 +48,8 @@ def follow(
 ) -> int:
     """Show how an ActionSet gets on until it is over, and say with which code to end."""
     from kanister_py.cli.view import view_on
-    from kanister_py.controller.actionsets.status import read_status
     from kanister_py.core.actionsets.status import Status
+    from kanister_py.core.actionsets.stored_status import read_status
     from kanister_py.wiring import system_clock
 
     clock = system_clock()
@@ -84,8 +84,8 @@ def follow(
 def _end(obj: KubeObject, status: Status, width: int | None, form: str) -> int:
     from kanister_py.cli.output import write_data
     from kanister_py.cli.summary import Ending, summary_of
-    from kanister_py.controller.actionsets.status import read_status_data
     from kanister_py.core.actionsets.status import State
+    from kanister_py.core.actionsets.stored_status import read_status_data
 
     if form:
         write_data(read_status_data(obj), form, list)

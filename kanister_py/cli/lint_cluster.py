@@ -93,7 +93,7 @@ def _pipelines_of(cluster: Cluster) -> Iterator[tuple[Source, str]]:
 
 
 def _status_of(actionset: KubeObject) -> dict[str, Any] | None:
-    from kanister_py.controller.actionsets.status import read_status_data
+    from kanister_py.core.actionsets.stored_status import read_status_data
 
     return read_status_data(actionset)
 

@@ -12,8 +12,8 @@ import pytest
 
 from kanister_py import Args, Func, OnRestart, PhaseContext, VersionedFunc
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.actionsets.status import read_status_data
 from kanister_py.controller.controller import Controller, ControllerSettings
+from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.errors import AlreadyExists, LeadershipLost, NotFound
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS

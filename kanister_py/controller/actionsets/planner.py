@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
-from kanister_py.controller.actionsets.status import read_status
 from kanister_py.controller.machine.events import Subject, subject_of
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.actionsets.course import Course, course_of, first_status
 from kanister_py.core.actionsets.model import ActionSet, parse_actionset
 from kanister_py.core.actionsets.outcomes import Begun
 from kanister_py.core.actionsets.status import ActionStatus, State, Status
+from kanister_py.core.actionsets.stored_status import read_status
 from kanister_py.core.actionsets.transitions import status_for_retry
 from kanister_py.core.blueprints.model import Blueprint, Found, parse_blueprint
 from kanister_py.core.errors import (

@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from sys import intern
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kanister_py.controller.actionsets.status import FINALIZER, read_status_data
+from kanister_py.controller.actionsets.status import FINALIZER
 from kanister_py.core.actionsets.creation import PARENT, RETRY_OF
 from kanister_py.core.actionsets.status import parse_time
+from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
 

@@ -25,11 +25,7 @@ from kanister_py.controller.actionsets.concurrency import ConcurrencyKeys
 from kanister_py.controller.actionsets.planner import Planned, Planner
 from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep
 from kanister_py.controller.actionsets.reporting import RunTeller, Tellers
-from kanister_py.controller.actionsets.status import (
-    StatusForm,
-    StatusWriter,
-    known_status,
-)
+from kanister_py.controller.actionsets.status import StatusForm, StatusWriter
 from kanister_py.controller.actionsets.tidying import Tidying
 from kanister_py.controller.machine.events import subject_of
 from kanister_py.controller.machine.logs import fields_of
@@ -43,6 +39,7 @@ from kanister_py.core.actionsets.status import (
     State,
     Status,
 )
+from kanister_py.core.actionsets.stored_status import known_status
 from kanister_py.core.actionsets.transitions import refused_status
 from kanister_py.core.errors import (
     Fault,

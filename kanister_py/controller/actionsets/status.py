@@ -12,15 +12,20 @@ further phase one or two more, and the finalizer two where one is needed.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from threading import Condition, RLock
 from typing import Any, Final, NamedTuple
 
-from kanister_py.controller.machine.watch_cache import key_of
 from kanister_py.core.actionsets.outcomes import Begun, Launched, Outcome, PhaseProgressed
 from kanister_py.core.actionsets.status import Status, parse_status
+from kanister_py.core.actionsets.stored_status import (
+    STATUS_ANNOTATION,
+    annotation_of,
+    known_status,
+    split_status,
+    status_as_dict,
+)
 from kanister_py.core.errors import (
     ApiError,
     Conflict,
@@ -29,7 +34,6 @@ from kanister_py.core.errors import (
     LeadershipLost,
     NotFound,
     TransientError,
-    UsageError,
 )
 from kanister_py.core.objects.parts import annotations_of
 from kanister_py.core.objects.resources import ACTION_SETS
@@ -38,140 +42,13 @@ from kanister_py.executor.insist import insist
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
 
-
-class StatusUnreadable(UsageError):
-    """The status of an ActionSet is not what a status looks like."""
-
-    reason = "StatusUnreadable"
-
-    def __init__(self, namespace: str, name: str) -> None:
-        super().__init__(
-            f"status: What stands there cannot be read as the status of an ActionSet; "
-            f"create {namespace}/{name} anew, without one"
-        )
-
-
 _LOG: Final = logging.getLogger(__name__)
 
-STATUS_ANNOTATION: Final = "kanister-py.io/status"
 FINALIZER: Final = "kanister-py.io/cleanup"
 PROGRESS_SECONDS: Final = 5.0
 """How often at most a phase's progress alone is worth a write."""
 
-_MOST_STATUS_BYTES: Final = 1_000_000
-_MOST_ANNOTATION_BYTES: Final = 200_000
 _RETRY: Final = RetryRule(NO_END, 0.1, 2.0, 10.0)
-
-# What the definitions that Kanister installs keep, level by level.
-_KEPT_IN_SET: Final = frozenset({"state", "progress", "actions"})
-_KEPT_IN_ACTION: Final = frozenset({"name", "object", "blueprint", "artifacts"})
-_KEPT_IN_PHASE: Final = frozenset({"name", "state", "output", "progress"})
-
-
-# How it looks in the object
-
-
-def status_as_dict(status: Status, generation: int) -> dict[str, Any]:
-    """Write a status for an object of this generation; what would not fit is left out.
-
-    Only what was seen at launch may be left out: it can be looked at once more.
-    """
-    data = status.as_dict()
-    if generation:
-        data["observedGeneration"] = generation
-        for condition in data.get("conditions", ()):
-            condition["observedGeneration"] = generation
-    if any(action.facts for action in status.actions) and _bytes_of(data) > _MOST_STATUS_BYTES:
-        for action in data["actions"]:
-            action.pop("facts", None)
-    return data
-
-
-def _bytes_of(data: Mapping[str, Any]) -> int:
-    # Whoever writes asks this every time: it is left to the encoder, which is quick.
-    return len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
-
-
-def split_status(data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Part a status in what Kanister's own definition keeps, and the rest."""
-    kept = {key: each for key, each in data.items() if key in _KEPT_IN_SET}
-    rest = {key: each for key, each in data.items() if key not in _KEPT_IN_SET}
-    error = data.get("error") or {}
-    kept["error"] = {"message": error.get("message", "")}
-    if "actions" in data:
-        parts = [_split_action(action) for action in data["actions"]]
-        kept["actions"] = [part[0] for part in parts]
-        rest["actions"] = [part[1] for part in parts]
-    return kept, rest
-
-
-def _split_action(data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    kept, rest = _split(data, _KEPT_IN_ACTION)
-    if "phases" in rest:
-        phases = [_split(phase, _KEPT_IN_PHASE) for phase in rest["phases"]]
-        kept["phases"] = [phase[0] for phase in phases]
-        rest["phases"] = [phase[1] for phase in phases]
-    if "deferPhase" in rest:
-        kept["deferPhase"], rest["deferPhase"] = _split(rest["deferPhase"], _KEPT_IN_PHASE)
-    return kept, rest
-
-
-def _split(data: Mapping[str, Any], keys: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    kept = {key: each for key, each in data.items() if key in keys}
-    return kept, {key: each for key, each in data.items() if key not in keys}
-
-
-def _joined(kept: Any, rest: Any) -> Any:
-    if isinstance(kept, dict) and isinstance(rest, dict):
-        return {**kept, **{key: _joined(kept.get(key), each) for key, each in rest.items()}}
-    if isinstance(kept, list) and isinstance(rest, list) and len(kept) == len(rest):
-        return [_joined(one, other) for one, other in zip(kept, rest, strict=True)]
-    return kept if rest is None else rest
-
-
-def read_status_data(obj: KubeObject) -> dict[str, Any] | None:
-    """Give the status an object holds, from both places; None if nobody has touched it."""
-    data = obj.get("status")
-    if not data:
-        return None
-    text = annotations_of(obj).get(STATUS_ANNOTATION)
-    if not text:
-        return dict(data)
-    try:
-        rest = json.loads(text)
-    except ValueError:
-        return dict(data)
-    joined: dict[str, Any] = _joined(dict(data), rest)
-    return joined
-
-
-def read_status(obj: KubeObject) -> Status | None:
-    """Read the status of an object, whoever wrote it; None if nobody has touched it."""
-    try:
-        data = read_status_data(obj)
-        return parse_status(data) if data is not None else None
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StatusUnreadable(*key_of(obj)) from error
-
-
-def known_status(obj: KubeObject) -> Status | None:
-    """Read the status of an object; None too for one that nobody can read."""
-    try:
-        return read_status(obj)
-    except KanisterError:
-        return None
-
-
-def _annotation_of(rest: dict[str, Any]) -> str:
-    text = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
-    if len(text) > _MOST_ANNOTATION_BYTES:
-        for action in rest.get("actions", ()):
-            action.pop("facts", None)
-        text = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
-    return text
-
-
-# Writing it
 
 
 class StatusForm(NamedTuple):
@@ -397,7 +274,7 @@ class StatusWriter:
         operations = [
             *self._over_this_version(),
             {"op": "add", "path": "/status", "value": kept},
-            *self._annotate(_annotation_of(rest)),
+            *self._annotate(annotation_of(rest)),
         ]
         if self._wants_finalizer and not status.is_final and not self.has_finalizer:
             operations.append(self._finalizers(has_ours=True))

@@ -8,15 +8,11 @@ from typing import Final
 
 from kanister_py.controller.actionsets.collection import expiry_of, parents_in_need
 from kanister_py.controller.actionsets.projection import Ended, Kept
-from kanister_py.controller.actionsets.status import (
-    FINALIZER,
-    StatusForm,
-    StatusWriter,
-    known_status,
-)
+from kanister_py.controller.actionsets.status import FINALIZER, StatusForm, StatusWriter
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.actionsets.status import Place, Status
+from kanister_py.core.actionsets.stored_status import known_status
 from kanister_py.core.errors import ApiError, Conflict, Forbidden, NotFound
 from kanister_py.core.objects.names import run_key
 from kanister_py.core.objects.resources import ACTION_SETS, PODS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kanister_py.controller.actionsets.status import read_status_data
 from kanister_py.controller.machine.repeating import Repeating
+from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.actionsets.uses import Uses
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.executor.find_uses import tally_uses

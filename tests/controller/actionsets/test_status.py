@@ -9,16 +9,15 @@ import pytest
 
 from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.actionsets.status import (
+from kanister_py.controller.actionsets.status import StatusWriter, form_of
+from kanister_py.core.actionsets.outcomes import PhaseProgressed
+from kanister_py.core.actionsets.status import Place, State, Status, parse_status
+from kanister_py.core.actionsets.stored_status import (
     STATUS_ANNOTATION,
-    StatusWriter,
-    form_of,
     read_status,
     split_status,
     status_as_dict,
 )
-from kanister_py.core.actionsets.outcomes import PhaseProgressed
-from kanister_py.core.actionsets.status import Place, State, Status, parse_status
 from kanister_py.core.errors import JournalUnwritable
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
