@@ -179,8 +179,8 @@ class CompositeReconciler:
             return True
         if not isinstance(error, PipelineStepFailed):
             return False
-        is_away = isinstance(error.cause, FunctionRevisionNotFound)
-        return is_away and self._world.is_coming_up(error.function)
+        # Another revision of the function that comes up is no hope for this step.
+        return isinstance(error.cause, FunctionRevisionNotFound) and error.cause.may_come
 
     # Beginning and end
 

@@ -25,7 +25,6 @@ from kanister_py.core.errors import NoMatch, NotFound
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.parts import labels_of, spec_of, status_of
 from kanister_py.core.registry.entries import (
-    DesiredState,
     FunctionEntry,
     FunctionRevision,
     Registry,
@@ -252,12 +251,6 @@ class World:
     @property
     def uses_revisions(self) -> bool:
         return self._settings.uses_revisions
-
-    def is_coming_up(self, function: str) -> bool:
-        return any(
-            each.function == function and each.desired_state is DesiredState.ACTIVE
-            for each in map(revision_of, self.seen.all_of(FUNCTION_REVISIONS))
-        )
 
     def note_composed(self, revision: str, outcomes: Sequence[StepOutcome]) -> None:
         if not revision:

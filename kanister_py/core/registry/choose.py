@@ -10,6 +10,7 @@ from kanister_py.core.notices import Notice
 from kanister_py.core.objects.selectors import LabelSelector
 from kanister_py.core.registry.entries import (
     Candidate,
+    DesiredState,
     Family,
     FunctionEntry,
     FunctionKind,
@@ -41,16 +42,28 @@ class FunctionOfAnotherKind(UsageError):
 
 
 class FunctionRevisionNotFound(UsageError):
-    """No revision of a function can take the call of a pipeline step."""
+    """No revision of a function can take the call of a pipeline step.
+
+    `may_come` says that one which the step allows is active, and may serve in a moment.
+    """
 
     reason = "FunctionRevisionNotFound"
 
-    def __init__(self, function: str, asked: str, passed_over: Sequence[str]) -> None:
+    def __init__(
+        self,
+        function: str,
+        asked: str,
+        passed_over: Sequence[str],
+        way_out: str = "",
+        *,
+        may_come: bool = False,
+    ) -> None:
         found = f": {'; '.join(passed_over)}" if passed_over else ": it has no revisions"
-        super().__init__(f"No revision of function {function} answers {asked}{found}")
+        super().__init__(f"No revision of function {function} answers {asked}{found}{way_out}")
         self.function = function
         self.asked = asked
         self.passed_over = tuple(passed_over)
+        self.may_come = may_come
 
 
 T = TypeVar("T", bound=Candidate)
@@ -404,7 +417,14 @@ def _chosen_revision(
         account = [str(each) for each in sieve.account()]
         if wanted.name and wanted.name not in family.by_identity:
             account.insert(0, f"{wanted.name} is no revision of {family.function}")
-        raise FunctionRevisionNotFound(family.function, str(wanted), account)
+        allowed = list(_Filter(family, (*asked, _support_test(at))).passing())
+        may_come = any(each.desired_state is DesiredState.ACTIVE for each in allowed)
+        way_out = ""
+        if allowed and not may_come:
+            way_out = f"; {_way_out(allowed[0], family)}"
+        raise FunctionRevisionNotFound(
+            family.function, str(wanted), account, way_out, may_come=may_come
+        )
     if wanted.name:
         why = "named by functionRevisionRef"
     elif wanted.labels or wanted.selector.requirements:
@@ -414,6 +434,13 @@ def _chosen_revision(
     is_deprecated = _support(chosen, at) is Support.DEPRECATED
     notices = (deprecation_of(chosen),) if is_deprecated else ()
     return Choice(chosen, why, notices, lambda: sieve.account(chosen))
+
+
+def _way_out(inactive: FunctionRevision, family: Family[FunctionRevision]) -> str:
+    """Say what may be done where all that a step allows was taken out of service."""
+    serving = next((each.name for each in family if each.is_routable), "")
+    other = f", or have the step ask for {serving}, which serves" if serving else ""
+    return f"set spec.desiredState of {inactive.name} to Active{other}"
 
 
 def _check_not_removed(

@@ -6,6 +6,7 @@ the cluster gives them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -218,6 +219,28 @@ def test_a_revision_that_a_step_names_outlives_the_history_limit(world: World) -
     left = {each["metadata"]["name"] for each in revisions(world)}
     assert names["v0.1.0"] in left
     assert len(left) == 2
+
+
+def test_a_revision_that_is_pinned_and_leaves_the_active_ones_is_told_at_once(
+    world: World,
+) -> None:
+    names = install(world, "v0.1.0", limit=1)
+    pinned = names["v0.1.0"]
+    world.say(using(functionRevisionRef={"name": pinned}))
+    world.say(bucket())
+    world.until(world.is_ready)
+    world.until_rest()
+    began = time.monotonic()
+    world.say(function("v0.2.0", labels={"channel": "alpha"}, activeRevisionLimit=1))
+    world.until(lambda: world.condition("Synced").get("status") == "False")
+    assert time.monotonic() - began < 10.0
+    message = world.condition("Synced")["message"]
+    assert f"{pinned} (revision 1) is inactive" in message
+    (serving,) = routable(world)
+    assert (
+        f"set spec.desiredState of {pinned} to Active, or have the step ask for {serving}"
+        in message
+    )
 
 
 GOING = Listing(
