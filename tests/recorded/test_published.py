@@ -1,0 +1,102 @@
+"""Published blueprints that move data run unmodified: backup, destroy, restore, verify, delete."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.core.objects.documents import parse_document, parse_documents
+from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.runner import ProcessPodRunner
+from kanister_py.embedded.pods.standing import StandingPods
+from kanister_py.ports.cluster import Cluster
+from kanister_py.runs import RunSettings, run_actionset
+from kanister_py.wiring import object_stores
+from tests.stores import running_store
+
+TIME_LOG = Path(os.environ["KANISTER_PY_RECORDED"]).parent / "corpus" / "blueprints" / "time-log"
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Iterator[Location]:
+    if shutil.which("restic") is None:
+        pytest.skip("restic is not installed: nothing is backed up")
+    with running_store(StoreKind.S3, tmp_path / "s3") as location:
+        yield location
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, location: Location) -> Iterator[Cluster]:
+    """A cluster with the published application, and a Profile filled in."""
+    cluster = MemoryCluster(clock=SystemClock(), default_namespace="kanister")
+    pods = StandingPods(cluster, ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())
+    cluster.attach_pods(pods.node)
+    pods.start()
+    for document in parse_documents((TIME_LOG / "time-logger-deployment.yaml").read_bytes()):
+        made = document.value
+        made["metadata"]["namespace"] = "default"
+        cluster.create(made)
+    profile = parse_document((TIME_LOG / "s3-profile.yaml").read_bytes(), "profile").value
+    profile["location"] |= {
+        "bucket": location.bucket,
+        "endpoint": location.endpoint,
+        "prefix": "",
+        "region": location.region,
+    }
+    cluster.create(profile)
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "aws-creds", "namespace": "kanister"},
+            "stringData": {
+                "aws_access_key_id": location.credential.id,
+                "aws_secret_access_key": location.credential.secret,
+            },
+        }
+    )
+    pods.wait_until_workloads_stand(lambda: True)
+    yield cluster
+    pods.close()
+
+
+def act(cluster: Cluster, action: str, artifacts: Mapping[str, Any] | None = None) -> Any:
+    """Run an action of the blueprint, and give its artifacts."""
+    blueprint = parse_document((TIME_LOG / "blueprint.yaml").read_bytes(), "blueprint").value
+    actionset = parse_document((TIME_LOG / "backup-actionset.yaml").read_bytes(), "set").value
+    (wanted,) = actionset["spec"]["actions"]
+    wanted |= {"name": action, **({"artifacts": dict(artifacts)} if artifacts else {})}
+    settings = RunSettings(cluster=cluster, namespace="kanister")
+    status = run_actionset(actionset, [blueprint], settings).wait(120).status
+    assert status["state"] == "complete", status["error"]
+    return status["actions"][0].get("artifacts")
+
+
+def in_app(cluster: Cluster, script: str) -> bytes:
+    """Run something where the application writes."""
+    from kanister_py.core.objects.resources import PODS
+
+    (pod,) = cluster.list(PODS, namespace="default").items
+    name = pod["metadata"]["name"]
+    with cluster.exec(name, ["sh", "-c", script], namespace="default") as session:
+        said = b"".join(chunk.data for chunk in session)
+        assert session.exit_code == 0, said
+    return said
+
+
+def test_the_time_log_is_as_it_was(cluster: Cluster, location: Location) -> None:
+    in_app(cluster, "until [ -s /var/log/time.log ]; do sleep 0.1; done; echo kept >/var/log/mark")
+    artifacts = act(cluster, "backup")
+    assert artifacts["timeLog"]["keyValue"]["path"] == "kbucket/time-log"
+    in_app(cluster, "echo lost >/var/log/mark")
+    act(cluster, "restore", artifacts)
+    assert in_app(cluster, "cat /var/log/mark") == b"kept\n"
+    act(cluster, "delete", artifacts)
+    assert list(object_stores().open(location).list("")) == []
