@@ -8,6 +8,7 @@ attempt, so that one that is there is found after a restart or at the next attem
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -34,11 +35,13 @@ from kanister_py.ports.function import PhaseContext
 
 HELPER_PREFIX: Final = "kanister-restic-"
 _TAG_LENGTH: Final = 16
-# Reads the environment, then what belongs into a file, and becomes restic.
+# Reads the environment up to an empty line, and becomes restic. Not every API server can
+# tell a command that its stdin has ended.
 _SHELL: Final = (
     'while IFS= read -r line && [ -n "$line" ]; do export "$line"; done; '
     'if [ -n "$GOOGLE_APPLICATION_CREDENTIALS" ]; then umask 077; '
-    'cat >"$GOOGLE_APPLICATION_CREDENTIALS"; fi; exec restic "$@"'
+    'printf %s "$ACCOUNT" | base64 -d >"$GOOGLE_APPLICATION_CREDENTIALS"; unset ACCOUNT; fi; '
+    'exec restic "$@"'
 )
 _LOCKED: Final = "already locked"
 _TRANSIENT: Final = (
@@ -363,12 +366,13 @@ class KeyedRepository:
             self.ctx.conceal(secret)
         exported = environment(self.location, self.path, key)
         exported["RESTIC_PROGRESS_FPS"] = "1"
+        if self.location.kind is StoreKind.GCS:
+            exported["ACCOUNT"] = b64encode(credential.secret.encode()).decode()
         for name, value in exported.items():
             if "\n" in value:
                 raise UsageError(f"{name} holds more than one line", reason="InvalidArguments")
-        text = "".join(f"{name}={value}\n" for name, value in exported.items()) + "\n"
-        file = credential.secret if self.location.kind is StoreKind.GCS else ""
-        return (text + file).encode("utf-8", "surrogateescape")
+        text = "".join(f"{name}={value}\n" for name, value in exported.items())
+        return f"{text}\n".encode("utf-8", "surrogateescape")
 
     def _run_once(self, words: Sequence[str], on_line: Callable[[bytes], None] | None) -> str:
         flags = ["--insecure-tls"] if self.args.insecure_tls else []

@@ -1,0 +1,175 @@
+"""Data functions on a real API server and its node: real restic, real pods, a real S3 server."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.cluster_kube.cluster import KubeCluster
+from kanister_py.adapters.cluster_kube.connection import ClusterChoice
+from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.objects.resources import PODS, SECRETS
+from kanister_py.ports.cluster import Cluster
+from kanister_py.runs import RunSettings, run_actionset
+from kanister_py.wiring import object_stores
+from tests.stores import running_store
+
+pytestmark = pytest.mark.usefixtures("node")
+
+KEY = "a-key-nobody-sees"
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Iterator[Location]:
+    if shutil.which("restic") is None:
+        pytest.skip("restic is not installed: nothing is backed up")
+    with running_store(StoreKind.S3, tmp_path / "s3") as location:
+        yield location
+
+
+@pytest.fixture
+def cluster(kubeconfig: Path, namespace: str, location: Location) -> Iterator[Cluster]:
+    """A cluster with a Profile, and a pod that has a volume with two files."""
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "kanister_py", "crds", "install", "--only", "blueprints"),
+            *("--kubeconfig", str(kubeconfig)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    choice = ClusterChoice(kubeconfig=str(kubeconfig), namespace=namespace)
+    with KubeCluster(choice) as cluster:
+        for each in objects(location, namespace):
+            cluster.create(each)
+        with cluster.watch(PODS, namespace=namespace, timeout_seconds=60) as watch:
+            for event in watch:
+                if (event.object.get("status") or {}).get("phase") == "Running":
+                    break
+        in_app(cluster, namespace, "mkdir /v/sub; echo one >/v/a; echo two >/v/sub/b")
+        yield cluster
+
+
+def objects(location: Location, namespace: str) -> list[dict[str, Any]]:
+    pair = {"id": location.credential.id, "secret": location.credential.secret, "key": KEY}
+    data = {key: b64encode(each.encode()).decode() for key, each in pair.items()}
+    reference = {"name": "creds", "namespace": namespace}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    container = {
+        "name": "main",
+        "image": "ignored",
+        "command": ["sleep", "600"],
+        "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+    }
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    return [
+        {"apiVersion": "v1", "kind": "Secret", "metadata": reference, "data": data},
+        {
+            "apiVersion": "cr.kanister.io/v1alpha1",
+            "kind": "Profile",
+            "metadata": {"name": "s3", "namespace": namespace},
+            "location": {
+                "type": "s3Compliant",
+                "bucket": location.bucket,
+                "endpoint": location.endpoint,
+                "region": location.region,
+            },
+            "credential": {
+                "type": "keyPair",
+                "keyPair": {"idField": "id", "secretField": "secret", "secret": reference},
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": namespace},
+            "spec": claim,
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "app", "namespace": namespace},
+            "spec": {"containers": [container], "volumes": volumes},
+        },
+    ]
+
+
+def in_app(cluster: Cluster, namespace: str, script: str) -> bytes:
+    with cluster.exec("app", ["sh", "-c", script], namespace=namespace) as session:
+        said = b"".join(chunk.data for chunk in session)
+        assert session.exit_code == 0, said
+    return said
+
+
+def run(
+    cluster: Cluster, namespace: str, func: str, version: str, args: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Run one phase, and give its output."""
+    key = '{{ index .Phases.p.Secrets.creds.Data "key" | toString }}'
+    phase = {
+        "func": func,
+        "name": "p",
+        "funcVersion": version,
+        "objects": {"creds": {"kind": "Secret", "name": "creds", "namespace": namespace}},
+        "args": {"namespace": namespace, "encryptionKey": key, **args},
+    }
+    metadata = {"name": "data", "namespace": namespace}
+    blueprint = {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "Blueprint",
+        "metadata": metadata,
+        "actions": {"act": {"phases": [phase]}},
+    }
+    action = {
+        "name": "act",
+        "blueprint": "data",
+        "object": {"kind": "Namespace", "name": namespace, "namespace": namespace},
+        "profile": {"name": "s3", "namespace": namespace},
+    }
+    actionset = {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "ActionSet",
+        "metadata": {"name": "a", "namespace": namespace},
+        "spec": {"actions": [action]},
+    }
+    settings = RunSettings(cluster=cluster, namespace=namespace)
+    status = run_actionset(actionset, [blueprint], settings).wait(120).status
+    assert status["state"] == "complete", status["error"]
+    assert KEY not in json.dumps(status)
+    found: Mapping[str, Any] = status["actions"][0]["phases"][0].get("output") or {}
+    return found
+
+
+@pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
+def test_a_folder_comes_back_and_nothing_is_left(
+    cluster: Cluster, namespace: str, location: Location, version: str
+) -> None:
+    place = {"backupArtifactPrefix": "repo"}
+    backup = {**place, "pod": "app", "container": "main", "includePath": "/v"}
+    done = run(cluster, namespace, "BackupData", version, backup)
+    assert done["fileCount"] == "2"
+    in_app(cluster, namespace, "rm -r /v/a /v/sub; echo new >/v/c")
+    restore = {
+        **place,
+        "image": "tools",
+        "volumes": {"data": "/v"},
+        "backupIdentifier": done["backupID"],
+    }
+    run(cluster, namespace, "RestoreData", version, restore)
+    assert in_app(cluster, namespace, "cd /v; cat a sub/b c") == b"one\ntwo\nnew\n"
+    delete = {**place, "backupID": done["backupID"], "reclaimSpace": True}
+    run(cluster, namespace, "DeleteData", version, delete)
+    left = [each["metadata"]["name"] for each in cluster.list(PODS, namespace=namespace)]
+    assert left == ["app"]
+    secrets = [each["metadata"]["name"] for each in cluster.list(SECRETS, namespace=namespace)]
+    assert secrets == ["creds"]
+    store = object_stores().open(location)
+    assert [each.key for each in store.list("repo/snapshots/")] == []
