@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from importlib.resources import files
@@ -25,9 +26,14 @@ from e2e.cluster.programs import Programs
 from e2e.cluster.standing import own_folder
 from e2e.conftest import Kubectl, make_namespace
 from e2e.node.node import E2ENode
+from kanister_py.adapters.cluster_kube.cluster import KubeCluster
+from kanister_py.adapters.cluster_kube.connection import ClusterChoice
 from kanister_py.adapters.packages_oci.images import build_image, package_layer
 from kanister_py.adapters.packages_oci.registry import OciPackages
+from kanister_py.core.errors import NotFound
 from tests.conftest import CommandLine
+from tests.controller.compositions.test_claims import definition as claims_definition
+from tests.controller.compositions.test_claims_held import ROWS, Rollout, play
 from tests.oci_registry import RunningRegistry, running_registry
 
 ROOT = Path(__file__).parents[1]
@@ -762,6 +768,56 @@ def test_a_claim_of_a_legacy_kind_gets_what_it_asks_for(place: Place) -> None:
     assert place.values(reference["name"], "text") == {"claimed"}
     place.kubectl("delete", "store", "mine", "-n", "default", "--timeout=60s")
     until(lambda: not place.client.get("/apis/example.org/v1alpha1/xstores")["items"], place.logs)
+
+
+class RolloutOnCluster(Rollout):
+    """A claim on a real API server, with a Composition and a namespace of its own."""
+
+    def until(self, is_so: Callable[[], bool]) -> None:
+        def is_so_by_now() -> bool:
+            with suppress(KeyError, NotFound):
+                return is_so()
+            return False
+
+        until(is_so_by_now, lambda: f"{self.name}: {self._both()}")
+
+    def rest(self) -> None:
+        seen: list[str] = []
+        since = time.monotonic()
+
+        def rests() -> bool:
+            nonlocal seen, since
+            now = [each["metadata"]["resourceVersion"] for each in self._both()]
+            if now != seen:
+                seen, since = now, time.monotonic()
+            return time.monotonic() - since >= 1.0
+
+        self.until(rests)
+
+    def _both(self) -> list[dict[str, Any]]:
+        with suppress(KeyError, NotFound):
+            return [self.claimed(), self.composite()]
+        return []
+
+
+def test_claims_and_their_composite_resources_are_held_and_come_to_rest(place: Place) -> None:
+    place.say(claims_definition())
+    databases = "/apis/example.org/v1alpha1/databases"
+    until(partial(place.client.get, databases), place.logs)
+    choice = ClusterChoice(kubeconfig=str(place.cluster.kubeconfig))
+    with KubeCluster(choice) as cluster, ThreadPoolExecutor(4) as threads:
+        list(threads.map(partial(_roll_out, place, cluster), enumerate(ROWS)))
+    assert "RewrittenInTurn" not in place.logs()
+
+
+def _roll_out(place: Place, cluster: KubeCluster, numbered: tuple[int, Any]) -> None:
+    number, row = numbered
+    name = f"held-{number}"
+    make_namespace(place.client, name)
+    rollout = RolloutOnCluster(cluster, name, name)
+    rollout.begin()
+    steps, then = row.values
+    play(rollout, steps, then)
 
 
 def test_a_definition_of_the_whole_cluster_composes_there(place: Place) -> None:

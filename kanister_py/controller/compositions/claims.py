@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
+from kanister_py.controller.machine.rewrites import RewrittenInTurn
 from kanister_py.controller.machine.writing import (
     FIELD_MANAGER,
     condition,
@@ -29,6 +30,7 @@ from kanister_py.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.core.revisions.owners import controller_reference
+from kanister_py.core.revisions.policy import Rules
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
 
@@ -40,13 +42,21 @@ class ClaimReconciler:
     """Keeps claims of one kind and their composite resources in step."""
 
     def __init__(
-        self, cluster: Cluster, clock: Clock, tell: Tell, api_version: str, kind: str, claim: str
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        tell: Tell,
+        api_version: str,
+        kind: str,
+        claim: str,
+        rules: Rules,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._tell = tell
         self._api_version = api_version
         self._kind = kind
+        self._rules = rules
         self._claims = cluster.resource_for(api_version, claim).gvr
         self._composites = cluster.resource_for(api_version, kind).gvr
 
@@ -66,8 +76,12 @@ class ClaimReconciler:
             self._write_status(claim, None, said)
             return
         claim = hold(self._cluster, claim, FINALIZER)
-        composite = self._make(claim, composite)
-        claim = self._take_over(claim, composite)
+        try:
+            composite = self._make(claim, composite)
+            claim = self._take_over(claim, composite)
+        except RewrittenInTurn as error:
+            self._write_status(claim, composite, error.message)
+            raise
         why = self._hand_on_secret(claim, composite)
         if why:
             self._tell(subject_of(claim), WARNING, "PropagateConnectionSecret", why)
@@ -84,7 +98,9 @@ class ClaimReconciler:
         return child_name(f"{metadata['name']}-", str(metadata.get("uid")), "claim")
 
     def _make(self, claim: KubeObject, composite: KubeObject | None) -> KubeObject:
-        wanted = composite_of_claim(claim, composite, self._api_version, self._kind)
+        wanted = composite_of_claim(
+            *(claim, composite, self._api_version, self._kind, self._rules, FIELD_MANAGER)
+        )
         if composite is None:
             wanted["metadata"].pop("generateName", None)
             wanted["metadata"]["name"] = self._new_name(claim)
@@ -105,7 +121,7 @@ class ClaimReconciler:
         return self._cluster.replace(changed, field_manager=FIELD_MANAGER)
 
     def _take_over(self, claim: KubeObject, composite: KubeObject) -> KubeObject:
-        wanted = claim_spec_after(claim, composite)
+        wanted = claim_spec_after(claim, composite, self._rules)
         if wanted == claim.get("spec"):
             return claim
         return self._cluster.replace({**claim, "spec": wanted}, field_manager=FIELD_MANAGER)

@@ -32,6 +32,7 @@ from kanister_py.controller.machine.neighbours import CROSSPLANE, find_neighbour
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.repeating import Repeating
+from kanister_py.controller.machine.rewrites import RewriteGuard
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkLoop
 from kanister_py.core.errors import AnotherController
@@ -65,6 +66,8 @@ class Compositions:
         *,
         replaces_crossplane: bool = False,
     ) -> None:
+        self._rewrites = RewriteGuard(part.cluster, part.clock, part.tell, part.metrics)
+        part = part._replace(cluster=self._rewrites.as_cluster())
         cluster, clock = part.cluster, part.clock
         self._part = part
         self._settings = settings
@@ -200,6 +203,10 @@ class Compositions:
 
     def look(self, task: Task) -> Look:
         """Look at one object."""
+        with self._rewrites.acting(task.role):
+            return self._look(task)
+
+    def _look(self, task: Task) -> Look:
         if task.role is Role.COMPOSITE:
             # Who has not seen every function would say that some are missing.
             return self._looks.look(task) if self._has_seen_all else Look(_SYNC_SECONDS)

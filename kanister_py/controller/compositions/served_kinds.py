@@ -140,6 +140,7 @@ class ServedKinds:
                 kind.api_version,
                 kind.kind,
                 offered.claim_kind,
+                kind.rules,
             )
         return Served(kind, resource, reconciler, claims, claim_resource)
 

@@ -56,6 +56,12 @@ class ControllerMetrics:
             ("function", "version", "removed_in"),
             registry=self.registry,
         )
+        self.rewrites_stopped = Counter(
+            "kanister_py_rewrites_stopped",
+            "Objects that two of our loops rewrote in turn, by the one that was stopped",
+            ("kind", "loop"),
+            registry=self.registry,
+        )
         self.passes = Counter(
             "kanister_py_reconcile_passes",
             "Looks at an object, by how they ended",

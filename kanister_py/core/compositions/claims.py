@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kanister_py.core.compositions.naming import CLAIM_NAME, CLAIM_NAMESPACE
 from kanister_py.core.objects.reading import mapping_of
-from kanister_py.core.revisions.policy import UpdatePolicy
+from kanister_py.core.revisions.policy import Rules, UpdatePolicy, policy_of, wishes_of
 
 EXTERNAL_NAME: Final = "crossplane.io/external-name"
 
@@ -27,25 +27,28 @@ _LOCAL: Final = ("kubernetes.io/", "k8s.io/", "argocd.argoproj.io/", "helm.sh/",
 
 
 def composite_of_claim(
-    claim: Mapping[str, Any], composite: Mapping[str, Any] | None, api_version: str, kind: str
+    claim: Mapping[str, Any],
+    composite: Mapping[str, Any] | None,
+    api_version: str,
+    kind: str,
+    rules: Rules,
+    manager: str,
 ) -> dict[str, Any]:
     """Say what the composite resource of a claim must say, whether it is there yet or not.
 
-    What the claim says wins, but for the revision of one that follows: that is the
-    composite resource's own affair.
+    What the claim says wins, but for what the composite resource decides by itself: the
+    revision while it follows, or while the claim names none, and what its definition
+    enforces. `manager` writes for claims: a selector of revisions that it wrote goes when
+    the claim's does.
     """
     metadata = mapping_of(claim.get("metadata"))
     spec = mapping_of(claim.get("spec"))
     theirs = mapping_of(mapping_of(composite).get("spec"))
-    wanted = {key: deepcopy(value) for key, value in spec.items() if key not in _OF_CLAIMS}
-    if not _is_pinned(spec):
-        wanted.pop("compositionRevisionRef", None)
-        if "compositionRevisionRef" in theirs:
-            wanted["compositionRevisionRef"] = deepcopy(theirs["compositionRevisionRef"])
+    left_out = (*_OF_CLAIMS, *_decided_by_composite(spec, theirs, rules))
+    wanted = {key: deepcopy(value) for key, value in spec.items() if key not in left_out}
     # What was chosen for the resource stays, until the claim says otherwise.
-    kept = [each for each in _CHOICE if each != "compositionRevisionRef"]
-    for key in (*kept, *_OF_COMPOSITES):
-        if key not in wanted and key in theirs:
+    for key in (*_CHOICE, *_OF_COMPOSITES):
+        if key not in wanted and key in theirs and not _is_taken_back(key, composite, manager):
             wanted[key] = deepcopy(theirs[key])
     wanted["claimRef"] = {
         "apiVersion": claim.get("apiVersion"),
@@ -89,7 +92,9 @@ def _composite_metadata(claim: Mapping[str, Any], composite: Mapping[str, Any]) 
     return made
 
 
-def claim_spec_after(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> dict[str, Any]:
+def claim_spec_after(
+    claim: Mapping[str, Any], composite: Mapping[str, Any], rules: Rules
+) -> dict[str, Any]:
     """Say what the spec of a claim takes over from its composite resource."""
     spec = deepcopy(dict(mapping_of(claim.get("spec"))))
     theirs = mapping_of(composite.get("spec"))
@@ -99,9 +104,9 @@ def claim_spec_after(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> 
         "kind": composite.get("kind"),
         "name": metadata.get("name"),
     }
+    shown = _decided_by_composite(spec, theirs, rules)
     for key in _CHOICE:
-        is_own = key == "compositionRevisionRef" and not _is_pinned(spec)
-        if key in theirs and (key not in spec or is_own):
+        if key in theirs and (key not in spec or key in shown):
             spec[key] = deepcopy(theirs[key])
     return spec
 
@@ -139,8 +144,30 @@ def is_of_claim(composite: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:
     )
 
 
-def _is_pinned(spec: Mapping[str, Any]) -> bool:
-    return spec.get("compositionUpdatePolicy") == UpdatePolicy.MANUAL
+def _decided_by_composite(
+    claim: Mapping[str, Any], composite: Mapping[str, Any], rules: Rules
+) -> tuple[str, ...]:
+    """Name the fields in which a claim shows what its composite resource came to.
+
+    Both decide by the same rule whether that follows its Composition. If each did by a
+    rule of its own, one would write what the other takes back, for ever.
+    """
+    policy = policy_of(wishes_of({**composite, **claim}), rules)
+    follows = ("compositionRevisionRef",) if policy is UpdatePolicy.AUTOMATIC else ()
+    return (*follows, "compositionRef") if rules.enforced_composition else follows
+
+
+def _is_taken_back(key: str, composite: Mapping[str, Any] | None, manager: str) -> bool:
+    """Say whether a composite resource has a field only from a claim that has it no more."""
+    if key != "compositionRevisionSelector":
+        return False
+    metadata = mapping_of(mapping_of(composite).get("metadata"))
+    writers = {
+        each.get("manager")
+        for each in metadata.get("managedFields") or ()
+        if f"f:{key}" in mapping_of(mapping_of(each.get("fieldsV1")).get("f:spec"))
+    }
+    return writers == {manager}
 
 
 def _not_local(texts: Any) -> dict[str, str]:

@@ -13,10 +13,12 @@ from kanister_py.controller.compositions.claims import FINALIZER, ClaimReconcile
 from kanister_py.controller.compositions.world import CompositionSettings
 from kanister_py.controller.machine.events import Subject
 from kanister_py.core.compositions.definitions import claim_crd_of, crd_of
+from kanister_py.core.compositions.naming import COMPOSITE_MANAGER
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import CONFIG_MAPS, SECRETS, GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
+from kanister_py.core.revisions.policy import Rules
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.compositions.test_kinds import World
@@ -87,7 +89,7 @@ class Office:
             ]
         )
         self.reconciler = ClaimReconciler(
-            self.cluster, self.clock, self._tell, API, "XDatabase", "Database"
+            self.cluster, self.clock, self._tell, API, "XDatabase", "Database", Rules()
         )
 
     def _tell(self, _subject: Subject, _kind: str, reason: str, message: str) -> None:
@@ -122,7 +124,8 @@ def office() -> Office:
 def change(office: Office, **spec: Any) -> None:
     """Change the composite resource as its own reconciler would."""
     found = office.composite()
-    office.cluster.replace({**found, "spec": {**found["spec"], **spec}})
+    changed = {**found, "spec": {**found["spec"], **spec}}
+    office.cluster.replace(changed, field_manager=COMPOSITE_MANAGER)
 
 
 def test_a_claim_gets_a_composite_resource_that_says_what_it_says(office: Office) -> None:

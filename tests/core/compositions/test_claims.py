@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kanister_py.core.compositions.claims import (
     claim_spec_after,
     claim_status_after,
     composite_of_claim,
     is_of_claim,
 )
+from kanister_py.core.revisions.policy import Rules
 
 CLAIM: dict[str, Any] = {
     "apiVersion": "example.org/v1",
@@ -26,6 +29,7 @@ CLAIM: dict[str, Any] = {
         "writeConnectionSecretToRef": {"name": "mine"},
     },
 }
+NO_RULES = Rules()
 REFERENCE = {"apiVersion": "example.org/v1", "kind": "Bucket", "namespace": "team", "name": "mine"}
 
 
@@ -38,8 +42,20 @@ def _composite(**spec: Any) -> dict[str, Any]:
     }
 
 
+def _made(
+    claim: dict[str, Any], composite: dict[str, Any] | None, rules: Rules = NO_RULES
+) -> dict[str, Any]:
+    return composite_of_claim(claim, composite, "example.org/v1", "XBucket", rules, "claims")
+
+
+def _after(
+    claim: dict[str, Any], composite: dict[str, Any], rules: Rules = NO_RULES
+) -> dict[str, Any]:
+    return claim_spec_after(claim, composite, rules)
+
+
 def test_a_claim_makes_a_composite_resource_that_knows_it() -> None:
-    made = composite_of_claim(CLAIM, None, "example.org/v1", "XBucket")
+    made = _made(CLAIM, None)
     assert made["metadata"] == {
         "generateName": "mine-",
         "labels": {
@@ -63,7 +79,7 @@ def test_what_the_machinery_wrote_stays() -> None:
         compositionRevisionRef={"name": "c-2"},
         writeConnectionSecretToRef={"name": "uid", "namespace": "system"},
     )
-    made = composite_of_claim(CLAIM, theirs, "example.org/v1", "XBucket")
+    made = _made(CLAIM, theirs)
     assert made["metadata"]["name"] == "mine-abcde"
     for key in ("resourceRefs", "compositionRef", "compositionRevisionRef"):
         assert made["spec"][key] == theirs["spec"][key]
@@ -71,7 +87,7 @@ def test_what_the_machinery_wrote_stays() -> None:
 
 
 def test_a_field_that_the_claim_drops_is_dropped() -> None:
-    made = composite_of_claim(CLAIM, _composite(size=3), "example.org/v1", "XBucket")
+    made = _made(CLAIM, _composite(size=3))
     assert "size" not in made["spec"]
 
 
@@ -84,17 +100,62 @@ def test_the_revision_is_the_claims_if_it_is_pinned_and_the_composites_if_not() 
             "compositionRevisionRef": {"name": "c-1"},
         },
     }
-    made = composite_of_claim(pinned, theirs, "example.org/v1", "XBucket")
+    made = _made(pinned, theirs)
     assert made["spec"]["compositionRevisionRef"] == {"name": "c-1"}
-    assert claim_spec_after(pinned, theirs)["compositionRevisionRef"] == {"name": "c-1"}
+    assert _after(pinned, theirs)["compositionRevisionRef"] == {"name": "c-1"}
     following = {**CLAIM, "spec": {"compositionRevisionRef": {"name": "c-1"}}}
-    made = composite_of_claim(following, theirs, "example.org/v1", "XBucket")
+    made = _made(following, theirs)
     assert made["spec"]["compositionRevisionRef"] == {"name": "c-2"}
-    assert claim_spec_after(following, theirs)["compositionRevisionRef"] == {"name": "c-2"}
+    assert _after(following, theirs)["compositionRevisionRef"] == {"name": "c-2"}
+
+
+def test_a_claim_that_is_held_and_names_no_revision_keeps_its_composites() -> None:
+    theirs = _composite(compositionRevisionRef={"name": "c-2"})
+    held = {**CLAIM, "spec": {"compositionUpdatePolicy": "Manual"}}
+    assert _made(held, theirs)["spec"]["compositionRevisionRef"] == {"name": "c-2"}
+    assert _after(held, theirs)["compositionRevisionRef"] == {"name": "c-2"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "policy", "want"),
+    [
+        pytest.param(Rules(enforced_policy="Automatic"), "Manual", "c-2", id="all follow"),
+        pytest.param(Rules(enforced_policy="Manual"), "Automatic", "c-1", id="all are held"),
+        pytest.param(Rules(default_policy="Manual"), "", "c-1", id="held unless they say more"),
+    ],
+)
+def test_what_a_definition_enforces_says_whose_the_revision_is(
+    rules: Rules, policy: str, want: str
+) -> None:
+    theirs = _composite(compositionRevisionRef={"name": "c-2"})
+    spec: dict[str, Any] = {"compositionRevisionRef": {"name": "c-1"}}
+    if policy:
+        spec["compositionUpdatePolicy"] = policy
+    claim = {**CLAIM, "spec": spec}
+    assert _made(claim, theirs, rules)["spec"]["compositionRevisionRef"] == {"name": want}
+    assert _after(claim, theirs, rules)["compositionRevisionRef"] == {"name": want}
+
+
+def test_an_enforced_composition_is_not_overwritten_by_a_claim() -> None:
+    rules = Rules(enforced_composition="enforced")
+    theirs = _composite(compositionRef={"name": "enforced"})
+    claim = {**CLAIM, "spec": {"compositionRef": {"name": "own"}}}
+    assert _made(claim, theirs, rules)["spec"]["compositionRef"] == {"name": "enforced"}
+    assert _after(claim, theirs, rules)["compositionRef"] == {"name": "enforced"}
+
+
+@pytest.mark.parametrize("writer", ["claims", "people"])
+def test_a_selector_goes_with_the_claims_if_it_came_from_there(writer: str) -> None:
+    stable = {"matchLabels": {"channel": "stable"}}
+    theirs = _composite(compositionRevisionSelector=stable)
+    fields: dict[str, Any] = {"f:spec": {"f:compositionRevisionSelector": {"f:matchLabels": {}}}}
+    theirs["metadata"]["managedFields"] = [{"manager": writer, "fieldsV1": fields}]
+    found = _made(CLAIM, theirs)["spec"].get("compositionRevisionSelector")
+    assert found == (None if writer == "claims" else stable)
 
 
 def test_a_claim_takes_over_which_composition_was_found() -> None:
-    after = claim_spec_after(CLAIM, _composite(compositionRef={"name": "c"}))
+    after = _after(CLAIM, _composite(compositionRef={"name": "c"}))
     assert after["compositionRef"] == {"name": "c"}
     assert after["resourceRef"]["name"] == "mine-abcde"
     assert after["region"] == "eu"
