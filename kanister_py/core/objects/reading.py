@@ -75,9 +75,9 @@ class Reader:
         if not isinstance(value, dict):
             self.refuse(path, "a map", value)
             return {}
-        if known is not None:
+        if known is not None and not value.keys() <= {*known}:
             self.unknown += [UnknownKey((*path, key), known) for key in value if key not in known]
-        if keeps_nulls:
+        if keeps_nulls or None not in value.values():
             return value
         return {key: each for key, each in value.items() if each is not None}
 
