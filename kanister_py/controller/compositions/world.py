@@ -45,6 +45,7 @@ from kanister_py.core.revisions.kinds import (
     ENDPOINT_SLICES,
     FUNCTION_REVISIONS,
 )
+from kanister_py.core.revisions.lifecycles import with_lifecycles
 from kanister_py.core.revisions.policy import CompositionFacts, RevisionFacts
 from kanister_py.core.revisions.runtime import GRPC_PORT, server_name
 from kanister_py.core.revisions.users import pipeline_of, users_of_function
@@ -289,7 +290,7 @@ class World:
                     by_function[revision.function].append(revision)
             builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
             for revisions in by_function.values():
-                builder.add(revisions)
+                builder.add(with_lifecycles(revisions))
             here: dict[str, list[FunctionRevision]] = defaultdict(list)
             for revision in built_in_revisions(self._tools.entries):
                 here[revision.function].append(revision)

@@ -62,6 +62,7 @@ from kanister_py.core.revisions.identity import (
     labels_that_count,
 )
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS
+from kanister_py.core.revisions.lifecycles import LIFECYCLE, read_lifecycle
 from kanister_py.core.revisions.numbering import Change, Numbered, Numbering, number_revision
 from kanister_py.core.revisions.owners import (
     controller_reference,
@@ -187,7 +188,12 @@ class FunctionReconciler:
         if not digest:
             digest = self._packages.resolve(reference, logins)
         text = self._packages.read(reference, digest, logins)
-        return _Found(reference, digest, parse_function_package(text, str(reference)))
+        package = parse_function_package(text, str(reference))
+        record = package.annotations.get(LIFECYCLE)
+        if record:
+            # What cannot be read would say of no version that it is on its way out.
+            read_lifecycle(record)
+        return _Found(reference, digest, package)
 
     def _built_in(self, reference: PackageReference) -> _Found:
         """Take a function that comes with us for the package that a Function names.

@@ -32,6 +32,7 @@ from kanister_py.core.registry.entries import (
 from kanister_py.core.revisions.functions import ANSWER_LIMIT, PACKAGE_TAG, Runtime
 from kanister_py.core.revisions.functions import RUNTIME as OWN_RUNTIME
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
+from kanister_py.core.revisions.lifecycles import LIFECYCLE, with_lifecycles
 from kanister_py.core.versions.semver import Version, parse_version
 
 RUNTIME = "render.crossplane.io/runtime"
@@ -58,7 +59,7 @@ class Installed(NamedTuple):
             by_function.setdefault(each.function, []).append(each)
         builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
         for revisions in by_function.values():
-            builder.add(revisions)
+            builder.add(with_lifecycles(revisions))
         return builder.build()
 
 
@@ -141,7 +142,8 @@ class _Reader(Reader):
             self.note(("metadata", "name"), f"Another {kind} is called {name}")
         self._seen.add((revision.function, revision.name))
         tag = _tag_of(package) or given.get(PACKAGE_TAG, "")
-        self._place(revision._replace(version=_version_of(tag)), package, tag, given)
+        revision = revision._replace(version=_version_of(tag), lifecycle=given.get(LIFECYCLE, ""))
+        self._place(revision, package, tag, given)
 
     def _revision(
         self, name: str, labels: Mapping[str, str], spec: Mapping[str, Any]

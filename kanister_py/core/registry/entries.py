@@ -163,6 +163,8 @@ class FunctionRevision(NamedTuple):
     """What answers for it, where that is a version in this process."""
     trouble: str = ""
     """Why it is not healthy, where that is known."""
+    lifecycle: str = ""
+    """What its package says of its versions, unread."""
 
     def run_by(self, entry: FunctionEntry, endpoint: str) -> FunctionRevision:
         """Give it as run by a version that is here, and worth what that is worth."""

@@ -11,6 +11,7 @@ from kanister_py.core.objects.parts import annotations_of, conditions_of, spec_o
 from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
+from kanister_py.core.revisions.lifecycles import LIFECYCLE
 from kanister_py.core.versions.semver import Version, parse_version
 
 PACKAGE_TAG: Final = "kanister-py.io/package-tag"
@@ -52,6 +53,7 @@ def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
         tuple(str(each) for each in status.get("capabilities") or ()),
         _answer_limit_of(obj),
         trouble=_trouble_of(obj),
+        lifecycle=str(annotations_of(obj).get(LIFECYCLE) or ""),
     )
 
 

@@ -45,8 +45,17 @@ class World(NamedTuple):
     told: list[str]
     used: dict[str, tuple[str, ...]]
 
-    def push(self, tag: str, channel: str = "", text: str = "", repository: str = "x") -> str:
+    def push(
+        self,
+        tag: str,
+        channel: str = "",
+        text: str = "",
+        repository: str = "x",
+        annotations: dict[str, str] | None = None,
+    ) -> str:
         labels = f"  labels: {{release-channel: {channel}}}\n" if channel else ""
+        if annotations:
+            labels += f"  annotations: {json.dumps(annotations)}\n"
         package = (
             "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\n"
             f"metadata:\n  name: function-x\n{labels}# {tag} {text}\n"
@@ -342,6 +351,27 @@ def test_a_function_that_comes_with_us_needs_no_registry(world: World) -> None:
     assert str(revision.version) == "v0.7.0"
     stored = world.cluster.get(FUNCTION_REVISIONS, revision.name)
     assert stored["metadata"]["annotations"]["kanister-py.io/runtime"] == "InProcess"
+
+
+def test_a_package_whose_record_of_versions_cannot_be_read_is_not_installed(world: World) -> None:
+    annotations = {"kanister-py.io/lifecycle": '{"releases": [], "version": {}}'}
+    world.push("v1.0.0", annotations=annotations)
+    world.function("v1.0.0")
+    world.reconcile()
+    assert world.revisions() == []
+    (condition,) = world.cluster.get(FUNCTIONS, "function-x")["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("Installed", "False")
+    assert "did you mean versions?" in condition["message"]
+
+
+def test_the_record_of_a_package_goes_to_its_revision(world: World) -> None:
+    versions = {"v1.0.0": {"since": "1.0.0"}}
+    record = json.dumps({"releases": [{"version": "1.0.0"}], "versions": versions})
+    world.push("v1.0.0", annotations={"kanister-py.io/lifecycle": record})
+    world.function("v1.0.0")
+    world.reconcile()
+    (revision,) = world.revisions()
+    assert revision.lifecycle == record
 
 
 def test_a_version_of_ours_that_was_removed_is_not_installed(world: World) -> None:

@@ -1,0 +1,60 @@
+"""Lifecycles that packages bring: what the newest one says of the versions before it.
+
+A package may carry the record of its versions as an annotation, in the words of
+versions.yaml. It is counted in the package's own releases, which are its versions: the
+newest that is installed says what each of them is worth. Without one all are served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.objects.documents import parse_document
+from kanister_py.core.registry.entries import FunctionRevision, Origin, Source
+from kanister_py.core.versions.catalogue import Lifecycle
+
+LIFECYCLE: Final = "kanister-py.io/lifecycle"
+
+
+@lru_cache(maxsize=256)
+def read_lifecycle(text: str) -> Lifecycle:
+    """Read the record of a package, or refuse it with everything that is wrong with it."""
+    # The library for models takes long to import, and few packages bring a record.
+    from kanister_py.core.versions.judge import parse_lifecycle
+
+    return parse_lifecycle(parse_document(text, LIFECYCLE).value, LIFECYCLE)
+
+
+def with_lifecycles(revisions: Iterable[FunctionRevision]) -> list[FunctionRevision]:
+    """Say of the revisions of one function what their versions are worth."""
+    every = list(revisions)
+    judging = _newest_with_record(every)
+    if judging is None:
+        return every
+    newest, lifecycle = judging
+    assert newest.version is not None  # or it would not have been chosen
+    source = Source(newest.function, newest.version, lifecycle.releases)
+    return [_judged(each, lifecycle, source) for each in every]
+
+
+def _judged(revision: FunctionRevision, lifecycle: Lifecycle, source: Source) -> FunctionRevision:
+    version = revision.version
+    if version is None or revision.origin is not Origin.PACKAGE:
+        return revision
+    listing = lifecycle.versions.get(version)
+    return revision if listing is None else revision._replace(listing=listing, source=source)
+
+
+def _newest_with_record(
+    revisions: Iterable[FunctionRevision],
+) -> tuple[FunctionRevision, Lifecycle] | None:
+    versioned = [each for each in revisions if each.lifecycle and each.version is not None]
+    for each in sorted(versioned, key=lambda one: (one.version, one.rank), reverse=True):
+        try:
+            return each, read_lifecycle(each.lifecycle)
+        except InvalidDocument:
+            continue  # whoever installs such a package hears so
+    return None
