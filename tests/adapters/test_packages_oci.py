@@ -147,7 +147,34 @@ def test_an_archive_holds_the_same_image(tmp_path: Path) -> None:
     assert read_archive(tmp_path / "function-x.xpkg").manifest() == image.manifest()
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive"])
+def _listed(listing: bytes) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        member = tarfile.TarInfo("manifest.json")
+        member.size = len(listing)
+        archive.addfile(member, io.BytesIO(listing))
+    return packed.getvalue()
+
+
+def _header(name: str, size: int, kind: bytes) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size, member.type = size, kind
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"no archive", id="no archive"),
+        pytest.param(_listed(b"[]"), id="no image in it"),
+        pytest.param(_listed(b"{}"), id="no list"),
+        pytest.param(_listed(b"[5]"), id="a number for an image"),
+        pytest.param(_listed(b'[{"Config": [], "Layers": 5}]'), id="a list for a name"),
+        pytest.param(_header("a", 500 << 20, b"x"), id="a header without end"),
+        pytest.param(_header("a", 1 << 60, b"0"), id="a file without end"),
+    ],
+)
 def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.xpkg").write_bytes(content)
     with pytest.raises(InvalidPackage):

@@ -8,17 +8,21 @@ import io
 import json
 import os
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final, NamedTuple
 
+from kanister_py.adapters.packages_oci.layers import Allowance, UnreadableLayer, all_files
 from kanister_py.core.revisions.package import InvalidPackage
 
 PACKAGE_FILE: Final = "package.yaml"
 LAYER_ANNOTATION: Final = "io.crossplane.xpkg"
 PACKAGE_LAYER: Final = "base"
 PLATFORM: Final = ("linux", "amd64")
+_MAX_ARCHIVE_BYTES: Final = 2 << 30
+_PIECE_BYTES: Final = 1 << 20
 
 MANIFEST_TYPE: Final = "application/vnd.oci.image.manifest.v1+json"
 CONFIG_TYPE: Final = "application/vnd.oci.image.config.v1+json"
@@ -157,22 +161,16 @@ def write_archive(image: Image, path: Path) -> None:
 def read_archive(path: Path) -> Image:
     """Read what `write_archive` or a container tool wrote."""
     try:
-        with tarfile.open(path) as archive:
-            files = dict(_files_of(archive))
+        with path.open("rb") as stream:
+            pieces = iter(partial(stream.read, _PIECE_BYTES), b"")
+            files = dict(all_files(pieces, Allowance(_MAX_ARCHIVE_BYTES)))
         listing = json.loads(files["manifest.json"])[0]
         config = Blob(CONFIG_TYPE, files[listing["Config"]])
         labels = (json.loads(config.data).get("config") or {}).get("Labels") or {}
         layers = tuple(_layer_read(files[name], labels) for name in listing["Layers"])
-    except (tarfile.TarError, KeyError, ValueError, IndexError, TypeError, EOFError) as error:
+    except (UnreadableLayer, LookupError, ValueError, TypeError, AttributeError) as error:
         raise InvalidPackage(str(path), f"it cannot be read: {error}") from error
     return Image(config, layers)
-
-
-def _files_of(archive: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
-    for member in archive:
-        content = archive.extractfile(member) if member.isfile() else None
-        if content is not None:
-            yield member.name, content.read()
 
 
 def _layer_read(data: bytes, labels: Mapping[str, str]) -> Blob:

@@ -1,4 +1,4 @@
-"""Layers: one file out of a packed archive, read piece by piece and within limits."""
+"""Layers: files out of a packed archive, read piece by piece and within limits."""
 
 from __future__ import annotations
 
@@ -51,6 +51,14 @@ def find_file(
     for _ in packed:
         pass
     return found
+
+
+def all_files(packed: Iterator[bytes], allowance: Allowance) -> Iterator[tuple[str, bytes]]:
+    """Go through the files of an archive, each with its content."""
+    archive = _Archive(_unpacked(packed, allowance))
+    for name, size, is_file in archive.entries():
+        if is_file:
+            yield name, archive.take(size)
 
 
 def _unpacked(packed: Iterator[bytes], allowance: Allowance) -> Iterator[bytes]:
