@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
 from kanister_py.controller.machine.writing import condition, delete_as_seen, find, write_status
-from kanister_py.core.compositions.built_in import choose_built_in
 from kanister_py.core.errors import (
     AlreadyExists,
     Conflict,
@@ -76,6 +75,7 @@ from kanister_py.core.revisions.package import (
     parse_function_package,
     parse_package_reference,
 )
+from kanister_py.core.revisions.stand_ins import choose_built_in
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.packages import Packages, RegistryLogin, RegistryUnavailable

@@ -19,7 +19,6 @@ from kanister_py.controller.machine.writing import (
     write_status,
 )
 from kanister_py.core.actionsets.status import parse_time
-from kanister_py.core.compositions.built_in import choose_built_in
 from kanister_py.core.compositions.endpoints import builtin_endpoint
 from kanister_py.core.errors import KanisterError, NotFound
 from kanister_py.core.objects.parts import annotations_of, conditions_of, spec_of, status_of
@@ -46,6 +45,7 @@ from kanister_py.core.revisions.runtime import (
     service_of,
     why_not_well,
 )
+from kanister_py.core.revisions.stand_ins import choose_built_in
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, Propagation

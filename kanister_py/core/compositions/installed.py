@@ -6,16 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kanister_py.core.compositions.built_in import (
-    OURS,
-    OWNER,
-    StandIn,
-    built_in_revisions,
-    named_here,
-    run_by,
-    run_by_tag,
-    stand_in_for,
-)
+from kanister_py.core.compositions.built_in import built_in_revisions, run_by, run_by_tag
 from kanister_py.core.compositions.endpoints import exec_endpoint, python_endpoint
 from kanister_py.core.errors import InvalidDocument, InvalidVersion
 from kanister_py.core.notices import Notice, Severity
@@ -33,6 +24,14 @@ from kanister_py.core.revisions.functions import ANSWER_LIMIT, PACKAGE_TAG, Runt
 from kanister_py.core.revisions.functions import RUNTIME as OWN_RUNTIME
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.revisions.lifecycles import LIFECYCLE, with_lifecycles
+from kanister_py.core.revisions.stand_ins import (
+    OWNER,
+    StandIn,
+    own_function,
+    repository_of,
+    stand_in_for,
+    tag_of,
+)
 from kanister_py.core.versions.semver import Version, parse_version
 
 RUNTIME = "render.crossplane.io/runtime"
@@ -141,7 +140,7 @@ class _Reader(Reader):
         if (revision.function, revision.name) in self._seen:
             self.note(("metadata", "name"), f"Another {kind} is called {name}")
         self._seen.add((revision.function, revision.name))
-        tag = _tag_of(package) or given.get(PACKAGE_TAG, "")
+        tag = tag_of(package) or given.get(PACKAGE_TAG, "")
         revision = revision._replace(version=_version_of(tag), lifecycle=given.get(LIFECYCLE, ""))
         self._place(revision, package, tag, given)
 
@@ -174,7 +173,9 @@ class _Reader(Reader):
         repository = repository_of(package)
         is_ours = annotations.get(OWN_RUNTIME) == Runtime.IN_PROCESS
         other = None if is_ours else stand_in_for(self._entries, repository, tag)
-        own = "" if other is not None else self._own_name(revision.function, repository, is_ours)
+        own = ""
+        if other is None:
+            own = own_function(self._entries, revision.function, repository, is_ours=is_ours)
         if not runtime:
             runtime = "InProcess" if is_ours or own or other is not None else _CONTAINER
         if runtime == "Development":
@@ -231,13 +232,6 @@ class _Reader(Reader):
             self.refuse(path, "the place of a class, module:Class", target)
         return python_endpoint(target)
 
-    def _own_name(self, function: str, repository: str, is_ours: bool) -> str:
-        """Say which function here a package of ours is; without a package, its name tells."""
-        if is_ours or not repository:
-            return named_here(self._entries, repository or function)
-        bare = repository.removeprefix(f"{OURS}/").removeprefix(f"{OWNER}/")
-        return "" if "/" in bare else named_here(self._entries, bare)
-
     def _run_by_tag(
         self, revision: FunctionRevision, name: str, tag: str, package: str
     ) -> FunctionRevision:
@@ -286,20 +280,6 @@ class _Reader(Reader):
                 {"package": package, "function": revision.function},
             )
         )
-
-
-def repository_of(package: str) -> str:
-    """Give the path of a package without its host, tag and digest."""
-    path = package.partition("@")[0]
-    head, slash, last = path.rpartition("/")
-    path = f"{head}{slash}{last.partition(':')[0]}"
-    host, slash, rest = path.partition("/")
-    is_host = "." in host or ":" in host or host == "localhost"
-    return rest if slash and is_host else path
-
-
-def _tag_of(package: str) -> str:
-    return package.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 
 def _version_of(tag: str) -> Version | None:

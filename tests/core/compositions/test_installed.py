@@ -7,12 +7,12 @@ import pytest
 from kanister_py.core.compositions.installed import (
     built_in,
     installed,
-    repository_of,
     stand_ins_used,
 )
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import Document, parse_documents
 from kanister_py.core.registry.choose import choose_revision
+from kanister_py.core.revisions.stand_ins import repository_of
 from kanister_py.wiring import read_functions
 
 

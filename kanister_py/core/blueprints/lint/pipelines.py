@@ -18,15 +18,20 @@ from kanister_py.core.objects.parts import annotations_of, metadata_of, spec_of
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.registry.choose import Asked
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
+from kanister_py.core.revisions.functions import PACKAGE_TAG, RUNTIME, Runtime
+from kanister_py.core.revisions.stand_ins import (
+    NO_TAGS,
+    OWNER,
+    named_here,
+    own_function,
+    repository_of,
+    tag_of,
+)
 
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "apiextensions.crossplane.io": ("Composition", "CompositionRevision"),
     "pkg.crossplane.io": ("Function", "FunctionRevision"),
 }
-_RUNTIME: Final = "kanister-py.io/runtime"
-_TAG: Final = "kanister-py.io/package-tag"
-_OWN: Final = "kanister-py/"
-_UPSTREAM: Final = "crossplane-contrib"
 
 
 class Package(NamedTuple):
@@ -79,25 +84,16 @@ def packages_of(
 
 
 def _package_of(found: Found, registry: Registry[FunctionEntry]) -> Package:
-    annotations = annotations_of(found.value)
-    path = str(spec_of(found.value).get(_key_of(found)) or "").partition("@")[0]
-    head, slash, last = path.rpartition("/")
-    name, _, tag = last.partition(":")
-    repository = f"{head}{slash}{name}".partition("/")[2] or name
-    is_ours = annotations.get(_RUNTIME) == "InProcess" or repository == f"{_OWN}{name}"
-    return Package(
-        name if is_ours and name in _names(registry) else "",
-        str(annotations.get(_TAG) or tag),
-    )
+    metadata, annotations = metadata_of(found.value), annotations_of(found.value)
+    package = str(spec_of(found.value).get(_key_of(found)) or "")
+    is_ours = annotations.get(RUNTIME) == Runtime.IN_PROCESS
+    name = str(metadata.get("name") or "")
+    function = own_function(registry, name, repository_of(package), is_ours=is_ours)
+    return Package(function, str(annotations.get(PACKAGE_TAG) or tag_of(package)))
 
 
 def _key_of(found: Found) -> str:
     return "package" if found.kind == "Function" else "image"
-
-
-def _names(registry: Registry[FunctionEntry]) -> set[str]:
-    composing = FunctionKind.COMPOSITION
-    return {each.function for each in registry if each.candidates[0].kind is composing}
 
 
 def asks_of(
@@ -131,8 +127,7 @@ def _asks_of_step(
     named = mapping_of(step.get("functionRevisionRef")).get("name")
     package = packages.get(str(name))
     if package is None:
-        bare = str(name).removeprefix(f"{_UPSTREAM}-")
-        package = Package(bare if bare in _names(registry) else "", "")
+        package = Package(named_here(registry, str(name).removeprefix(f"{OWNER}-")), "")
     if not package.function:
         return
     base = ("spec", "pipeline", index)
@@ -162,5 +157,5 @@ def check_pipeline(
     for ask in asks_of(found, packages, context.registry):
         is_reference = ask.spot.path[-2:] == ("functionRevisionRef", "name")
         if ask.is_own or is_reference or found.kind == "FunctionRevision":
-            asked = Asked("" if ask.version == "latest" else ask.version, ask.setting)
+            asked = Asked("" if ask.version in NO_TAGS else ask.version, ask.setting)
             yield from check_version(ask.spot, asked, context, FunctionKind.COMPOSITION)[1]

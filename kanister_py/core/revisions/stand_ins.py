@@ -1,0 +1,130 @@
+"""Stand-ins: which version here answers for the package of a Function, and whose numbers it speaks.
+
+Of a Function that runs in this process, of packages of ours and of plugins, a tag speaks our
+numbers. Packages of others keep their own: the record says which of their releases a
+version stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from kanister_py.core.errors import FunctionVersionRemoved, InvalidVersion
+from kanister_py.core.registry.choose import Asked, Choice, choose_version
+from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind, Registry
+from kanister_py.core.versions.deprecation import Support
+from kanister_py.core.versions.semver import Range, parse_request, parse_version
+
+OWNER: Final = "crossplane-contrib"
+OURS: Final = "kanister-py"
+NO_TAGS: Final = ("", "latest")
+"""What follows the stable version."""
+
+
+def repository_of(package: str) -> str:
+    """Give the path of a package without its host, tag and digest."""
+    path = package.partition("@")[0]
+    head, slash, last = path.rpartition("/")
+    path = f"{head}{slash}{last.partition(':')[0]}"
+    host, slash, rest = path.partition("/")
+    is_host = "." in host or ":" in host or host == "localhost"
+    return rest if slash and is_host else path
+
+
+def tag_of(package: str) -> str:
+    return package.partition("@")[0].rpartition("/")[2].partition(":")[2]
+
+
+def composition_families(entries: Registry[FunctionEntry]) -> Iterator[Family[FunctionEntry]]:
+    return (family for family in entries if family.candidates[0].kind is FunctionKind.COMPOSITION)
+
+
+def named_here(entries: Registry[FunctionEntry], repository: str) -> str:
+    """Say which function here a repository is called after; empty if none."""
+    name = repository.rpartition("/")[2]
+    return name if name in {each.function for each in composition_families(entries)} else ""
+
+
+def own_function(
+    entries: Registry[FunctionEntry], function: str, repository: str, *, is_ours: bool
+) -> str:
+    """Say which function here a package is that speaks our numbers; empty if it does not.
+
+    `is_ours`: it is to run in this process. Without a repository, the Function's name tells.
+    """
+    if is_ours or not repository:
+        return named_here(entries, repository or function)
+    if stand_in_for(entries, repository, "") is not None:
+        return ""
+    bare = repository.removeprefix(f"{OURS}/").removeprefix(f"{OWNER}/")
+    return "" if "/" in bare else named_here(entries, bare)
+
+
+def choose_built_in(
+    entries: Registry[FunctionEntry], function: str, tag: str
+) -> Choice[FunctionEntry]:
+    """Choose the version that a tag of ours names, and no other; without a tag, the stable one.
+
+    Raises what `choose_version` does for one that is unknown, planned or removed.
+    """
+    asked = Asked() if tag in NO_TAGS else Asked(tag, "the tag of the package")
+    try:
+        return choose_version(entries, function, asked, strict=True, kind=FunctionKind.COMPOSITION)
+    except FunctionVersionRemoved as gone:
+        where = "the tag of spec.package"
+        raise FunctionVersionRemoved(
+            gone.function, gone.version, gone.removed_in, gone.replacement, where
+        ) from None
+
+
+class StandIn(NamedTuple):
+    """A version here that is taken for the package of others.
+
+    `is_stated`: the record says that it stands for that very release. `ranges` are the
+    releases that any version of it stands for.
+    """
+
+    entry: FunctionEntry
+    is_stated: bool
+    ranges: tuple[str, ...] = ()
+
+
+def stand_in_for(entries: Registry[FunctionEntry], repository: str, tag: str) -> StandIn | None:
+    """Find what stands for a package of others: what the record says, else what is called so."""
+    for family in composition_families(entries):
+        patterns = [
+            (entry, wanted)
+            for entry in _preferred(family)
+            for pattern, wanted in entry.listing.stands_for.items()
+            if fnmatchcase(repository, pattern)
+        ]
+        if not patterns:
+            continue
+        ranges = tuple(dict.fromkeys(wanted for _, wanted in patterns))
+        for entry, wanted in patterns:
+            if _is_inside(tag, wanted):
+                return StandIn(entry, True, ranges)
+        return StandIn(family.default or family.candidates[0], False, ranges)
+    return None
+
+
+def _preferred(family: Family[FunctionEntry]) -> list[FunctionEntry]:
+    """Give the versions that serve, the stable one first, deprecated ones last."""
+    usable = [each for each in family if each.support_at() in (Support.SERVED, Support.DEPRECATED)]
+    return sorted(
+        usable,
+        key=lambda each: (each is not family.default, each.support_at() is Support.DEPRECATED),
+    )
+
+
+def _is_inside(tag: str, wanted: str) -> bool:
+    if tag in NO_TAGS:
+        return True
+    try:
+        version = parse_version(tag)
+    except InvalidVersion:
+        return False
+    request = parse_request(wanted)
+    return version in request if isinstance(request, Range) else version == request
