@@ -1,0 +1,64 @@
+"""What a diff of two versions says of arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kanister_py.core.registry.reference import differences
+
+
+def reference(version: str, **arguments: Any) -> dict[str, Any]:
+    described = [
+        {
+            "name": name,
+            "type": "whole number",
+            "required": default is ...,
+            **({} if default in (..., None) else {"default": default}),
+        }
+        for name, default in arguments.items()
+    ]
+    return {"version": version, "arguments": described, "outputs": []}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "renamed", "told"),
+    [
+        pytest.param({"tries": 1}, {"tries": 1}, {}, [], id="the same"),
+        pytest.param({"tries": 1}, {"tries": 3}, {}, ["default-changed"], id="another default"),
+        pytest.param({"tries": None}, {"tries": 3}, {}, ["default-changed"], id="one at all"),
+        pytest.param(
+            {"tries": 1},
+            {"attempts": 1},
+            {"tries": "attempts"},
+            ["argument-renamed"],
+            id="renamed",
+        ),
+        pytest.param(
+            {"tries": 1},
+            {"attempts": 3},
+            {"tries": "attempts"},
+            ["argument-renamed", "default-changed"],
+            id="renamed, and another default",
+        ),
+        pytest.param(
+            {"tries": 1},
+            {"attempts": ...},
+            {"tries": "attempts"},
+            ["argument-renamed", "argument-required"],
+            id="renamed, and required now",
+        ),
+    ],
+)
+def test_a_changed_default_is_told_whatever_the_argument_is_called(
+    old: dict[str, Any], new: dict[str, Any], renamed: dict[str, str], told: list[str]
+) -> None:
+    changes = differences(reference("v1.0.0", **old), reference("v2.0.0", **new), renamed)
+    assert [each["what"] for each in changes] == told
+    assert all(each["breaking"] for each in changes)
+
+
+def test_the_default_of_a_new_argument_is_told() -> None:
+    (change,) = differences(reference("v1.0.0"), reference("v2.0.0", tries=3))
+    assert change["message"] == "Argument tries is new; left out, it is 3"
