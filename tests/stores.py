@@ -15,10 +15,11 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
@@ -178,6 +179,79 @@ def breaking_connections(location: Location, after_bytes: int) -> Iterator[Locat
         yield replace(location, endpoint=f"http://127.0.0.1:{listener.getsockname()[1]}")
     finally:
         listener.close()
+
+
+class Faults:
+    """What a store's answers are replaced with: `status` and `body` for so many requests."""
+
+    def __init__(self, status: int, body: bytes = b"", *, times: int, method: str = "") -> None:
+        self.status, self.body, self.times, self.method = status, body, times, method
+        self.flips_bytes = False
+        self.seen = 0
+
+
+@contextmanager
+def faulty(location: Location, faults: Faults) -> Iterator[Location]:
+    """Stand between a client and a store, and answer in its stead for a while."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length") or 0))
+            is_meant = faults.method in {"", self.command}
+            if is_meant and faults.seen < faults.times:
+                faults.seen += 1
+                if not faults.flips_bytes:
+                    self.answer(faults.status, {}, faults.body)
+                    return
+            with urllib3.PoolManager() as pool:
+                # The host is what the signature was made for.
+                found = pool.request(
+                    self.command,
+                    f"{location.endpoint}{self.path}",
+                    headers=dict(self.headers.items()),
+                    body=body,
+                    redirect=False,
+                    retries=False,
+                    preload_content=True,
+                )
+            data = found.data
+            if is_meant and faults.flips_bytes and data:
+                data = bytes([data[0] ^ 1]) + data[1:]
+            headers = {
+                key: each
+                for key, each in found.headers.items()
+                if key.lower() not in {"content-length", "transfer-encoding", "connection"}
+            }
+            length = found.headers.get("content-length", str(len(data)))
+            self.answer(found.status, headers, data, length)
+
+        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do  # noqa: N815 - as the library wants
+
+        def answer(
+            self, status: int, headers: Mapping[str, str], body: bytes, length: str = ""
+        ) -> None:
+            self.send_response(status)
+            for key, each in headers.items():
+                self.send_header(key, each)
+            self.send_header("content-length", length or str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield replace(location, endpoint=f"http://127.0.0.1:{server.server_port}")
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @cache

@@ -51,11 +51,6 @@ _SIGNS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
         "the credential is refused: check the Secret that the Profile names",
     ),
     (
-        "AccessDenied",
-        ("AccessDenied", "status code: 403", "AuthorizationPermissionMismatch"),
-        "the credential may not do this: give it the right to list, read, write and delete",
-    ),
-    (
         "StorageFull",
         (
             "QuotaExceeded",
@@ -65,6 +60,11 @@ _SIGNS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
             "No space left",
         ),
         "the store is full",
+    ),
+    (
+        "AccessDenied",
+        ("AccessDenied", "status code: 403", "AuthorizationPermissionMismatch"),
+        "the credential may not do this: give it the right to list, read, write and delete",
     ),
     (
         "TlsFailed",
