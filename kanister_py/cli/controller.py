@@ -125,7 +125,8 @@ def _add_how_much(much: Any) -> None:
         type=whole(0, _MOST_AT_ONCE),
         default=0,
         metavar="N",
-        help="the same for each namespace; 0, the default, for no bound of its own",
+        help="the same for each namespace; default: all of them where one namespace is watched, "
+        "else three quarters",
     )
     much.add_argument(
         "--keep",

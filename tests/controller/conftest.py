@@ -120,6 +120,17 @@ class Touchy(Func):
             self.gate.wait(PATIENCE_SECONDS)
 
 
+class Hangs(Func):
+    """Does nothing, and keeps its worker for that."""
+
+    name = "Hangs"
+    on_restart = OnRestart.REPEAT
+    goes_on = Event()
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        self.goes_on.wait(PATIENCE_SECONDS)
+
+
 class Counted(Func):
     """Remembers which attempts were made, across controllers."""
 
@@ -172,7 +183,7 @@ class Ageing(VersionedFunc):
     }
 
 
-FUNCTIONS = (Echo, Fails, Once, Gate, Touchy, Counted, Ageing)
+FUNCTIONS = (Echo, Fails, Once, Gate, Touchy, Hangs, Counted, Ageing)
 
 
 def registry() -> Registry[FunctionEntry]:
@@ -381,6 +392,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     clock = SystemClock()
     Touchy.gate.clear()
     Touchy.began.clear()
+    Hangs.goes_on.clear()
     Counted.calls.clear()
     made = World(MemoryCluster(clock=clock), clock)
     if getattr(request, "param", "ours") == "ours":
@@ -389,4 +401,5 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
         yield made
     finally:
         Touchy.gate.set()
+        Hangs.goes_on.set()
         made.close()

@@ -432,6 +432,22 @@ def test_a_namespace_has_no_more_phases_at_work_than_it_may(world: World) -> Non
     assert controller.active_runs == 0 or controller.is_leader
 
 
+def test_what_hangs_in_one_namespace_leaves_workers_for_the_others(world: World) -> None:
+    world.create(blueprint(phase("Hangs")))
+    elsewhere = blueprint(phase("Echo"), name="quick")
+    world.create({**elsewhere, "metadata": {"name": "quick", "namespace": "other"}})
+    world.controller(workers=4)
+    for number in range(8):
+        world.create(actionset(f"hung-{number}"))
+    world.until_state("running", "hung-2")
+    world.create(actionset("well", blueprint="quick", metadata={"namespace": "other"}))
+    with world.cluster.watch(
+        ACTION_SETS, namespace="other", timeout_seconds=PATIENCE_SECONDS
+    ) as watch:
+        states = ((event.object.get("status") or {}).get("state") for event in watch)
+        assert next(state for state in states if state in ("complete", "failed")) == "complete"
+
+
 # What is kept
 
 

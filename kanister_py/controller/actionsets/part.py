@@ -39,8 +39,9 @@ _COLLECT_SECONDS: Final = 30.0
 class ActionSetSettings(NamedTuple):
     """Which ActionSets are run, and how many at once.
 
-    Without `namespaces` all are watched. `keep_newest` bounds how many ActionSets that
-    ended are kept for each Blueprint; None for all.
+    Without `namespaces` all are watched. Without `workers_per_namespace` one of several
+    namespaces gets three quarters of the workers at the most. `keep_newest` bounds how
+    many ActionSets that ended are kept for each Blueprint; None for all.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -71,6 +72,10 @@ class ActionSets:
         self._stores = stores
         self._workers = Workers(settings.workers)
         self._shares: dict[str, Workers] = {}
+        self._most_of_namespace = settings.workers_per_namespace
+        if not self._most_of_namespace and len(settings.namespaces) != 1:
+            # Whatever hangs in one namespace, some are left for the others.
+            self._most_of_namespace = settings.workers * 3 // 4
         self._lock = Lock()
         self._watches = SharedWatches(cluster, clock)
         self._namespaces = WatchedNamespaces(cluster, clock)
@@ -129,11 +134,11 @@ class ActionSets:
 
     def _surroundings(self, namespace: str) -> Surroundings:
         workers: Workers = self._workers
-        if self._settings.workers_per_namespace:
+        if self._most_of_namespace:
             with self._lock:
                 share = self._shares.get(namespace)
                 if share is None:
-                    share = self._workers.part(self._settings.workers_per_namespace)
+                    share = self._workers.part(self._most_of_namespace)
                     self._shares[namespace] = share
             workers = share
         return Surroundings(
