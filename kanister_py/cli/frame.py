@@ -206,6 +206,7 @@ def _lines(
     names = [_short(_name_of(each, is_alone=is_alone), most) for each in alike]
     name_width = max(map(width_of, names), default=0)
     version_width = max((len(each.phase.func_version) for each in alike), default=0)
+    left = dict(logs)
     for row in rows:
         took, percent = _time_of(row, now), row.phase.percent if row.is_at_work else None
         if percent is not None:
@@ -219,7 +220,8 @@ def _lines(
             f"  {took:>7}",
             *_notes_of(row, now),
         ]
-        log = logs.get((row.action.name, row.phase.name)) if row.is_at_work else None
+        # Once: phases of one name share what is known of them.
+        log = left.pop((row.action.name, row.phase.name), None) if row.is_at_work else None
         if log:
             yield Tint(f"      │ {log}", "dim")
 

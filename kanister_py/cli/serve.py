@@ -70,9 +70,14 @@ def run(args: argparse.Namespace) -> int:
         logging.getLogger("uvicorn.access").setLevel(logging.INFO)
         config = server_config(app, access_log=args.access_log, grace_seconds=_GRACE_SECONDS)
         server = uvicorn.Server(config)
-        # The server stops at signals by itself, and raises them again afterwards: they end here,
-        # so that the process ends in good order and not by the signal.
-        with StopSignals():
+
+        def stop(_name: str) -> None:
+            server.should_exit = True
+
+        # The server stops at signals by itself once it runs, and raises them again afterwards:
+        # they end here, so that the process ends in good order and not by the signal.
+        with StopSignals() as signals:
+            signals.call(stop)
             # Whoever reads this may stop it right away.
             say(f"Serving {len(publication.registry)} functions on {url}")
             server.run(sockets=[taken])

@@ -218,6 +218,13 @@ def test_between_two_seconds_nothing_changes_but_at_the_next_one_it_does() -> No
     assert picture(backup, now=5) != picture(backup, now=6)
 
 
+def test_a_log_line_of_phases_of_one_name_takes_one_row() -> None:
+    logs = {("backup", "dump"): "busy"}
+    shown = picture(action(*(runs("dump", 1) for _ in range(9))), height=6, logs=logs)
+    assert len(shown) == 6
+    assert shown.count("      │ busy") == 1
+
+
 PHASES = st.one_of(
     st.builds(waits, st.text(max_size=30)),
     st.builds(runs, st.text(max_size=30), st.floats(0, 5), st.none() | st.integers(0, 100)),
