@@ -18,7 +18,7 @@ from kanister_py.core.registry.entries import (
     Source,
 )
 from kanister_py.core.versions.catalogue import Catalogue, Lifecycle
-from kanister_py.core.versions.deprecation import Listing, Read, Release
+from kanister_py.core.versions.deprecation import Listing, Read, Release, Support
 from kanister_py.core.versions.rules import wrong_listings, wrong_stable
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version, parse_version
 
@@ -211,33 +211,33 @@ def catalogued_entries(
     `targets` says where the code of each version is. Where the two disagree, all of it
     is said; no code is loaded for that.
     """
-    families = [
-        [
+    unlisted = {name: dict(versions) for name, versions in targets.items()}
+    families = []
+    wrongs = []
+    for name, record in catalogue.functions.items():
+        code = unlisted.get(name, {})
+        family = [
             FunctionEntry(
                 name,
                 version,
                 FunctionKind(record.kind),
                 source,
-                targets.get(name, {}).get(str(version)),
+                code.pop(str(version), None),
                 listing,
                 version == record.stable,
             )
             for version, listing in record.versions.items()
         ]
-        for name, record in catalogue.functions.items()
-    ]
-    wrongs = [
-        f"{entry.function} {entry.version} is {entry.support_at()}, but there is no code for it"
-        for family in families
-        for entry in family
-        if entry.target is None and entry.support_at() != "removed"
-    ]
-    listed = {(entry.function, str(entry.version)) for family in families for entry in family}
+        families.append(family)
+        wrongs += [
+            f"{name} {entry.version} is {entry.support_at()}, but there is no code for it"
+            for entry in family
+            if entry.target is None and entry.support_at() is not Support.REMOVED
+        ]
     wrongs += [
         f"{name} {text} has code, but versions.yaml does not list it"
-        for name, versions in targets.items()
-        for text in versions
-        if (name, text) not in listed
+        for name, code in unlisted.items()
+        for text in code
     ]
     if wrongs:
         raise CatalogueMismatch("what is released", "; ".join(sorted(wrongs)))

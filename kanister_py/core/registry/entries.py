@@ -283,9 +283,10 @@ class RegistryBuilder(Generic[T]):
                 raise RegistrationRefused(
                     function, f"{candidate.title} calls itself {candidate.function}"
                 )
-            if candidate.identity in seen:
+            identity = candidate.identity
+            if identity in seen:
                 raise RegistrationRefused(function, f"{candidate.title} is offered twice")
-            seen.add(candidate.identity)
+            seen.add(identity)
         if default is not None and default.identity not in seen:
             raise RegistrationRefused(function, f"{default.title} is not among its versions")
         ordered = tuple(sorted(candidates, key=lambda each: each.rank, reverse=True))

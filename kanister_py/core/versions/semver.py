@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from semver import Version as SemVer
@@ -82,6 +83,7 @@ _PARTIAL = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?\Z")
 _MOST_CHARACTERS = 128
 
 
+@lru_cache(maxsize=4096)
 def parse_version(text: str) -> Version:
     """Read a version, or say what is wrong with it and what was probably meant."""
     if len(text) > _MOST_CHARACTERS:
