@@ -23,6 +23,7 @@ from kanister_py.executor.install_definitions import read_definitions
 from tests.ports import free_port
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+IDENTITY = "crossplane.io/composition-name"
 RULES = (
     ("cr.kanister.io", "v1alpha1", ["blueprints", "actionsets"]),
     ("apiextensions.crossplane.io", "v1", ["compositionrevisions"]),
@@ -297,6 +298,13 @@ def test_what_a_revision_says_is_for_ever_and_limits_must_make_sense(
     assert done.returncode == 0, done.stderr
     patch = ("patch", "compositionrevision", name, "--type=merge", "-p")
     assert kubectl(*patch, '{"spec": {"revision": 2}}').returncode == 0
+    ann = ("--as=ann", "--as-group=system:masters")
+    for change in ({"spec": {"revision": 3}}, {"metadata": {"labels": {IDENTITY: "other"}}}):
+        done = kubectl(*patch, json.dumps(change), *ann)
+        assert done.returncode == 1
+        assert b"Must not be changed by ann: the controller (" in done.stderr
+    labelled = json.dumps({"metadata": {"labels": {"channel": "stable"}}})
+    assert kubectl(*patch, labelled, *ann).returncode == 0
     done = kubectl(*patch, '{"spec": {"mode": "Resources"}}')
     assert done.returncode == 1
     # Our definition says it first; on one that somebody else installed the webhook does.

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -70,6 +71,7 @@ def webhook_served(
     from kanister_py.controller.machine.certificates import CertificateKeeper
     from kanister_py.controller.machine.webhook_trust import WebhookSettings, WebhookTrust
     from kanister_py.core.blueprints.lint.context import Context
+    from kanister_py.executor.check_access import own_user
     from kanister_py.executor.loading import load_function
     from kanister_py.functions.builtin import read_signatures
     from kanister_py.http_api.admission import Judge, admission_app
@@ -81,7 +83,12 @@ def webhook_served(
         load=load_function,
         signatures=read_signatures(),
     )
-    judge = Judge(cluster, context, allows_other_namespaces=args.allow_cross_namespace_blueprints)
+    judge = Judge(
+        cluster,
+        context,
+        cache(partial(own_user, cluster)),
+        allows_other_namespaces=args.allow_cross_namespace_blueprints,
+    )
     life = timedelta(seconds=args.certificate_life)
     names = (
         f"{args.webhook_service}.{home}.svc",

@@ -7,6 +7,7 @@ from typing import Any
 
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.parts import status_of
+from kanister_py.core.objects.reading import mapping_of
 from kanister_py.ports.cluster import Cluster
 
 
@@ -23,6 +24,14 @@ def missing_accesses(cluster: Cluster, accesses: Iterable[Access], namespace: st
         if refused:
             missing.append(access._replace(verbs=refused))
     return missing
+
+
+def own_user(cluster: Cluster) -> str:
+    """Ask an API server as whom we write to it."""
+    answer = cluster.create(
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {}}
+    )
+    return str(mapping_of(status_of(answer).get("userInfo")).get("username") or "")
 
 
 def _is_allowed(cluster: Cluster, access: Access, verb: str, namespace: str) -> bool:

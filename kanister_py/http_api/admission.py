@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -17,10 +17,12 @@ from kanister_py.core.actionsets.admission import (
     FINE,
     Verdict,
     blueprints_named,
+    changes_of_identity,
     functions_named,
     judge_actionset,
     judge_blueprint,
     judge_composition,
+    judge_identity,
     judge_package,
     judge_revision,
     says_nothing_new,
@@ -29,6 +31,7 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.compositions.model import parse_composition
 from kanister_py.core.errors import InvalidDocument, KanisterError, NotFound
 from kanister_py.core.objects.documents import Document
+from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.objects.resources import BLUEPRINTS
 from kanister_py.core.revisions.kinds import FUNCTIONS
 from kanister_py.ports.cluster import Cluster
@@ -37,18 +40,28 @@ _LOG: Final = logging.getLogger(__name__)
 
 PATH: Final = "/validate"
 MOST_BYTES: Final = 8 * 1024 * 1024
+_REVISIONS: Final = ("CompositionRevision", "FunctionRevision")
 _VERSION: Final = "admission.k8s.io/v1"
 _UNREADABLE: Final = "The request is no AdmissionReview of admission.k8s.io/v1"
 
 
 class Judge:
-    """Judges what an API server asks about. `context` says what functions there are."""
+    """Judges what an API server asks about.
+
+    `context` says what functions there are, `own_user` as whom the controller writes.
+    """
 
     def __init__(
-        self, cluster: Cluster, context: Context, *, allows_other_namespaces: bool = False
+        self,
+        cluster: Cluster,
+        context: Context,
+        own_user: Callable[[], str],
+        *,
+        allows_other_namespaces: bool = False,
     ) -> None:
         self._cluster = cluster
         self._context = context
+        self._own_user = own_user
         self._allows_other_namespaces = allows_other_namespaces
 
     def judge(self, request: Mapping[str, Any]) -> Verdict:
@@ -57,9 +70,13 @@ class Judge:
         if not isinstance(new, dict):
             return FINE
         old = old if isinstance(old, dict) else None
+        kind = (request.get("kind") or {}).get("kind")
+        if kind in _REVISIONS and old is not None:
+            verdict = self._judge_identity(request, old, new)
+            if not verdict.is_allowed:
+                return verdict
         if says_nothing_new(old, new):
             return FINE
-        kind = (request.get("kind") or {}).get("kind")
         if kind == "Blueprint":
             return judge_blueprint(new, self._context)
         if kind == "ActionSet":
@@ -77,6 +94,16 @@ class Judge:
         if kind in ("Function", "FunctionRevision", "Provider", "Configuration"):
             return judge_package(new)
         return FINE
+
+    def _judge_identity(
+        self, request: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]
+    ) -> Verdict:
+        changed = changes_of_identity(old, new)
+        if not changed:
+            return FINE
+        user = mapping_of(request.get("userInfo")).get("username")
+        # Who cannot find out as whom it acts itself fails here, and the change with it.
+        return judge_identity(changed, str(user or ""), self._own_user())
 
     def _functions(self, composition: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         found: dict[str, Mapping[str, Any]] = {}

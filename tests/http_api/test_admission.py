@@ -15,6 +15,7 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.http_api.admission import MOST_BYTES, Judge, admission_app
 from kanister_py.wiring import read_functions
 
+CONTROLLER = "system:serviceaccount:kanister:kanister-py"
 BAD = {
     "apiVersion": "cr.kanister.io/v1alpha1",
     "kind": "Blueprint",
@@ -27,9 +28,8 @@ class Client:
     """Posts to the webhook as an API server does."""
 
     def __init__(self) -> None:
-        self._app = admission_app(
-            Judge(MemoryCluster(clock=SystemClock()), Context(read_functions().registry))
-        )
+        cluster, context = MemoryCluster(clock=SystemClock()), Context(read_functions().registry)
+        self._app = admission_app(Judge(cluster, context, lambda: CONTROLLER))
 
     def post(self, path: str, body: bytes) -> httpx.Response:
         async def send() -> httpx.Response:
@@ -155,3 +155,43 @@ def test_a_blueprint_that_is_not_there_is_a_warning(client: Client) -> None:
 )
 def test_what_is_no_review_is_refused(client: Client, body: bytes) -> None:
     assert client.post("/validate", body).status_code == 400
+
+
+@pytest.mark.parametrize("kind", ["CompositionRevision", "FunctionRevision"])
+@pytest.mark.parametrize(
+    ("labels", "number", "path"),
+    [
+        pytest.param({}, 2, "spec.revision", id="its number"),
+        pytest.param(
+            {"crossplane.io/composition-name": "other"},
+            1,
+            "metadata.labels[crossplane.io/composition-name]",
+            id="whose it is",
+        ),
+        pytest.param(
+            {"pkg.crossplane.io/package": "other"},
+            1,
+            "metadata.labels[pkg.crossplane.io/package]",
+            id="of which function it is",
+        ),
+    ],
+)
+def test_the_controller_alone_changes_what_a_revision_is_found_by(
+    client: Client, kind: str, labels: dict[str, str], number: int, path: str
+) -> None:
+    old = {"metadata": {"name": "a-1"}, "spec": {"revision": 1}}
+    new = {"metadata": {"name": "a-1", "labels": labels}, "spec": {"revision": number}}
+    asked = review(kind, oldObject=old, object=new, userInfo={"username": "ann"})
+    response = ask(client, asked)
+    assert response["allowed"] is False
+    message = response["status"]["message"]
+    assert f"{path}: Must not be changed by ann: the controller ({CONTROLLER})" in message
+    asked["request"]["userInfo"]["username"] = CONTROLLER
+    assert ask(client, asked)["allowed"] is True
+
+
+def test_anybody_labels_a_revision_for_selectors(client: Client) -> None:
+    old = {"metadata": {"name": "a-1"}, "spec": {"revision": 1}}
+    new = {**old, "metadata": {"name": "a-1", "labels": {"channel": "stable"}}}
+    asked = review("CompositionRevision", oldObject=old, object=new, userInfo={"username": "ann"})
+    assert ask(client, asked)["allowed"] is True

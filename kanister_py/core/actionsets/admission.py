@@ -8,7 +8,7 @@ change of something else: an object that is wrong must stay deletable and finish
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.model import parse_actionset
@@ -20,9 +20,15 @@ from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.blueprints.lint.versions import INVALID, REMOVED
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import parse_document
-from kanister_py.core.objects.parts import metadata_of, spec_of
+from kanister_py.core.objects.parts import labels_of, metadata_of, spec_of
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.activation import problems_of_limits
+from kanister_py.core.revisions.identity import (
+    COMPOSITION_HASH_LABEL,
+    COMPOSITION_NAME_LABEL,
+    PACKAGE_LABEL,
+    SPEC_HASH_LABEL,
+)
 
 _MOST_PROBLEMS: Final = 20
 # An API server cuts warnings that are longer, and drops what is more in all.
@@ -30,6 +36,12 @@ _MOST_WARNING_CHARACTERS: Final = 250
 _MOST_WARNINGS_CHARACTERS: Final = 3800
 
 _PACKAGES: Final = ("Function", "FunctionRevision")
+_IDENTITY: Final = (
+    COMPOSITION_NAME_LABEL,
+    COMPOSITION_HASH_LABEL,
+    SPEC_HASH_LABEL,
+    PACKAGE_LABEL,
+)
 _KEPT_OUT: Final = frozenset({"metadata", "status"})
 
 
@@ -189,6 +201,29 @@ def judge_revision(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Ver
             f"spec.{key}: Must not change: a revision is what a Composition once was; "
             "change the Composition instead"
             for key in changed
+        )
+    )
+
+
+def changes_of_identity(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name what a change of a revision touches by which it is found, and which is newest."""
+    before, after = labels_of(old), labels_of(new)
+    changed = [f"metadata.labels[{key}]" for key in _IDENTITY if before.get(key) != after.get(key)]
+    if spec_of(old).get("revision") != spec_of(new).get("revision"):
+        changed.append("spec.revision")
+    return tuple(changed)
+
+
+def judge_identity(changed: Sequence[str], user: str, own_user: str) -> Verdict:
+    """Judge who changes number and identity of a revision: the controller alone."""
+    if not changed or user == own_user:
+        return FINE
+    return Verdict(
+        tuple(
+            f"{path}: Must not be changed by {user or 'a user without a name'}: the controller "
+            f"({own_user}) alone does; to go back, say in the Composition or Function what it "
+            "said then"
+            for path in changed
         )
     )
 
