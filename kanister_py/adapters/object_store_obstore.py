@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from itertools import chain, islice
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
 
 _LIST_CHUNK: Final = 1000
+_DELETE_BATCH: Final = 250
+_DELETING: Final = 4
 _GET_CHUNK: Final = 1024 * 1024
 _AZURE_BLOCK: Final = 20 * 1024 * 1024
 """Of 50,000 blocks, a terabyte."""
@@ -331,19 +334,28 @@ class LibraryStore:
         obstore.put(self._store, key, data, use_multipart=False, attributes=attributes)
 
     def delete(self, keys: Iterable[str]) -> int:
+        removed, left = 0, iter(keys)
+        waiting: list[Future[int]] = []
+        # Some are deleted while the next ones are still looked for.
+        with ThreadPoolExecutor(_DELETING, "delete") as pool:
+            while batch := list(islice(left, _DELETE_BATCH)):
+                waiting.append(pool.submit(self._delete_batch, batch))
+                if len(waiting) >= _DELETING:
+                    removed += waiting.pop(0).result()
+            removed += sum(each.result() for each in waiting)
+        return removed
+
+    def _delete_batch(self, batch: Sequence[str]) -> int:
         import obstore
 
-        removed, left = 0, iter(keys)
-        while batch := list(islice(left, _LIST_CHUNK)):
-            try:
-                with _told(self._location, batch[0]):
-                    obstore.delete(self._store, batch)
-            except ObjectMissing:
-                # One of them was gone already, and the library stopped there.
-                for key in batch:
-                    self._delete_one(key)
-            removed += len(batch)
-        return removed
+        try:
+            with _told(self._location, batch[0]):
+                obstore.delete(self._store, batch)
+        except ObjectMissing:
+            # One of them was gone already, and the library stopped there.
+            for key in batch:
+                self._delete_one(key)
+        return len(batch)
 
     def _delete_one(self, key: str) -> None:
         import obstore

@@ -46,6 +46,23 @@ def with_snapshots(stage: Stage) -> None:
     )
 
 
+def with_restic(stage: Stage) -> None:
+    """Take the part of restic: there is a repository, and one backup once it was made."""
+    summary = {
+        "message_type": "summary",
+        "snapshot_id": "ad2336fc" * 8,
+        "total_files_processed": 3,
+        "total_bytes_processed": 3012,
+        "data_added": 4096,
+    }
+    stage.script("cat config")
+    stage.script("snapshots --json --tag", prints="[]")
+    stage.script("snapshots --json", prints=json.dumps([{"id": "ad2336fc" * 8}]))
+    stage.script("backup --json", prints=json.dumps(summary))
+    stage.script("forget ")
+    stage.script("restore ")
+
+
 DATABASE: Mapping[str, Mapping[str, Any]] = {
     "backup": {"object": "StatefulSet/shop/db", "options": {"database": "app"}, **PROFILE},
     "restore": {"object": "StatefulSet/shop/db", **PROFILE},
@@ -87,6 +104,14 @@ COURSES = {
             "delete": {"object": "Namespace/shop", **PROFILE},
         },
         {"tar --create": {"path": "files/1", "count": "3"}, "kando location": {}},
+    ),
+    "pvc-restic": Course(
+        {
+            "backup": {"object": "PersistentVolumeClaim/shop/pictures", **PROFILE},
+            "restore": {"object": "PersistentVolumeClaim/shop/pictures", **PROFILE},
+            "delete": {"object": "Namespace/shop", **PROFILE},
+        },
+        prepare=with_restic,
     ),
     "redis": Course(
         {

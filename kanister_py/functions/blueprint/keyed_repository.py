@@ -34,7 +34,6 @@ from kanister_py.ports.cluster import Channel
 from kanister_py.ports.function import PhaseContext
 
 HELPER_PREFIX: Final = "kanister-restic-"
-_TAG_LENGTH: Final = 16
 # Reads the environment up to an empty line, and becomes restic. Not every API server can
 # tell a command that its stdin has ended.
 _SHELL: Final = (
@@ -137,7 +136,7 @@ def in_units(size: float) -> str:
 
 def run_tag(ctx: PhaseContext, part: str = "") -> str:
     """Say which tag marks the backup of this phase of this run, whichever attempt made it."""
-    return ctx.run.key(f"backup {part}", attempt=0)[:_TAG_LENGTH]
+    return ctx.run.key(f"backup {part}", attempt=0)
 
 
 @dataclass(frozen=True, slots=True)

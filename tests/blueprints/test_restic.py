@@ -1,0 +1,95 @@
+"""Files of a volume go into a real repository of restic, and come back."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.core.objects.documents import dump_yaml, parse_documents
+from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.runner import ProcessPodRunner
+from kanister_py.embedded.pods.standing import StandingPods
+from kanister_py.ports.cluster import Cluster
+from kanister_py.runs import RunSettings, run_blueprint
+from kanister_py.wiring import object_stores
+from tests.blueprints.test_files import FILL, IN_VOLUME, LOOK
+from tests.stores import running_store
+
+pytestmark = pytest.mark.usefixtures("mounts")
+
+PROFILE = {"name": "backups", "namespace": "shop"}
+CLAIM = "PersistentVolumeClaim/shop/pictures"
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Iterator[Location]:
+    if shutil.which("restic") is None:
+        pytest.skip("restic is not installed: nothing is backed up")
+    with running_store(StoreKind.S3, tmp_path / "s3") as location:
+        yield location
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, location: Location, blueprints: Path) -> Iterator[Cluster]:
+    """A cluster with the objects of the blueprint, its Profile filled in."""
+    cluster = MemoryCluster(clock=SystemClock())
+    pods = StandingPods(cluster, ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())
+    cluster.attach_pods(pods.node)
+    pods.start()
+    for document in parse_documents((blueprints / "pvc-restic/objects.yaml").read_bytes()):
+        made = document.value
+        if made["kind"] == "Profile":
+            made["location"] |= {
+                "bucket": location.bucket,
+                "endpoint": location.endpoint,
+                "region": location.region,
+            }
+        elif made["metadata"]["name"] == "backups":
+            credential = location.credential
+            made["stringData"] = {"id": credential.id, "secret": credential.secret}
+        cluster.create(made)
+    yield cluster
+    pods.close()
+
+
+def run(cluster: Cluster, blueprint: Any, action: str, **more: Any) -> Mapping[str, Any]:
+    ran = run_blueprint(blueprint, action, settings=RunSettings(cluster=cluster), **more)
+    status = ran.wait(120).status
+    assert status["state"] == "complete", status["error"]
+    found: Mapping[str, Any] = status["actions"][0]
+    return found
+
+
+def test_files_are_all_there_again_after_a_restore(
+    cluster: Cluster, location: Location, blueprints: Path, tmp_path: Path
+) -> None:
+    helper = tmp_path / "in-volume.yaml"
+
+    helper.write_text(dump_yaml(IN_VOLUME))
+
+    def look(script: str) -> Any:
+        more = {"object": CLAIM, "options": {"script": script}}
+        return run(cluster, helper, "do", **more)["phases"][0].get("output")
+
+    file = blueprints / "pvc-restic" / "blueprint.yaml"
+    keep = 'kando output seen "$( { ' + LOOK.strip() + '; } | cksum)"'
+    look(FILL)
+    before = look(keep)
+    profile = {"object": CLAIM, "profile": PROFILE}
+    artifacts = run(cluster, file, "backup", **profile)["artifacts"]
+    look("rm -rf ./* ./.hidden")
+    assert look(keep) != before
+    run(cluster, file, "restore", artifacts=artifacts, **profile)
+    assert look(keep) == before
+    run(
+        cluster, file, "delete", object="Namespace/shop", profile=PROFILE,
+        artifacts=artifacts,
+    )  # fmt: skip
+    store = object_stores().open(location)
+    assert [each.key for each in store.list("restic/shop/snapshots/")] == []
