@@ -22,7 +22,7 @@ from kanister_py.core.compositions.results import COMPOSE, Event
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.parts import conditions_of, metadata_of, spec_of
+from kanister_py.core.objects.parts import conditions_of, metadata_of, spec_of, status_of
 from kanister_py.core.objects.resources import group_version_of
 
 
@@ -195,7 +195,7 @@ def not_composed(xr: Data) -> Rendered | None:
         conditions.set("Ready", "False", "Deleting")
         conditions.set("Synced", "True", "ReconcileSuccess")
     listed = [{**each, "lastTransitionTime": ALWAYS} for each in conditions.as_list()]
-    status = {**(xr.get("status") or {}), "conditions": listed}
+    status = {**status_of(xr), "conditions": listed}
     return Rendered({**_identity(xr), "status": status}, events=events)
 
 

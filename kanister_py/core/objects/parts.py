@@ -24,11 +24,11 @@ def status_of(obj: Part) -> Part:
 
 
 def name_of(obj: Part) -> str:
-    return (obj.get("metadata") or {}).get("name") or ""
+    return str((obj.get("metadata") or {}).get("name") or "")
 
 
 def namespace_of(obj: Part) -> str:
-    return (obj.get("metadata") or {}).get("namespace") or ""
+    return str((obj.get("metadata") or {}).get("namespace") or "")
 
 
 def labels_of(obj: Part) -> Part:

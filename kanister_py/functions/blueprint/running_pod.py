@@ -25,7 +25,7 @@ from kanister_py.core.objects.durations import (
     format_duration,
     parse_seconds,
 )
-from kanister_py.core.objects.parts import conditions_of, status_of
+from kanister_py.core.objects.parts import conditions_of, spec_of, status_of
 from kanister_py.core.objects.resources import (
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -146,7 +146,7 @@ class RunningPod:
         node = self._look(lambda: self._ctx.cluster.get(NODES, name)) if name else None
         if node is None:
             return
-        if (node.get("spec") or {}).get("unschedulable"):
+        if spec_of(node).get("unschedulable"):
             raise PodNotReady(f"Node {name} is unschedulable")
         for condition in conditions_of(node):
             if condition.get("type") == "Ready" and condition.get("status") != "True":
@@ -167,7 +167,7 @@ class RunningPod:
             return
         if status_of(claim).get("phase") == "Lost":
             raise PodNotReady(f"PVC {name} is lost: the volume it was bound to is gone")
-        bound_to = (claim.get("spec") or {}).get("volumeName", "")
+        bound_to = spec_of(claim).get("volumeName", "")
         volume = self._look(lambda: cluster.get(PERSISTENT_VOLUMES, bound_to)) if bound_to else None
         if volume is not None and status_of(volume).get("phase") == "Failed":
             raise PodNotReady(f"PV {bound_to}, to which PVC {name} is bound, has failed")

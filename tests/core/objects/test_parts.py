@@ -65,3 +65,8 @@ def test_what_an_object_has_is_read_from_its_place() -> None:
         [{"type": "Ready"}],
         [{"uid": "1"}],
     ]
+
+
+def test_a_name_is_a_text_whatever_a_file_says() -> None:
+    obj = {"metadata": {"name": 5, "namespace": True}}
+    assert (parts.name_of(obj), parts.namespace_of(obj)) == ("5", "True")
