@@ -113,6 +113,7 @@ TOP = {
     "CHANGELOG.md",
     "LICENSE",
     "README.md",
+    "SECURITY.md",
     "blueprints",
     "deploy",
     "docs",

@@ -1,0 +1,69 @@
+"""Dependencies: each does some work here, and none is let in with a hole that is known."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from semver import Version
+
+pytestmark = pytest.mark.gate
+
+# Data, which nobody imports.
+IDLE = {"tzdata"}
+
+FLOORS = {
+    "cryptography": "44.0.1",
+    "jinja2": "3.1.6",
+    "protobuf": "5.29.5",
+    "starlette": "0.49.1",
+    "urllib3": "2.6.3",
+}
+
+
+def declared(repository: Path) -> dict[str, str]:
+    """What the package asks for, with the range it asks for it in."""
+    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    asked = [
+        *project["dependencies"],
+        *(each for name in extras if name != "dev" for each in extras[name]),
+    ]
+    found = (re.match(r"([\w.-]+)(.*)", each) for each in asked)
+    return {each.group(1).lower(): each.group(2) for each in found if each}
+
+
+def imported(repository: Path) -> set[str]:
+    """Which distributions the code imports, wherever in a module it does."""
+    names: set[str] = set()
+    for file in (repository / "kanister_py").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {each.name for each in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module)
+    tops = {each.partition(".")[0] for each in names}
+    # Distributions of one name space, such as google's, are told apart by what lies below it.
+    spelled = {each.replace(".", "-") for each in names} | tops
+    found = {each.lower() for top in tops for each in packages_distributions().get(top, [])}
+    return found | {each.lower().replace("_", "-") for each in spelled}
+
+
+def test_every_dependency_is_imported_somewhere(repository: Path) -> None:
+    idle = set(declared(repository)) - imported(repository) - IDLE
+    assert idle == set()
+
+
+@pytest.mark.parametrize("name", sorted(FLOORS))
+def test_no_release_with_a_known_hole_is_let_in(repository: Path, name: str) -> None:
+    lowest = re.search(r">=([\d.]+)", declared(repository)[name])
+    assert lowest
+    floor, found = (
+        Version.parse(each, optional_minor_and_patch=True)
+        for each in (FLOORS[name], lowest.group(1))
+    )
+    assert found >= floor
