@@ -1,4 +1,4 @@
-"""Serve a composition function over gRPC, for Crossplane or whoever else calls it.
+"""Serve a composition function over gRPC, for Crossplane or any other caller.
 
 kanister-py function serve function-auto-ready --insecure
 kanister-py function serve acme.functions:Bucket --tls-certs-dir /tls/server
@@ -62,9 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=f"tls.crt, tls.key and ca.crt, read again when they change; default: ${_CERTIFICATES}",
     )
-    parser.add_argument(
-        "--insecure", action="store_true", help="serve in the clear, to whoever calls"
-    )
+    parser.add_argument("--insecure", action="store_true", help="serve in the clear, to any caller")
     parser.add_argument(
         "--max-message-size",
         type=megabytes,

@@ -41,7 +41,7 @@ class LiveView:
         self._screen = Screen(stream)
         self._lock = Lock()
         self._warnings = Warnings()
-        self._told: list[Line] = []
+        self._above: list[Line] = []
         self._logs: dict[tuple[str, str], str] = {}
         self._news = 0
         self._drawn: tuple[int, ...] = ()
@@ -58,7 +58,7 @@ class LiveView:
     def __exit__(self, *exc: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGTSTP, self._before)
-        self._screen.leave(self._take_told())
+        self._screen.leave(self._take_above())
 
     def on_outcome(self, outcome: Outcome, status: Status) -> None:  # noqa: ARG002 # the status says as much
         self.on_status(status)
@@ -83,7 +83,7 @@ class LiveView:
 
     def tell(self, line: Line) -> None:
         with self._lock:
-            self._told.append(line)
+            self._above.append(line)
 
     def refresh(self, name: str, status: Status, notices: Sequence[Warned]) -> None:
         if self._is_to_pause:
@@ -91,29 +91,29 @@ class LiveView:
         seconds = int((self._clock.now() - self._began).total_seconds())
         columns, rows = self._screen.size
         with self._lock:
-            told = [*self._told, *self._warnings.new(notices)]
-            self._told = []
+            above = [*self._above, *self._warnings.new(notices)]
+            self._above = []
             logs = dict(self._logs)
             to_draw = (self._news, seconds, columns, rows)
-        if status is self._status and to_draw == self._drawn and not told:
+        if status is self._status and to_draw == self._drawn and not above:
             return
         self._status, self._drawn = status, to_draw
         seen = Seen(name, status, self._began, logs)
         now = self._began + timedelta(seconds=seconds)
         # A row stays free for the cursor, a column because it would else stand on the last sign.
-        self._screen.draw(frame_of(seen, columns - 1, rows - 1, now), above=told)
+        self._screen.draw(frame_of(seen, columns - 1, rows - 1, now), above=above)
 
     @property
     def width(self) -> int:
         return self._screen.size[0] - 1
 
     def clear(self) -> None:
-        self._screen.clear(self._take_told())
+        self._screen.clear(self._take_above())
 
-    def _take_told(self) -> list[Line]:
+    def _take_above(self) -> list[Line]:
         with self._lock:
-            told, self._told = self._told, []
-        return told
+            above, self._above = self._above, []
+        return above
 
     def _note_pause(self, _signal: int, _frame: FrameType | None) -> None:
         self._is_to_pause = True

@@ -15,7 +15,7 @@ from kanister_py.cli.parser import CommandLineError, Parser, ShowHelp, did_you_m
 PROGRAM = "kanister-py"
 
 # A command's module is imported when the command is given: start-up is paid for by
-# every call in somebody's loop.
+# every call in a loop.
 COMMANDS = {
     "run": "Run an action of a blueprint and follow it to its end",
     "functions": "See which functions and versions there are",

@@ -16,7 +16,7 @@ from kanister_py.core.errors import Fault, InvalidDocument, KanisterError, NoMat
 from kanister_py.core.notices import Notice, Severity
 from kanister_py.core.objects.visible import visible
 
-# Kinds that a cluster has only once somebody has installed our definitions of them.
+# Kinds that a cluster has only once our definitions of them are installed.
 _OUR_GROUPS = ("cr.kanister.io", "apiextensions.crossplane.io", "pkg.crossplane.io")
 
 DATA_FORMATS = ("table", "json", "yaml", "markdown")

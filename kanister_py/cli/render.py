@@ -283,7 +283,7 @@ def _secrets_of(inputs: Inputs) -> list[str]:
             try:
                 known.append(b64decode(str(text)).decode("utf-8", "surrogateescape"))
             except ValueError:
-                known.append(str(text))  # no base64, but somebody's secret all the same
+                known.append(str(text))  # no base64, but a secret all the same
     return known
 
 

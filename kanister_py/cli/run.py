@@ -205,7 +205,7 @@ class _Interrupts:
 
 
 def _follow(started: Run, interrupts: _Interrupts, view: View, timeout: float | None) -> bool:
-    """Wait for the end, and say whether somebody could not wait for it."""
+    """Wait for the end, and say whether a second Ctrl-C came before it."""
     deadline = None if timeout is None else time.monotonic() + timeout
     was_cancelled = False
     while not started.is_over:

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         # they end here, so that the process ends in good order and not by the signal.
         with StopSignals() as signals:
             signals.call(stop)
-            # Whoever reads this may stop it right away.
+            # Who reads this may stop it right away.
             say(f"Serving {len(publication.registry)} functions on {url}")
             server.run(sockets=[taken])
     return 0

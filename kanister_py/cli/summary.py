@@ -26,7 +26,7 @@ _MISSING: Final = ("ObjectMissing", "ObjectNotFetched", "NotFound")
 
 
 class Ending(NamedTuple):
-    """A run that nobody carries on any more. `is_stopped`: somebody could not wait for its end.
+    """A run that nobody carries on any more. `is_stopped`: it was ended at once.
 
     `state` is the folder it is kept in, empty for none, `locations` the one that stood in
     for every store of a Profile; `is_kept` says whether this end
