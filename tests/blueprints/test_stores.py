@@ -1,4 +1,4 @@
-"""Files of a volume go into a real repository of restic, and come back."""
+"""Files of a volume go into a real object store, and come back: through kando, and by restic."""
 
 from __future__ import annotations
 
@@ -66,8 +66,15 @@ def run(cluster: Cluster, blueprint: Any, action: str, **more: Any) -> Mapping[s
     return found
 
 
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        pytest.param("pvc-restic", "restic/shop/snapshots/", id="by restic"),
+        pytest.param("pvc-files", "", id="through kando"),
+    ],
+)
 def test_files_are_all_there_again_after_a_restore(
-    cluster: Cluster, location: Location, blueprints: Path, tmp_path: Path
+    cluster: Cluster, location: Location, blueprints: Path, tmp_path: Path, name: str, left: str
 ) -> None:
     helper = tmp_path / "in-volume.yaml"
 
@@ -77,12 +84,13 @@ def test_files_are_all_there_again_after_a_restore(
         more = {"object": CLAIM, "options": {"script": script}}
         return run(cluster, helper, "do", **more)["phases"][0].get("output")
 
-    file = blueprints / "pvc-restic" / "blueprint.yaml"
+    file = blueprints / name / "blueprint.yaml"
     keep = 'kando output seen "$( { ' + LOOK.strip() + '; } | cksum)"'
     look(FILL)
     before = look(keep)
     profile = {"object": CLAIM, "profile": PROFILE}
     artifacts = run(cluster, file, "backup", **profile)["artifacts"]
+    assert list(object_stores().open(location).list("")) != []
     look("rm -rf ./* ./.hidden")
     assert look(keep) != before
     run(cluster, file, "restore", artifacts=artifacts, **profile)
@@ -92,4 +100,4 @@ def test_files_are_all_there_again_after_a_restore(
         artifacts=artifacts,
     )  # fmt: skip
     store = object_stores().open(location)
-    assert [each.key for each in store.list("restic/shop/snapshots/")] == []
+    assert [each.key for each in store.list(left)] == []
