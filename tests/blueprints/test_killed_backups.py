@@ -1,0 +1,108 @@
+"""A backup whose process is killed is there once, whole, after the run was resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kanister_py.core.objects.documents import dump_yaml
+from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.wiring import object_stores
+from tests.blueprints.test_files import IN_VOLUME
+from tests.stores import running_store
+
+pytestmark = pytest.mark.usefixtures("mounts")
+
+CLAIM = "PersistentVolumeClaim/shop/pictures"
+KEY = "change-me-and-never-lose-me"
+MEBIBYTES = 150
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Iterator[Location]:
+    if shutil.which("restic") is None:
+        pytest.skip("restic is not installed: nothing is backed up")
+    with running_store(StoreKind.S3, tmp_path / "s3") as location:
+        yield location
+
+
+@pytest.fixture
+def words(tmp_path: Path, location: Location, blueprints: Path) -> list[str]:
+    """What is typed to run the backup; the volume is filled first."""
+    text = (blueprints / "pvc-restic" / "objects.yaml").read_text()
+    credential = location.credential
+    text = text.replace("id: change-me", f"id: {credential.id}")
+    text = text.replace("secret: change-me", f"secret: {credential.secret}")
+    text = text.replace("bucket: backups", f"bucket: {location.bucket}")
+    text = text.replace("https://s3.example.com", location.endpoint)
+    text = text.replace("eu-central-1", location.region)
+    (tmp_path / "objects.yaml").write_text(text)
+    words = [
+        *(sys.executable, "-m", "kanister_py", "run", "--state", str(tmp_path / "state")),
+        *("--pods", "processes", "-o", "json"),
+    ]
+    (tmp_path / "fill.yaml").write_text(dump_yaml(IN_VOLUME))
+    script = f"head -c {MEBIBYTES}M /dev/urandom >large"
+    fill = [*words, str(tmp_path / "fill.yaml"), "do", "-f", str(tmp_path / "objects.yaml")]
+    fill += ["--object", CLAIM, "--option", f"script={script}"]
+    subprocess.run(fill, check=True, capture_output=True)
+    return words
+
+
+def restic(location: Location, *words: str) -> str:
+    env = {
+        "AWS_ACCESS_KEY_ID": location.credential.id,
+        "AWS_SECRET_ACCESS_KEY": location.credential.secret,
+        "RESTIC_REPOSITORY": f"s3:{location.endpoint}/{location.bucket}/restic/shop",
+        "RESTIC_PASSWORD": KEY,
+    }
+    done = subprocess.run(
+        ["restic", *words], env={**os.environ, **env}, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def has_keys(location: Location, prefix: str, count: int = 1) -> bool:
+    store = object_stores().open(location)
+    return sum(1 for _ in store.list(f"restic/shop/{prefix}")) >= count
+
+
+MOMENTS = {
+    "the repository was made": lambda location: has_keys(location, "config"),
+    "some data is there": lambda location: has_keys(location, "data/", 3),
+    "the snapshot is there": lambda location: has_keys(location, "snapshots/"),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_backup_is_there_once_whenever_its_process_is_killed(
+    words: list[str], location: Location, blueprints: Path, moment: str
+) -> None:
+    begin = [
+        *words,
+        str(blueprints / "pvc-restic" / "blueprint.yaml"),
+        *("backup", "--name", "monday", "--object", CLAIM, "--profile", "shop/backups"),
+    ]
+    with subprocess.Popen(begin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        for _ in range(3000):
+            if MOMENTS[moment](location) or run.poll() is not None:
+                break
+            time.sleep(0.02)
+        run.send_signal(signal.SIGKILL)
+    resumed = subprocess.run([*words, "--resume", "monday"], capture_output=True, check=False)
+    assert resumed.returncode == 0, resumed.stderr
+    status: Mapping[str, Any] = json.loads(resumed.stdout)
+    (phase,) = status["actions"][0]["phases"]
+    assert phase["output"]["size"] == f"{MEBIBYTES}.000 MiB"
+    assert len(json.loads(restic(location, "snapshots", "--json"))) == 1
+    restic(location, "check", "--read-data")
