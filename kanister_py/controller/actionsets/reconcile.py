@@ -415,12 +415,20 @@ class ActionSetReconciler:
     def drain(self) -> None:
         """Begin nothing new, and leave what can be taken up by somebody else."""
         self._is_draining = True
+        self._have_all(ActionSetRun.drain)
+
+    def abort(self) -> None:
+        """Leave everything as it is."""
+        self._is_draining = True
+        self._have_all(ActionSetRun.abort)
+
+    def _have_all(self, act: Callable[[ActionSetRun], None]) -> None:
         with self._lock:
             runs = [each.run for each in self._active.values()]
         for run in runs:
             with run.at_rest(_PATIENCE_SECONDS) as is_ours:
                 if is_ours:
-                    run.drain()
+                    act(run)
 
     @property
     def at_work(self) -> AtWork:
@@ -435,16 +443,6 @@ class ActionSetReconciler:
         """Whether runs have come to their end that is still being told of."""
         with self._lock:
             return any(each.run.status.is_final for each in self._active.values())
-
-    def abort(self) -> None:
-        """Leave everything as it is."""
-        self._is_draining = True
-        with self._lock:
-            runs = [each.run for each in self._active.values()]
-        for run in runs:
-            with run.at_rest(_PATIENCE_SECONDS) as is_ours:
-                if is_ours:
-                    run.abort()
 
     def _now(self) -> datetime:
         return self._equipment.clock.now()
