@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -13,6 +14,7 @@ from kanister_py.adapters.plugins_metadata import (
     release_of_text,
     title_of,
 )
+from kanister_py.core.errors import UsageError
 from kanister_py.core.registry.declared import catalogued_entries, entries_of
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -80,6 +82,27 @@ class Functions(NamedTuple):
 def installed_release() -> Version:
     """Say which release of ours is installed."""
     return parse_version(read_record()["release"])
+
+
+@contextmanager
+def traced() -> Iterator[None]:
+    """Trace whatever happens in the block, to where the standard OTEL_* variables say."""
+    from kanister_py.ports.tracing import trace_with
+
+    try:
+        from kanister_py.adapters.tracing_otel import open_tracing
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"Tracing needs {error.name}, which is not installed; install kanister-py[otel]",
+            reason="TracingNotInstalled",
+        ) from None
+    tracing = open_tracing(str(installed_release()))
+    trace_with(tracing)
+    try:
+        yield
+    finally:
+        trace_with(None)
+        tracing.close()
 
 
 def object_stores() -> ObjectStores:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Collection
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,6 +40,7 @@ from kanister_py.ports.function_runner import (
     mebibytes,
     too_large,
 )
+from kanister_py.ports.tracing import HEADER, traceparent
 from kanister_py.proto.decoding import NotDecodable
 from kanister_py.proto.encoding import NotEncodable
 from kanister_py.proto.messages import METHODS, V1, V1BETA1
@@ -234,7 +236,7 @@ class _Connection:
         return answer
 
     def _try(self, request: bytes, until: float, package: str = "") -> bytes:
-        method = self._methods[package or self._package]
+        method = partial(self._methods[package or self._package], metadata=_metadata())
         answer: bytes
         if self._is_proven:
             answer = method(request, timeout=_left(until), wait_for_ready=True)
@@ -315,6 +317,12 @@ class _Connection:
     def wait_until_closed(self) -> None:
         with self._ended:
             self._ended.wait_for(lambda: not self._calls)
+
+
+def _metadata() -> tuple[tuple[str, str], ...]:
+    """Give what goes along with a request: the span that it belongs to, if it has one."""
+    named = traceparent()
+    return ((HEADER, named),) if named else ()
 
 
 def _certificates_of(security: ClientSecurity) -> tuple[bytes, ...]:

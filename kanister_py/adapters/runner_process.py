@@ -30,6 +30,7 @@ from kanister_py.ports.function_runner import (
     FunctionTimedOut,
     too_large,
 )
+from kanister_py.ports.tracing import VARIABLE, traceparent
 from kanister_py.proto.checking import check_message
 from kanister_py.proto.encoding import NotEncodable
 
@@ -108,6 +109,8 @@ class ProcessRunner:
         self, command: list[str], given: bytes, limit_bytes: int, seconds: float
     ) -> Ended:
         environment = None if self._environment is None else dict(self._environment)
+        if named := traceparent():
+            environment = {**(os.environ if environment is None else environment), VARIABLE: named}
         with subprocess.Popen(  # noqa: S603 - running it is what was asked for
             command,
             stdin=subprocess.PIPE,

@@ -51,6 +51,7 @@ from kanister_py.cli.listening import is_loopback, listening
 from kanister_py.cli.output import say_warning
 from kanister_py.cli.parser import namespace, port, seconds_from, whole
 from kanister_py.cli.stop_signals import StopSignals
+from kanister_py.cli.tracing import add_tracing_argument
 from kanister_py.core.errors import LeadershipLost
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def _add_replicas(replicas: Any) -> None:
 
 
 def _add_what_it_tells(tells: Any) -> None:
+    add_tracing_argument(tells)
     tells.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="default: %(default)s"
     )

@@ -11,6 +11,7 @@ from types import ModuleType
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.parser import CommandLineError, Parser, ShowHelp, did_you_mean
+from kanister_py.cli.tracing import traced_as_asked
 
 PROGRAM = "kanister-py"
 
@@ -120,7 +121,8 @@ def _run_command(words: list[str]) -> int:
     module.add_arguments(parser)
     args = parser.parse_args(rest)
     try:
-        code: int = module.run(args)
+        with traced_as_asked(args):
+            code: int = module.run(args)
     except CommandLineError as error:
         verb = getattr(args, "verb", "")
         error.program = error.program or f"{parser.prog} {verb}".rstrip()

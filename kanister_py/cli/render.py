@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import say, say_error, say_notices, write_data, write_text
 from kanister_py.cli.parser import CommandLineError, pair, seconds, whole
+from kanister_py.cli.tracing import add_tracing_argument
 from kanister_py.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--xrd", metavar="FILE", help="defaults and layout of the XR come from here")
     how = parser.add_argument_group("how it runs")
+    add_tracing_argument(how)
     how.add_argument(
         *("-a", "--function-annotations"),
         type=pair,

@@ -31,6 +31,7 @@ from kanister_py.cli.connection import add_connection, blueprint_on, connected, 
 from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in
 from kanister_py.cli.output import say, say_error, say_warning, write_data
 from kanister_py.cli.parser import CommandLineError, seconds
+from kanister_py.cli.tracing import add_tracing_argument
 from kanister_py.cli.view import View, view_on
 from kanister_py.cli.written import may_be_written, read_written
 
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--artifacts-from", metavar="RUN", help="take the artifacts of an earlier run"
     )
     how = parser.add_argument_group("how it runs")
+    add_tracing_argument(how)
     how.add_argument(
         "--pods",
         choices=("processes", "sandboxed"),

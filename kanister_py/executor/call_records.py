@@ -17,6 +17,7 @@ from kanister_py.ports.function_runner import (
     FunctionTimedOut,
     FunctionUnavailable,
 )
+from kanister_py.ports.tracing import span
 
 
 class Record(NamedTuple):
@@ -55,6 +56,27 @@ _CODES: tuple[tuple[type[KanisterError], str], ...] = (
     (FunctionOverloaded, "ResourceExhausted"),
     (FunctionTimedOut, "DeadlineExceeded"),
 )
+
+
+class TracingRunner:
+    """Makes a span of each call that a function really gets."""
+
+    def __init__(self, inner: FunctionRunner) -> None:
+        self._inner = inner
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        revision = call.revision
+        with span(
+            f"call {revision.function}",
+            is_call=True,
+            function=revision.function,
+            revision=revision.name,
+            endpoint=revision.endpoint,
+        ):
+            return self._inner.run(call)
+
+    def close(self) -> None:
+        self._inner.close()
 
 
 class MeasuringRunner:

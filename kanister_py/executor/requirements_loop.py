@@ -16,6 +16,7 @@ from kanister_py.core.compositions.requirements import (
 )
 from kanister_py.ports.function_runner import FunctionCall, FunctionRunner
 from kanister_py.ports.requirement_source import RequirementSource
+from kanister_py.ports.tracing import span
 
 
 class Settled(NamedTuple):
@@ -47,7 +48,8 @@ class SettlingRunner:
         """
         request, before, most = call.request, None, self._step.max_iterations
         for number in range(1, most + 2):
-            response = self._inner.run(call._replace(request=request))
+            with span(f"round {number}", round=number):
+                response = self._inner.run(call._replace(request=request))
             asked = requirements_of(response)
             answered = Settled(response._replace(calls=number), request)
             if response.is_fatal or asked == before:

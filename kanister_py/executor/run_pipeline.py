@@ -34,9 +34,15 @@ from kanister_py.core.errors import (
     TransientError,
     UsageError,
 )
+from kanister_py.core.objects.parts import name_of, namespace_of
 from kanister_py.core.registry.choose import choose_revision
 from kanister_py.core.registry.entries import FunctionRevision, Registry
-from kanister_py.executor.call_records import MeasuringRunner, Record, RecordingRunner
+from kanister_py.executor.call_records import (
+    MeasuringRunner,
+    Record,
+    RecordingRunner,
+    TracingRunner,
+)
 from kanister_py.executor.requirements_loop import (
     SettlingRunner,
     fetch,
@@ -49,6 +55,7 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_metrics import FunctionMetrics
 from kanister_py.ports.function_runner import FunctionCall, FunctionCallError, FunctionRunner
 from kanister_py.ports.requirement_source import RequirementSource
+from kanister_py.ports.tracing import span
 
 
 class PipelineStepFailed(KanisterError):
@@ -124,6 +131,21 @@ def compose(
     `remembered` is what each step asked for when this XR was last composed: it is
     fetched beforehand, so that one call is enough. Failures are in the answer.
     """
+    xr = observed.composite
+    with span(f"compose {xr.get('kind')}", xr=name_of(xr), namespace=namespace_of(xr)) as traced:
+        composed = _compose(composition, observed, engine, context, remembered or {})
+        if composed.error is not None:
+            traced.fail(composed.error.reason, composed.error.message)
+    return composed
+
+
+def _compose(
+    composition: Composition,
+    observed: Observed,
+    engine: Engine,
+    context: Data | None,
+    remembered: Mapping[str, Data],
+) -> Composed:
     notices = tuple(map(notice_of_number, _inexact_inputs(composition, observed)))
     if notices:
         composition, observed = _as_functions_get_it(composition, observed)
@@ -135,9 +157,11 @@ def compose(
         if removed is not None:
             return compose_state(observed, give_up(step, state, "", removed), engine.rules)
     for step in composition.steps:
-        state = _run_step(step, state, engine, digests, (remembered or {}).get(step.name))
-        if state.error is not None:
-            break
+        with span(f"step {step.name}", step=step.name, function=step.function) as traced:
+            state = _run_step(step, state, engine, digests, remembered.get(step.name))
+            if state.error is not None:
+                traced.fail(state.error.reason, state.error.message)
+                break
     return compose_state(observed, state, engine.rules)
 
 
@@ -269,7 +293,7 @@ def _answer(
     step: Step, call: FunctionCall, engine: Engine, digests: Digests
 ) -> tuple[StepOutcome, FunctionResponse]:
     """Make one step's call: recording around cache around requirements around retries."""
-    runner = engine.runner
+    runner: FunctionRunner = TracingRunner(engine.runner)
     if engine.metrics is not None:
         runner = MeasuringRunner(runner, engine.clock, engine.metrics)
     rule = STEP_RETRY if step.retry is None else STEP_RETRY.as_written(step.retry)

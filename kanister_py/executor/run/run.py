@@ -26,6 +26,7 @@ from kanister_py.executor.run.work_on_action import ActionThread
 from kanister_py.executor.run_phase import phase_error_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.journal import Journal
+from kanister_py.ports.tracing import begin_span
 
 
 class AtWork(NamedTuple):
@@ -123,6 +124,13 @@ class ActionSetRun:
         """
         with self._steps.lock:
             self._steps.host = host
+            metadata = self._steps.course.actionset.metadata
+            self._steps.span = begin_span(
+                f"run {metadata.name}",
+                actionset=metadata.name,
+                namespace=metadata.namespace,
+                uid=metadata.uid,
+            )
             self._guarded(self._set_out)
 
     def _set_out(self) -> None:

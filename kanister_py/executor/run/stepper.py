@@ -46,6 +46,7 @@ from kanister_py.executor.run.attempts import Attempt, Attempts
 from kanister_py.executor.run.memory import Memory
 from kanister_py.executor.run.timers import Timers
 from kanister_py.executor.run_phase import phase_error_of
+from kanister_py.ports.tracing import NO_SPAN, Span
 
 
 class Host(Protocol):
@@ -87,6 +88,7 @@ class Stepper:
         )
         self.error: KanisterError | None = None
         self.host: Host | None = None
+        self.span: Span = NO_SPAN
         self.is_aborted = False
         self.is_draining = False
         self._work_on = work_on
@@ -113,7 +115,16 @@ class Stepper:
         self.changed.notify_all()
         if self.host is not None and self.is_over and not self.is_tidying:
             host, self.host = self.host, None
+            self._end_span()
             host.on_over()
+
+    def _end_span(self) -> None:
+        status = self.memory.status
+        self.span.note(state=str(status.state))
+        failure = self.error or status.error
+        if failure is not None:
+            self.span.fail(failure.reason, failure.message)
+        self.span.end()
 
     def break_off(self, error: KanisterError) -> None:
         """Leave everything as it is: the run cannot go on."""

@@ -35,6 +35,7 @@ from kanister_py.executor.phase_context import RunIdentity, RunningPhase
 from kanister_py.executor.run.attempts import Attempt
 from kanister_py.executor.run.stepper import Stepper
 from kanister_py.executor.run_phase import Completed, Failed, Result, Skipped, run_phase
+from kanister_py.ports.tracing import span
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -179,9 +180,20 @@ class ActionThread:
             on_log=self._log_of(identity),
             owner=self._owner,
         )
-        return run_phase(
-            work.phases[place.phase], work.params, attempt.context, is_taken_up=attempt.is_taken_up
-        )
+        phase = work.phases[place.phase]
+        with span(
+            f"phase {identity.phase}",
+            parent=run.span.traceparent,
+            action=identity.action,
+            phase=identity.phase,
+            function=phase.function.name,
+            version=run.memory.status.phase_at(place).func_version,
+            attempt=attempt.number,
+        ) as traced:
+            result = run_phase(phase, work.params, attempt.context, is_taken_up=attempt.is_taken_up)
+            if isinstance(result, Failed):
+                traced.fail(result.error.reason, result.error.message)
+        return result
 
     def _log_of(self, identity: RunIdentity) -> Callable[[str], None] | None:
         onlooker = self._run.memory.onlooker

@@ -33,6 +33,7 @@ from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.running_pod import MAIN_CONTAINER, RunningPod
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Args, PhaseContext
+from kanister_py.ports.tracing import VARIABLE, traceparent
 
 JOB_PREFIX: Final = "kanister-job-"
 CREATED_BY: Final = {"createdBy": "kanister"}
@@ -117,6 +118,8 @@ def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
     for override in (args.pod_override, job.override):
         if override:
             spec = strategic_patched(spec, override, pod_spec_rules())
+    if named := traceparent():
+        spec["containers"] = [_in_span(each, named) for each in spec["containers"]]
     namespace = job.namespace or ctx.cluster.default_namespace
     metadata: dict[str, Any] = {
         "name": job.prefix + ctx.run.key(job.part),
@@ -138,6 +141,12 @@ def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
     if owners := ctx.owner_references(namespace):
         metadata["ownerReferences"] = owners
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _in_span(container: Mapping[str, Any], named: str) -> dict[str, Any]:
+    """Tell a container which span it belongs to, as programs that trace expect it."""
+    env = [each for each in container.get("env") or () if each.get("name") != VARIABLE]
+    return {**container, "env": [*env, {"name": VARIABLE, "value": named}]}
 
 
 def access_of_job(args: Mapping[str, Any]) -> list[Access]:
