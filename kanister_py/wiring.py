@@ -105,13 +105,19 @@ def traced() -> Iterator[None]:
         tracing.close()
 
 
-def object_stores() -> ObjectStores:
-    """Give what opens the object stores that Profiles name; loaded when the first is opened."""
-    return _LazyStores()
+def object_stores(locations: Path | None = None) -> ObjectStores:
+    """Give what opens the object stores that Profiles name; loaded when the first is opened.
+
+    With `locations`, a folder below it stands in for each.
+    """
+    return _LazyStores(locations)
 
 
 class _LazyStores:
     """Most runs open no store: none of them waits for the library."""
+
+    def __init__(self, locations: Path | None) -> None:
+        self._folder = "" if locations is None else str(locations.absolute())
 
     @cached_property
     def _stores(self) -> ObjectStores:
@@ -121,10 +127,13 @@ class _LazyStores:
         return LibraryStores(SystemClock().now)
 
     def open(self, location: Location) -> ObjectStore:
-        return self._stores.open(location)
+        return self._stores.open(self._place_of(location))
 
     def with_keys(self, location: Location) -> Location:
-        return self._stores.with_keys(location)
+        return self._stores.with_keys(self._place_of(location))
+
+    def _place_of(self, location: Location) -> Location:
+        return location.in_folder(self._folder) if self._folder else location
 
 
 @lru_cache(maxsize=1)
@@ -378,7 +387,7 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
             # A kept cluster knows nothing of what a killed process made last.
             may_lag=own is not None and recorded is not None,
             checks_access=settings.checks_access,
-            stores=object_stores(),
+            stores=object_stores(settings.locations),
         )
         return handle.start_run(
             header,

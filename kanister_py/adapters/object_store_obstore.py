@@ -68,7 +68,7 @@ class LibraryStores:
 
 
 def _with_keys(location: Location, now: Now) -> Location:
-    if not location.credential.role:
+    if not location.credential.role or location.kind is not StoreKind.S3:
         return location
     from kanister_py.adapters.object_store_role import taken_role
 

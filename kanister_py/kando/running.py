@@ -12,14 +12,13 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.objects.locations import (
-    Credential,
     Location,
     StoreKind,
     read_printed_profile,
@@ -94,12 +93,7 @@ def _place_in(location: Location, path: str, snapshot: str = "") -> Place:
         if not location.bucket.strip("/") and location.kind is not StoreKind.KOPIA:
             raise KandoError("location.bucket is empty")
         if folder:
-            location = replace(
-                location,
-                kind=StoreKind.FILE,
-                endpoint=f"{folder}/{location.kind}",
-                credential=Credential(),
-            )
+            location = location.in_folder(folder)
     return Place(object_stores().open(location), location.key_of(path), is_kopia, snapshot)
 
 

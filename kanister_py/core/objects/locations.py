@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -65,6 +65,12 @@ class Location:
         if ".." in parts:
             raise InvalidProfile(f"Path {path!r} leads out of the location")
         return "/".join(parts)
+
+    def in_folder(self, folder: str) -> Location:
+        """Give the folder below `folder` that stands in for the bucket."""
+        if self.kind is StoreKind.FILE:
+            return self
+        return replace(self, kind=StoreKind.FILE, endpoint=f"{folder}/{self.kind}")
 
     def __str__(self) -> str:
         at = f" at {self.endpoint}" if self.endpoint else ""

@@ -45,7 +45,7 @@ def repository_url(location: Location, path: str) -> str:
         case _:
             raise InvalidProfile(
                 f"Failed to validate Profile: Location type not supported: {location.kind}; restic "
-                "needs one of s3Compliant, gcs or azure"
+                "needs one of s3Compliant, gcs or azure, and no folder that stands in for it"
             )
 
 
