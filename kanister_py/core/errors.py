@@ -115,7 +115,8 @@ class FunctionNotRegistered(UsageError):
 
     def __init__(self, function: str, near: Sequence[str] = ()) -> None:
         meant = did_you_mean(near)
-        super().__init__(f"Function {function} is not registered{meant}")
+        # Kanister's own sentence: it is what people search for.
+        super().__init__(f"Requested function {{{function}}} has not been registered{meant}")
         self.function = function
         self.near = tuple(near)
 
@@ -155,7 +156,10 @@ class FunctionVersionNotFound(UsageError):
 
     def __init__(self, function: str, asked: str, passed_over: Sequence[str]) -> None:
         found = f": {'; '.join(passed_over)}" if passed_over else ": it has no versions"
-        super().__init__(f"{function} has no version that answers {asked}{found}")
+        # It begins as Kanister's sentence does.
+        super().__init__(
+            f"Function version not found: {function} has no version that answers {asked}{found}"
+        )
         self.function = function
         self.asked = asked
         self.passed_over = tuple(passed_over)

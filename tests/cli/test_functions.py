@@ -110,7 +110,7 @@ def test_diff_of_what_does_not_differ_says_so(kanister: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        pytest.param(["describe", "Gret"], "Function Gret is not registered; did you mean Greet?",
+        pytest.param(["describe", "Gret"], "{Gret} has not been registered; did you mean Greet?",
                      id="a near name"),
         pytest.param(["describe", "Notify@v9.9.9"], "Notify has no version that answers v9.9.9",
                      id="an unknown version"),

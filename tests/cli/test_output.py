@@ -79,7 +79,9 @@ def test_a_mistake_of_the_user_and_a_defect_of_ours_read_differently() -> None:
     def said(error: Exception) -> str:
         return "|".join(map(text_of, error_lines(error)))
 
-    assert said(FunctionNotRegistered("X")) == "error: Function X is not registered"
+    assert (
+        said(FunctionNotRegistered("X")) == "error: Requested function {X} has not been registered"
+    )
     assert "defect of kanister-py: Fault: broken" in said(Fault("broken"))
     assert said(OSError(28, "No space left on device", "j.log")) == (
         "error: j.log: No space left on device"
@@ -97,7 +99,7 @@ def test_a_cluster_without_our_definitions_is_told_how_it_gets_them() -> None:
 
 def test_a_name_out_of_a_file_cannot_steer_the_terminal_through_an_error() -> None:
     (said,) = error_lines(FunctionNotRegistered("\x1b[2J\u202egnp"))
-    assert text_of(said) == r"error: Function \x1b[2J\u202egnp is not registered"
+    assert text_of(said) == r"error: Requested function {\x1b[2J\u202egnp} has not been registered"
 
 
 @pytest.mark.parametrize(

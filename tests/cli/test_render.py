@@ -372,7 +372,7 @@ class TestWhatIsPrinted:
         code, _, err = render("--trace")
         assert code == 1
         assert "step x: none, failed" in err
-        assert err.count("Function none is not registered") == 2
+        assert err.count("Requested function {none} has not been registered") == 2
 
     @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
     def test_an_environment_config_counts_in_either_of_its_versions(

@@ -166,7 +166,7 @@ class TestAPlan:
     def test_says_what_could_not_run(self) -> None:
         found = plan()
         assert found.has_errors
-        assert "Shel is not registered; did you mean Shell?" in found.phases[3].error
+        assert "{Shel} has not been registered; did you mean Shell?" in found.phases[3].error
         assert "unclosed action" in found.phases[4].error
 
     def test_goes_on_without_what_is_not_in_the_cluster(self) -> None:

@@ -33,7 +33,6 @@ SENSE = {
     "bad-output-line": "Failed to unmarshal key-value pair",
     "extra-arg": "argument bogus is not supported",
     "preferred-bad": "'latest' is not a version",
-    "unknown-function": "Function Nope is not registered",
 }
 
 # Kanister runs the phases before one whose template nobody can read. Here nothing runs then.

@@ -37,7 +37,7 @@ class CatalogueMismatch(UsageError):
 def entries_of(declared: Any, source: Source) -> list[FunctionEntry]:
     """Read the versions that a class offers, or refuse it with the reason."""
     if declared is None:
-        raise RegistrationRefused("without a name", "it is None, not a function")
+        raise RegistrationRefused("without a name", "it is None (Cannot register nil function)")
     name = _name_of(declared)
     kind = kind_of(declared)
     if not isinstance(declared, type):
