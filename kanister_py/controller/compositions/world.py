@@ -15,7 +15,7 @@ from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.machine.events import Tell
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
-from kanister_py.core.compositions.built_in import built_in_revisions, run_by_tag
+from kanister_py.core.compositions.built_in import built_in_revisions, run_by_package
 from kanister_py.core.compositions.desired import Composed
 from kanister_py.core.compositions.desired import Rules as ComposedRules
 from kanister_py.core.compositions.messages import Data
@@ -33,10 +33,8 @@ from kanister_py.core.registry.entries import (
 from kanister_py.core.revisions.collection import words_for_uses
 from kanister_py.core.revisions.functions import (
     Runtime,
-    package_name,
     revision_of,
     runtime_of,
-    tag_of_revision,
 )
 from kanister_py.core.revisions.identity import COMPOSITION_NAME_LABEL
 from kanister_py.core.revisions.kinds import (
@@ -304,9 +302,7 @@ class World:
         """Give a revision with the addresses at which its pods answer now."""
         revision = revision_of(obj)
         if runtime_of(obj, self._settings.default_runtime) is Runtime.IN_PROCESS:
-            return run_by_tag(
-                revision, self._tools.entries, package_name(obj), tag_of_revision(obj)
-            )
+            return run_by_package(revision, self._tools.entries, obj)
         if not self._settings.runs_functions:
             return revision
         if runtime_of(obj, self._settings.default_runtime) is not Runtime.DEPLOYMENT:

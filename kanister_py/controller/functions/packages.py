@@ -53,6 +53,7 @@ from kanister_py.core.revisions.functions import (
     digest_of_revision,
     revision_of,
     runtime_of,
+    says_in_process,
 )
 from kanister_py.core.revisions.identity import (
     PACKAGE_LABEL,
@@ -75,7 +76,7 @@ from kanister_py.core.revisions.package import (
     parse_function_package,
     parse_package_reference,
 )
-from kanister_py.core.revisions.stand_ins import choose_built_in
+from kanister_py.core.revisions.stand_ins import choose_for_package
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.packages import Packages, RegistryLogin, RegistryUnavailable
@@ -182,7 +183,7 @@ class FunctionReconciler:
         spec = spec_of(function)
         reference = parse_package_reference(str(spec.get("package") or ""))
         if runtime_of(function, self._default_runtime) is Runtime.IN_PROCESS:
-            return self._built_in(reference)
+            return self._built_in(reference, is_ours=says_in_process(function))
         logins = self._logins(spec)
         digest = reference.digest or self._known_digest(function, revisions, reference)
         if not digest:
@@ -195,17 +196,18 @@ class FunctionReconciler:
             read_lifecycle(record)
         return _Found(reference, digest, package)
 
-    def _built_in(self, reference: PackageReference) -> _Found:
+    def _built_in(self, reference: PackageReference, *, is_ours: bool) -> _Found:
         """Take a function that comes with us for the package that a Function names.
 
         One that was removed is refused; of one that nobody knows, its revision will say so.
         """
         name = reference.repository.rpartition("/")[2]
         with suppress(FunctionNotRegistered, FunctionVersionNotFound, InvalidVersion):
-            choose_built_in(self._entries, name, reference.tag)
-        package = FunctionPackage(name, {}, {}, (COMPOSITION,))
+            package = str(reference)
+            choose_for_package(self._entries, package, reference.tag, is_ours=is_ours)
+        described = FunctionPackage(name, {}, {}, (COMPOSITION,))
         # There are no bytes to name: the reference itself is what it is.
-        return _Found(reference, f"sha256:{function_identity(str(reference), None)}", package)
+        return _Found(reference, f"sha256:{function_identity(str(reference), None)}", described)
 
     def _known_digest(
         self, function: KubeObject, revisions: Sequence[KubeObject], reference: PackageReference

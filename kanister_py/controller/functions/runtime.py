@@ -30,9 +30,10 @@ from kanister_py.core.objects.resources import (
 from kanister_py.core.registry.entries import DesiredState, FunctionEntry, Registry
 from kanister_py.core.revisions.functions import (
     Runtime,
-    package_name,
     runtime_of,
+    says_in_process,
     tag_of_revision,
+    version_of_revision,
 )
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, RUNTIME_CONFIGS
 from kanister_py.core.revisions.owners import is_controlled_by
@@ -45,7 +46,7 @@ from kanister_py.core.revisions.runtime import (
     service_of,
     why_not_well,
 )
-from kanister_py.core.revisions.stand_ins import choose_built_in
+from kanister_py.core.revisions.stand_ins import choose_for_package
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
@@ -115,16 +116,18 @@ class FunctionRuntime:
 
     def _run_here(self, revision: KubeObject) -> None:
         """Have exactly the version run a revision that its tag names, or say why none does."""
-        function, tag = package_name(revision), tag_of_revision(revision)
+        image, tag = str(spec_of(revision).get("image") or ""), tag_of_revision(revision)
+        is_ours = says_in_process(revision)
         try:
-            choice = choose_built_in(self._entries, function, tag)
+            choice = choose_for_package(self._entries, image, tag, is_ours=is_ours)
         except KanisterError as error:
             self._say(revision, "", error.message)
             return
-        version = str(choice.chosen.version)
+        function, version = choice.chosen.function, str(choice.chosen.version)
         told = [each.message for each in choice.notices]
-        if choice.chosen.is_stable and tag != version:
-            told.append(f"Runs {function} {version}, the stable version")
+        if choice.chosen.version != version_of_revision(revision):
+            stable = ", the stable version" if choice.chosen.is_stable else ""
+            told.append(f"Runs {function} {version}{stable}")
         self._say(revision, builtin_endpoint(function, version), "", "; ".join(told))
 
     def _run(self, revision: KubeObject) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kanister_py.core.compositions.endpoints import builtin_endpoint
 from kanister_py.core.errors import (
@@ -11,8 +12,20 @@ from kanister_py.core.errors import (
     FunctionVersionRemoved,
     InvalidVersion,
 )
+from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.registry.entries import FunctionEntry, FunctionRevision, Registry
-from kanister_py.core.revisions.stand_ins import OWNER, choose_built_in, composition_families
+from kanister_py.core.revisions.functions import (
+    package_name,
+    says_in_process,
+    tag_of_revision,
+)
+from kanister_py.core.revisions.stand_ins import (
+    OWNER,
+    choose_built_in,
+    composition_families,
+    repository_of,
+    stand_in_for,
+)
 from kanister_py.core.versions.semver import parse_version
 
 
@@ -30,6 +43,17 @@ def run_by_tag(
         return run_by(revision, gone)
     except (FunctionNotRegistered, FunctionVersionNotFound, InvalidVersion) as error:
         return revision._replace(is_healthy=False, endpoint="", trouble=error.message)
+
+
+def run_by_package(
+    revision: FunctionRevision, entries: Registry[FunctionEntry], obj: Mapping[str, Any]
+) -> FunctionRevision:
+    """Have a FunctionRevision of a cluster run by what its package means in this process."""
+    image, tag = str(spec_of(obj).get("image") or ""), tag_of_revision(obj)
+    other = None if says_in_process(obj) else stand_in_for(entries, repository_of(image), tag)
+    if other is not None:
+        return run_by(revision, other.entry)
+    return run_by_tag(revision, entries, package_name(obj), tag)
 
 
 def run_by(revision: FunctionRevision, entry: FunctionEntry) -> FunctionRevision:

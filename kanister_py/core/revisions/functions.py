@@ -35,6 +35,11 @@ def runtime_of(obj: Mapping[str, Any], default: Runtime = Runtime.DEPLOYMENT) ->
     return Runtime(said) if said in tuple(Runtime) else default
 
 
+def says_in_process(obj: Mapping[str, Any]) -> bool:
+    """Say whether a function or a revision of it itself says that it runs in this process."""
+    return annotations_of(obj).get(RUNTIME) == Runtime.IN_PROCESS
+
+
 def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
     """Read a FunctionRevision as far as choosing it goes."""
     metadata, spec, status = obj["metadata"], spec_of(obj), status_of(obj)

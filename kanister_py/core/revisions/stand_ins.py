@@ -91,6 +91,21 @@ class StandIn(NamedTuple):
     ranges: tuple[str, ...] = ()
 
 
+def choose_for_package(
+    entries: Registry[FunctionEntry], package: str, tag: str, *, is_ours: bool
+) -> Choice[FunctionEntry]:
+    """Choose what runs a package in this process.
+
+    `is_ours`: its Function says so itself, and then its tag is our number. Where everything
+    runs in this process, packages of others keep theirs.
+    """
+    repository = repository_of(package)
+    other = None if is_ours else stand_in_for(entries, repository, tag)
+    if other is not None:
+        return Choice(other.entry, f"stands in for {repository}")
+    return choose_built_in(entries, repository.rpartition("/")[2], tag)
+
+
 def stand_in_for(entries: Registry[FunctionEntry], repository: str, tag: str) -> StandIn | None:
     """Find what stands for a package of others: what the record says, else what is called so."""
     for family in composition_families(entries):
