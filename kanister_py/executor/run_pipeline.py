@@ -43,6 +43,7 @@ from kanister_py.executor.call_records import (
     RecordingRunner,
     TracingRunner,
 )
+from kanister_py.executor.checked_answers import TagCheckingRunner
 from kanister_py.executor.requirements_loop import (
     SettlingRunner,
     fetch,
@@ -293,7 +294,7 @@ def _answer(
     step: Step, call: FunctionCall, engine: Engine, digests: Digests
 ) -> tuple[StepOutcome, FunctionResponse]:
     """Make one step's call: recording around cache around requirements around retries."""
-    runner: FunctionRunner = TracingRunner(engine.runner)
+    runner: FunctionRunner = TracingRunner(TagCheckingRunner(engine.runner))
     if engine.metrics is not None:
         runner = MeasuringRunner(runner, engine.clock, engine.metrics)
     rule = STEP_RETRY if step.retry is None else STEP_RETRY.as_written(step.retry)
