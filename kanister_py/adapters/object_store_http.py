@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 TRIES: Final = 5
 _CONNECT_SECONDS, _READ_SECONDS = 10.0, 120.0
+_PIECE_BYTES: Final = 1024 * 1024
 
 Now: TypeAlias = Callable[[], datetime]
 """Says what time it is, which signatures hold."""
@@ -69,3 +70,33 @@ class StoreHttp:
             raise refusal_of("", self._location, told, key)
         named = {name.lower(): value for name, value in answer.headers.items()}
         return Answer(answer.status, named, answer.data)
+
+    def open(
+        self, url: str, key: str, headers: Mapping[str, str]
+    ) -> tuple[Mapping[str, str], Iterator[bytes]]:
+        """Ask for an object: its headers are there at once, its bytes come as they are read."""
+        import urllib3
+
+        try:
+            answer = self._pool.request(
+                "GET", url, headers=headers, preload_content=False, decode_content=False
+            )
+            told = "" if answer.status < 400 else answer.data.decode("utf-8", "replace")
+        except urllib3.exceptions.HTTPError as error:
+            raise unreachable(self._location, str(error)) from error
+        if answer.status >= 400:
+            raise refusal_of("", self._location, f"status code: {answer.status}: {told}", key)
+        named = {name.lower(): value for name, value in answer.headers.items()}
+        return named, self._pieces(answer)
+
+    def _pieces(self, answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+        import urllib3
+
+        try:
+            while piece := answer.read1(_PIECE_BYTES):
+                yield piece
+        except urllib3.exceptions.HTTPError as error:
+            raise unreachable(self._location, str(error)) from error
+        finally:
+            # What was not read to its end cannot be asked anything else.
+            answer.close()

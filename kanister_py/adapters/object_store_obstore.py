@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kanister_py.adapters.object_store_errors import refusal_of, unreachable
 from kanister_py.adapters.object_store_gcs_upload import GOOGLE, GcsUploads, service_account_of
 from kanister_py.adapters.object_store_http import Now
-from kanister_py.adapters.object_store_pieces import Checksum, cut
+from kanister_py.adapters.object_store_pieces import Checksum, Opened, cut
 from kanister_py.adapters.object_store_s3_parts import DEFAULT_REGION, S3Parts, Signer
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.objects.locations import InvalidProfile, Location, StoreKind
@@ -46,12 +46,10 @@ _AZURE_SUFFIXES: Final = {
 _LAST: Final = "\U0010ffff"
 
 
-class _Writer(Protocol):
+class _Client(Protocol):
     """What writes objects where the library cannot write a terabyte."""
 
     def put(self, key: str, chunks: Iterable[bytes]) -> int: ...
-
-    def checksum_of(self, key: str) -> str: ...
 
 
 class LibraryStores:
@@ -231,17 +229,17 @@ def _told(location: Location, key: str = "") -> Iterator[None]:
 
 
 class LibraryStore:
-    """An object store that the library speaks with; `writer` writes what it cannot."""
+    """An object store that the library speaks with; `client` does what it cannot."""
 
     def __init__(
         self,
         location: Location,
         store: S3Store | GCSStore | AzureStore | LocalStore,
-        writer: _Writer | None,
+        client: _Client | None,
     ) -> None:
         self._location = location
         self._store = store
-        self._writer = writer
+        self._client = client
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
         import obstore
@@ -271,37 +269,43 @@ class LibraryStore:
         return StoredObject(key, found["size"], found["last_modified"])
 
     def get(self, key: str) -> Iterator[bytes]:
-        import obstore
-
-        with _told(self._location, key):
-            result = obstore.get(self._store, key)
-            pieces = result.stream(min_chunk_size=_GET_CHUNK)
-        size, expected = 0, result.meta["size"]
-        checksum = Checksum(self._wanted_checksum(key, result.attributes))
+        opened = self._client.open(key) if isinstance(self._client, S3Parts) else self._open(key)
+        size, checksum = 0, Checksum(opened.checksum)
         try:
-            while True:
-                with _told(self._location, key):
-                    piece = next(pieces, None)
-                if piece is None:
-                    break
+            for piece in opened.pieces:
                 size += len(piece)
                 checksum.feed(piece)
                 yield piece
-            if size != expected:
-                told = f"Object {key!r} in the {self._location}: {size} of {expected} bytes came"
+            if size != opened.size:
+                told = f"Object {key!r} in the {self._location}: {size} of {opened.size} bytes came"
                 raise TransientError(told, reason="StoreUnavailable")
             checksum.check(key)
         finally:
             checksum.close()
 
-    def _wanted_checksum(self, key: str, attributes: Any) -> str:
-        if self._writer is not None:
-            return self._writer.checksum_of(key)
-        return str(attributes.get(_AZURE_MARK, ""))
+    def _open(self, key: str) -> Opened:
+        import obstore
+
+        with _told(self._location, key):
+            result = obstore.get(self._store, key)
+            pieces = result.stream(min_chunk_size=_GET_CHUNK)
+        if isinstance(self._client, GcsUploads):
+            checksum = self._client.checksum_of(key)
+        else:
+            checksum = str(result.attributes.get(_AZURE_MARK, ""))
+        return Opened(result.meta["size"], checksum, self._pieces(key, pieces))
+
+    def _pieces(self, key: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        while True:
+            with _told(self._location, key):
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
 
     def put(self, key: str, chunks: Iterable[bytes]) -> int:
-        if self._writer is not None:
-            return self._writer.put(key, chunks)
+        if self._client is not None:
+            return self._client.put(key, chunks)
         import obstore
 
         source = _Source(chunks)

@@ -7,13 +7,21 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final
+from typing import Final, NamedTuple
 
 from kanister_py.core.errors import UsageError
 
 FIRST_PART_BYTES: Final = 8 * 1024 * 1024
 PARTS_OF_ONE_SIZE: Final = 320
 CRC_PREFIX: Final = "crc32:"
+
+
+class Opened(NamedTuple):
+    """An object that is being read: how long it is, which checksum it must have, its bytes."""
+
+    size: int
+    checksum: str
+    pieces: Iterator[bytes]
 
 
 def part_bytes(number: int) -> int:

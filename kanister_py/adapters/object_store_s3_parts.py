@@ -26,6 +26,7 @@ from kanister_py.adapters.object_store_pieces import (
     CRC_PREFIX,
     FIRST_PART_BYTES,
     PARTS_OF_ONE_SIZE,
+    Opened,
     cut,
     is_tag_of_parts,
     part_bytes,
@@ -124,17 +125,16 @@ class S3Parts:
                 self._send("DELETE", key, f"uploadId={quote(upload, safe='')}", b"")
             raise
 
-    def checksum_of(self, key: str) -> str:
-        """Say which checksum an object that we wrote must have: of it, or of its parts."""
-        headers = self._send("HEAD", key, "", b"", {"x-amz-checksum-mode": "ENABLED"}).headers
-        if MD5_MARK_HEADER in headers:
-            return headers[MD5_MARK_HEADER]
-        crc = headers.get("x-amz-checksum-crc32", "")
-        if crc and headers.get("x-amz-checksum-type") == "FULL_OBJECT":
-            return CRC_PREFIX + base64.b64decode(crc).hex()
-        tag = headers.get("etag", "").strip('"')
-        is_ours = headers.get(f"x-amz-meta-{PARTS_MARK}") == _PARTS_MARK_VALUE
-        return tag if is_ours and is_tag_of_parts(tag) and not _is_encrypted(headers) else ""
+    def open(self, key: str) -> Opened:
+        """Open an object to be read."""
+        url = self._url_of(key)
+        given = {"x-amz-checksum-mode": "ENABLED"}
+        signed = self._signer.headers("GET", url, given, _EMPTY, self._now())
+        headers, pieces = self._http.open(url, key, signed)
+        return Opened(int(headers.get("content-length", 0)), _checksum_in(headers), pieces)
+
+    def _url_of(self, key: str, query: str = "") -> str:
+        return f"{self._bucket_url}/{quote(key, safe='/-_.~')}{'?' if query else ''}{query}"
 
     def _put_parts(self, key: str, upload: str, parts: Iterator[bytes]) -> int:
         total, crc, digests = 0, 0, list[bytes]()
@@ -213,10 +213,22 @@ class S3Parts:
         body: bytes,
         given: Mapping[str, str] | None = None,
     ) -> Answer:
-        url = f"{self._bucket_url}/{quote(key, safe='/-_.~')}{'?' if query else ''}{query}"
+        url = self._url_of(key, query)
         payload_hash = _UNSIGNED if body else _EMPTY
         headers = self._signer.headers(method, url, given or {}, payload_hash, self._now())
         return self._http.send(method, url, key, headers, body)
+
+
+def _checksum_in(headers: Mapping[str, str]) -> str:
+    """Say which checksum an object must have: its own, or that of its parts if they are ours."""
+    if MD5_MARK_HEADER in headers:
+        return headers[MD5_MARK_HEADER]
+    crc = headers.get("x-amz-checksum-crc32", "")
+    if crc and headers.get("x-amz-checksum-type") == "FULL_OBJECT":
+        return CRC_PREFIX + base64.b64decode(crc).hex()
+    tag = headers.get("etag", "").strip('"')
+    is_ours = headers.get(f"x-amz-meta-{PARTS_MARK}") == _PARTS_MARK_VALUE
+    return tag if is_ours and is_tag_of_parts(tag) and not _is_encrypted(headers) else ""
 
 
 def _encoded_crc(crc: int) -> str:
