@@ -201,17 +201,14 @@ def _register(
 
 
 def registry_of(*functions: Any, distribution: str = "local") -> Registry[FunctionEntry]:
-    """Register functions by hand, for tests and for programs that embed us."""
+    """Register functions by hand, for tests."""
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
     _register(builder, Source(distribution, Version(0, 0, 0)), functions)
     return builder.build()
 
 
 def check_everything(functions: Functions) -> Functions:
-    """Load the code of every served version, so that no mismatch waits for its first use.
-
-    What is wrong with ours stops here; a plugin's function is left out and reported.
-    """
+    """Load all code that is served: what is wrong with ours stops here, a plugin's is left out."""
     registry, broken = loadable(functions.registry)
     return Functions(registry, (*functions.broken, *broken))
 

@@ -152,7 +152,7 @@ def _compose(
         composition, observed = _as_functions_get_it(composition, observed)
     state = first_state(observed, context)._replace(notices=notices)
     digests = Digests(is_exact=engine.cache is not None)
-    for step in composition.steps:
+    for step in composition.steps[1:]:
         # Nothing acts before it is checked: no function is called for a pipeline that must end.
         removed = _removed(step, engine)
         if removed is not None:
@@ -210,7 +210,8 @@ def _run_step(
             return skip(step, state, why)
         choice = choose_revision(engine.revisions, step.function, step.revision)
         revision_name = choice.chosen.name
-        state = with_warnings(step, state, choice.notices)
+        if choice.notices:
+            state = with_warnings(step, state, choice.notices)
         check_capability(choice.chosen, engine.revisions.family(step.function))
         call = _call_of(step, state, choice.chosen, engine.source, digests, remembered)
         outcome, response = _answer(step, call, engine, digests)
@@ -298,7 +299,8 @@ def _answer(
     if engine.metrics is not None:
         runner = MeasuringRunner(runner, engine.clock, engine.metrics)
     rule = STEP_RETRY if step.retry is None else STEP_RETRY.as_written(step.retry)
-    runner = BoundedRunner(runner, engine.clock)
+    if step.timeout_seconds:
+        runner = BoundedRunner(runner, engine.clock)
     runner = RetryingRunner(runner, engine.clock, rule)
     settling = SettlingRunner(runner, step, engine.source)
     runner = settling

@@ -56,9 +56,9 @@ class Conditions:
             if each.type not in SYSTEM_CONDITIONS:
                 self.set(each.type, each.status, each.reason, each.message)
 
-    def set_deprecations(self, notices: Iterable[Notice]) -> list[Notice]:
+    def set_deprecations(self, notices: Sequence[Notice]) -> list[Notice]:
         """Say which functions are deprecated, and give those of which that was not said yet."""
-        told = [each for each in notices if each.reason == DEPRECATED]
+        told = [each for each in notices if each.reason == DEPRECATED] if notices else []
         if not told:
             self._all.pop(DEPRECATED_FUNCTIONS, None)
             return []

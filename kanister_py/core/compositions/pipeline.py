@@ -204,7 +204,7 @@ def with_warnings(step: Step, state: PipelineState, notices: Iterable[Notice]) -
         )
         for each in notices
     )
-    return state._replace(notices=(*state.notices, *told)) if told else state
+    return state._replace(notices=(*state.notices, *told))
 
 
 def give_up(step: Step, state: PipelineState, revision: str, error: KanisterError) -> PipelineState:
