@@ -37,6 +37,11 @@ class ManifestSource:
         found = (schema_of_kind(each, api_version, kind) for each in self._schemas)
         return next((each for each in found if each is not None), None)
 
+    def fetch_config_map(self, namespace: str, name: str) -> Data | None:
+        sought = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": name}
+        found = self.fetch_resources({**sought, "namespace": namespace})
+        return found[0] if found else None
+
     def fetch_secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
         secret = self._secrets.get((namespace, name))
         if secret is None:

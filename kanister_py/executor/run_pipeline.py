@@ -26,6 +26,7 @@ from kanister_py.core.compositions.pipeline import (
     with_warnings,
 )
 from kanister_py.core.compositions.requirements import Fetched, check_allowed
+from kanister_py.core.compositions.step_inputs import input_in
 from kanister_py.core.compositions.when import why_not_due
 from kanister_py.core.errors import (
     Fault,
@@ -147,13 +148,21 @@ def _compose(
     context: Data | None,
     remembered: Mapping[str, Data],
 ) -> Composed:
+    steps: list[Step] = []
+    for step in composition.steps:
+        # Nothing acts before it is checked: no function is called for a pipeline that must end.
+        try:
+            steps.append(_with_input(step, observed, engine.source))
+        except KanisterError as error:
+            failed = give_up(step, first_state(observed, context), "", _failure(step, "", error))
+            return compose_state(observed, failed, engine.rules)
+    composition = composition._replace(steps=tuple(steps))
     notices = tuple(map(notice_of_number, _inexact_inputs(composition, observed)))
     if notices:
         composition, observed = _as_functions_get_it(composition, observed)
     state = first_state(observed, context)._replace(notices=notices)
     digests = Digests(is_exact=engine.cache is not None)
     for step in composition.steps[1:]:
-        # Nothing acts before it is checked: no function is called for a pipeline that must end.
         removed = _removed(step, engine)
         if removed is not None:
             return compose_state(observed, give_up(step, state, "", removed), engine.rules)
@@ -164,6 +173,16 @@ def _compose(
                 traced.fail(state.error.reason, state.error.message)
                 break
     return compose_state(observed, state, engine.rules)
+
+
+def _with_input(step: Step, observed: Observed, source: RequirementSource) -> Step:
+    """Give a step the input that it refers to, as it is now."""
+    ref = step.input_ref
+    if ref is None:
+        return step
+    namespace = namespace_of(observed.composite)
+    found = source.fetch_config_map(ref.namespace or namespace, ref.name)
+    return step._replace(input=input_in(ref, namespace, found))
 
 
 def _as_functions_get_it(

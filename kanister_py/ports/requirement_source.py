@@ -20,5 +20,8 @@ class RequirementSource(Protocol):
     def fetch_secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
         """Give the data of a Secret in base64."""
 
+    def fetch_config_map(self, namespace: str, name: str) -> Data | None:
+        """Give a ConfigMap, for a composition that refers to it."""
+
 
 __all__ = ["RequirementSource"]

@@ -11,6 +11,7 @@ from kanister_py.core.compositions.messages import Data
 from kanister_py.core.errors import NoMatch, NotFound, UsageError
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.resources import (
+    CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     SECRETS,
     group_version_of,
@@ -75,6 +76,9 @@ class ClusterSource:
                     return schema
         published = self._cluster.schema_of(api_version, kind)
         return None if published is None else dict(published)
+
+    def fetch_config_map(self, namespace: str, name: str) -> Data | None:
+        return self._seen.get(CONFIG_MAPS, ObjectKey(namespace, name))
 
     def fetch_secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
         try:

@@ -321,7 +321,7 @@ class CompositeReconciler:
         for notice in run.conditions.set_deprecations(composed.notices):
             self._tell(run.subject, WARNING, notice.reason, notice.message)
             self._note_deprecation(run.xr, notice)
-        needs = _needs_of(chosen.composition)
+        needs = _needs_of(chosen.composition, run.subject.namespace)
         if composed.error is not None:
             kept = machinery_of(run.xr, legacy=self._kind.is_legacy).get("resourceRefs") or ()
             refs = tuple(each for each in kept if each.get("name"))
@@ -504,10 +504,12 @@ class CompositeReconciler:
         )
 
 
-def _needs_of(composition: Composition) -> tuple[Data, ...]:
-    return tuple(
-        selector for step in composition.steps for selector in step.required_resources.values()
-    )
+def _needs_of(composition: Composition, namespace: str) -> tuple[Data, ...]:
+    """Select what the composition itself wants functions to be given."""
+    steps = composition.steps
+    refs = (step.input_ref for step in steps if step.input_ref is not None)
+    inputs = tuple(each.selector(namespace) for each in refs)
+    return (*inputs, *(each for step in steps for each in step.required_resources.values()))
 
 
 def _unavailable(error: KanisterError) -> str:

@@ -16,6 +16,7 @@ from kanister_py.core.compositions.old_mode import (
     environment_configs_input,
     patch_and_transform_input,
 )
+from kanister_py.core.compositions.step_inputs import InputRef
 from kanister_py.core.errors import InvalidDocument, InvalidVersion
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.cel.errors import CelError
@@ -96,6 +97,7 @@ class Step(NamedTuple):
     """How long an answer holds, whatever the function says of that; None leaves it to it."""
     max_iterations: int = DEFAULT_ITERATIONS
     allowed: tuple[AllowedResource, ...] | None = None
+    input_ref: InputRef | None = None
 
     @property
     def settings(self) -> Data:
@@ -184,6 +186,7 @@ _SPEC = (
 _OLD_SPEC = (*_SPEC, "resources", "patchSets", "environment")
 _STEP = (
     *("step", "functionRef", "functionRevisionRef", "functionRevisionSelector", "input"),
+    "inputRef",
     *("credentials", "requirements", "when", "timeout", "retry", "ttl", "maxIterations"),
     "allowedExtraResources",
 )
@@ -295,6 +298,7 @@ class _Reader(Reader):
             self.seconds(data, "ttl", path),
             int(iterations),
             self.allowed(data, path),
+            self.input_ref(data, path),
         )
 
     def revision(
@@ -333,6 +337,21 @@ class _Reader(Reader):
         if data.get("input") is None:
             return None
         return self.mapping(data["input"], (*path, "input"), keeps_nulls=True)
+
+    def input_ref(self, data: Mapping[str, Any], path: Path) -> InputRef | None:
+        here: Path = (*path, "inputRef")
+        given = self.mapping(data.get("inputRef"), here, ("configMapRef",))
+        if data.get("inputRef") is None:
+            return None
+        if data.get("input") is not None:
+            self.note(here, "input and inputRef exclude each other")
+        at: Path = (*here, "configMapRef")
+        found = self.mapping(given.get("configMapRef"), at, ("name", "namespace", "key"))
+        return InputRef(
+            self.wanted(found, "name", at),
+            self.text(found, "namespace", at),
+            self.text(found, "key", at),
+        )
 
     def credentials(self, data: Mapping[str, Any], path: Path) -> tuple[Credential, ...]:
         found: list[Credential] = []

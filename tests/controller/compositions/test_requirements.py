@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -330,3 +331,38 @@ def test_what_gains_the_labels_asked_for_composes_anew(world: World) -> None:
     world.until(lambda: set(world.composed()) == {"one", "two"})
     world.cluster.delete(CONFIG_MAPS, "one", namespace="default")
     world.until(lambda: set(world.composed()) == {"two"})
+
+
+def with_input(colour: str) -> dict[str, Any]:
+    """Give a ConfigMap that holds what the step of a composition is told."""
+    (step,) = composition(colour)["spec"]["pipeline"]
+    return {**config_map("shared"), "data": {"input.yaml": json.dumps(step["input"])}}
+
+
+@pytest.mark.parametrize("gives_resources", [True, False])
+def test_an_input_that_several_compositions_share_is_followed(gives_resources: bool) -> None:
+    referring = composition()
+    (step,) = referring["spec"]["pipeline"]
+    del step["input"]
+    step["inputRef"] = {"configMapRef": {"name": "shared"}}
+    settings = CompositionSettings(
+        "kanister-py", uses_revisions=True, gives_resources=gives_resources
+    )
+    world = World(settings)
+    try:
+        world.start()
+        world.define(definition())
+        world.say(referring)
+        world.say(bucket())
+        none = "inputRef names ConfigMap default/shared, and there is none"
+        world.until(lambda: none in world.condition("Synced").get("message", ""))
+        world.say(with_input("green"))
+        world.until(lambda: world.is_ready() and world.colours() == {"green"})
+        world.say(with_input("blue"))
+        world.until(lambda: world.colours() == {"blue"})
+        world.until_rest()
+        world.writes.clear()
+        world.until_rest()
+        assert world.writes == []
+    finally:
+        world.close()

@@ -1,0 +1,58 @@
+"""Inputs of steps that stand in a ConfigMap, so that several Compositions share one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.errors import InvalidDocument, UsageError
+from kanister_py.core.objects.documents import parse_document
+from kanister_py.core.objects.reading import mapping_of
+
+
+class InputRef(NamedTuple):
+    """Where the input of a step stands.
+
+    Without a namespace in that of the composite resource; without a key the ConfigMap has one.
+    """
+
+    name: str
+    namespace: str = ""
+    key: str = ""
+
+    def selector(self, namespace: str) -> Data:
+        """Say which object is meant, as a function would ask for it."""
+        found = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": self.name}
+        return {**found, "namespace": self.namespace or namespace}
+
+
+class StepInputUnusable(UsageError):
+    """The input that a step refers to is not there, or is none."""
+
+    reason = "StepInputUnusable"
+
+
+def input_in(ref: InputRef, namespace: str, config_map: Mapping[str, Any] | None) -> Data:
+    """Read the input of a step out of the ConfigMap that it refers to."""
+    if not ref.namespace and not namespace:
+        raise StepInputUnusable(
+            f"inputRef names ConfigMap {ref.name} without a namespace, and the composite resource "
+            "has none"
+        )
+    where = f"ConfigMap {ref.namespace or namespace}/{ref.name}"
+    if config_map is None:
+        raise StepInputUnusable(f"inputRef names {where}, and there is none")
+    data = mapping_of(config_map.get("data"))
+    key = ref.key or (next(iter(data)) if len(data) == 1 else "")
+    if key not in data:
+        there = f"it has {', '.join(sorted(data))}" if data else "it has none"
+        asked = f"no key {key}" if key else "more than one key, or none; name one in inputRef"
+        raise StepInputUnusable(f"{where} has {asked}: {there}")
+    try:
+        found = parse_document(str(data[key]), f"{where} {key}").value
+    except InvalidDocument as error:
+        raise StepInputUnusable(error.message) from None
+    if not isinstance(found, dict):
+        raise StepInputUnusable(f"{where} has no input at {key}: an input is a map")
+    return found

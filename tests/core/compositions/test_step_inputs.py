@@ -1,0 +1,98 @@
+"""Is the input of a step found in the ConfigMap that it refers to, and said what is wrong?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kanister_py.core.compositions.model import parse_composition
+from kanister_py.core.compositions.step_inputs import InputRef, StepInputUnusable, input_in
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.objects.documents import Document
+
+
+def config_map(**data: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}
+
+
+@pytest.mark.parametrize(
+    ("ref", "found"),
+    [
+        pytest.param(InputRef("c"), config_map(only="kind: A"), id="the one key"),
+        pytest.param(InputRef("c", key="a"), config_map(a="kind: A", b="1"), id="its key"),
+    ],
+)
+def test_an_input_is_read_as_yaml(ref: InputRef, found: dict[str, Any]) -> None:
+    assert input_in(ref, "shop", found) == {"kind": "A"}
+
+
+@pytest.mark.parametrize(
+    ("ref", "namespace", "found", "said"),
+    [
+        pytest.param(
+            InputRef("c"), "shop", None, "inputRef names ConfigMap shop/c, and there is none",
+            id="no ConfigMap",
+        ),
+        pytest.param(
+            InputRef("c", "own"), "shop", None, "ConfigMap own/c", id="in its own namespace"
+        ),
+        pytest.param(InputRef("c"), "", None, "without a namespace", id="no namespace at all"),
+        pytest.param(
+            InputRef("c", key="z"), "shop", config_map(a="1", b="2"), "has no key z: it has a, b",
+            id="another key",
+        ),
+        pytest.param(
+            InputRef("c"), "shop", config_map(a="1", b="2"), "name one in inputRef: it has a, b",
+            id="which key",
+        ),
+        pytest.param(InputRef("c"), "shop", config_map(), "it has none", id="nothing in it"),
+        pytest.param(InputRef("c"), "shop", config_map(a="1"), "an input is a map", id="no map"),
+        pytest.param(InputRef("c"), "shop", config_map(a="{"), "ConfigMap shop/c a", id="no YAML"),
+    ],
+)  # fmt: skip
+def test_what_is_no_input_is_said_with_its_place(
+    ref: InputRef, namespace: str, found: dict[str, Any] | None, said: str
+) -> None:
+    with pytest.raises(StepInputUnusable) as caught:
+        input_in(ref, namespace, found)
+    assert said in caught.value.message
+
+
+def composition(**step: Any) -> Document:
+    called = {"step": "one", "functionRef": {"name": "f"}, **step}
+    return Document.of(
+        {
+            "apiVersion": "apiextensions.crossplane.io/v1",
+            "kind": "Composition",
+            "metadata": {"name": "c"},
+            "spec": {
+                "compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "XR"},
+                "mode": "Pipeline",
+                "pipeline": [called],
+            },
+        }
+    )
+
+
+def test_a_step_says_where_its_input_stands() -> None:
+    ref = {"configMapRef": {"name": "c", "namespace": "n", "key": "k"}}
+    (step,) = parse_composition(composition(inputRef=ref)).steps
+    assert step.input_ref == InputRef("c", "n", "k")
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        pytest.param(
+            {"inputRef": {"configMapRef": {"name": "c"}}, "input": {"kind": "A"}},
+            "input and inputRef exclude each other",
+            id="both",
+        ),
+        pytest.param({"inputRef": {}}, "configMapRef.name: Must be given", id="nothing named"),
+    ],
+)
+def test_a_reference_that_is_none_is_refused(step: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidDocument) as caught:
+        parse_composition(composition(**step))
+    assert said in caught.value.message
