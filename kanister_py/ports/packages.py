@@ -45,5 +45,10 @@ class Packages(Protocol):
     ) -> bytes:
         """Give the `package.yaml` of a digest. What was read once needs no registry again."""
 
+    def tags(
+        self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()
+    ) -> Sequence[str]:
+        """List the tags of a repository."""
+
 
 __all__ = ["Packages", "RegistryLogin"]

@@ -448,3 +448,35 @@ def test_a_layer_is_read_to_its_end_before_it_is_believed() -> None:
     manifest = _manifest(layer)
     changed = http(layer + b"\0")
     _is_refused(_registry(manifest, **{digest_of(layer)[7:20]: changed}))
+
+
+def _tags(*pages: Any) -> tuple[list[str], list[str]]:
+    """Ask for the tags of a registry that sends on with each page; the last one comes again."""
+    asked_for: list[str] = []
+
+    def answer(asked: Asked) -> Iterable[bytes]:
+        page = pages[min(len(asked_for), len(pages) - 1)]
+        asked_for.append(asked.path)
+        return http(json.dumps(page).encode(), Link='<http://evil.example.org/>; rel="next"')
+
+    with hostile_server(answer) as server:
+        return list(_packages().tags(_reference(server.address))), asked_for
+
+
+def test_tags_come_page_by_page_and_nobody_is_sent_elsewhere_for_them() -> None:
+    found, asked = _tags({"tags": ["v1.0.0", "v1.1.0"]}, {"tags": ["v2.0.0"]})
+    assert found == ["v1.0.0", "v1.1.0", "v2.0.0"]
+    assert [each.partition("last=")[2] for each in asked] == ["", "v1.1.0", "v2.0.0"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [{}, [], {"tags": None}, {"tags": "v1.0.0"}, {"tags": [1, None, "../x", "a b", "x" * 200]}],
+)
+def test_a_list_of_tags_that_is_none_names_none(page: Any) -> None:
+    assert _tags(page)[0] == []
+
+
+def test_tags_without_end_come_to_one() -> None:
+    pages = [{"tags": [f"v{number}.0.0"]} for number in range(200)]
+    assert len(_tags(*pages)[0]) == 50

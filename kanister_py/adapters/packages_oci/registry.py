@@ -31,7 +31,7 @@ from kanister_py.adapters.packages_oci.images import (
 )
 from kanister_py.adapters.packages_oci.layers import Allowance, UnreadableLayer, find_file
 from kanister_py.core.objects.reading import mapping_of
-from kanister_py.core.revisions.package import InvalidPackage, PackageReference
+from kanister_py.core.revisions.package import InvalidPackage, PackageReference, is_tag
 from kanister_py.ports.packages import RegistryLogin
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _TOKEN: Final = re.compile(r"[\x21-\x7e]{1,65536}")
 _CHALLENGE: Final = re.compile(r'(\w+)="([^"]*)"')
 _ADDRESS: Final = re.compile(r"[0-9.]+|.*:.*")
+_TAGS_AT_ONCE: Final = 1000
+_MOST_PAGES: Final = 50
 _LOOPBACK: Final = re.compile(r"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?")
 
 
@@ -108,6 +110,12 @@ class OciPackages:
         if kept is not None:
             write_whole(kept, text)
         return text
+
+    def tags(
+        self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()
+    ) -> Sequence[str]:
+        with self._exchange(reference, self._read_seconds) as exchange:
+            return _Session(exchange, reference, logins).tags()
 
     def push(
         self, reference: PackageReference, image: Image, logins: Sequence[RegistryLogin] = ()
@@ -273,6 +281,26 @@ class _Session:
         response.close()
         found = response.headers.get("Docker-Content-Digest", "")
         return checked_digest(found, str(self._reference)) if found else ""
+
+    def tags(self) -> list[str]:
+        """List the tags, page by page; a page that brings nothing new is the last."""
+        found: dict[str, None] = {}
+        path = f"tags/list?n={_TAGS_AT_ONCE}"
+        for _ in range(_MOST_PAGES):
+            response = self.ask("GET", path)
+            said = mapping_of(
+                self._json(self._exchange.read(response, _MAX_JSON_BYTES), "list of tags")
+            )
+            listed = said.get("tags")
+            tags = listed if isinstance(listed, list) else []
+            page = [each for each in tags if isinstance(each, str) and is_tag(each)]
+            new = [each for each in page if each not in found]
+            found.update(dict.fromkeys(new))
+            if not new or not response.headers.get("Link"):
+                break
+            # Where to go on is asked by name: nobody follows an address that a registry makes up.
+            path = f"tags/list?n={_TAGS_AT_ONCE}&last={page[-1]}"
+        return list(found)
 
     def manifest(self, reference: str) -> tuple[Mapping[str, Any], bytes]:
         response = self.ask("GET", f"manifests/{reference}", accept=_ALL_MANIFESTS)

@@ -26,6 +26,7 @@ from kanister_py.core.objects.parts import (
     annotations_of,
     conditions_of,
     labels_of,
+    name_of,
     spec_of,
     status_of,
 )
@@ -45,6 +46,14 @@ from kanister_py.core.revisions.activation import (
     problems_of_limits,
 )
 from kanister_py.core.revisions.collection import Revision, plan_collection
+from kanister_py.core.revisions.dependencies import (
+    DependencyUnresolved,
+    Installed,
+    answers,
+    name_for,
+    package_for,
+    source_of,
+)
 from kanister_py.core.revisions.functions import (
     ANSWER_LIMIT,
     PACKAGE_TAG,
@@ -71,7 +80,9 @@ from kanister_py.core.revisions.owners import (
 )
 from kanister_py.core.revisions.package import (
     COMPOSITION,
+    Dependency,
     FunctionPackage,
+    InvalidPackageReference,
     PackageReference,
     parse_function_package,
     parse_package_reference,
@@ -168,6 +179,7 @@ class FunctionReconciler:
             return _PULL_ALWAYS_SECONDS
         revisions = self._number(function, revisions, found)
         self._settle(function, revisions, found)
+        self._install_needed(function, found.package)
         return _PULL_ALWAYS_SECONDS if spec.get("packagePullPolicy") == "Always" else None
 
     def _revisions_of(self, function: KubeObject) -> list[KubeObject]:
@@ -286,18 +298,60 @@ class FunctionReconciler:
             created = self._cluster.create(made)
         except AlreadyExists:
             raise Conflict(f"FunctionRevision {name} has just been made") from None
-        subject = subject_of(function)
-        self._tell(
-            subject, NORMAL, "CreateRevision", f"Created new revision {name} as {plan.number}"
-        )
-        for dependency in found.package.dependencies:
-            self._tell(
-                subject,
-                WARNING,
-                "ResolveDependencies",
-                f"The package says that it needs {dependency}; see that it is installed",
-            )
+        said = f"Created new revision {name} as {plan.number}"
+        self._tell(subject_of(function), NORMAL, "CreateRevision", said)
         return self._say_capabilities(created, found.package)
+
+    # What it needs
+
+    def _install_needed(self, function: KubeObject, package: FunctionPackage) -> None:
+        """Install the Functions that a package needs and nobody has installed.
+
+        What cannot be had is said, and keeps the Function itself from nothing.
+        """
+        spec = spec_of(function)
+        if spec.get("skipDependencyResolution"):
+            return
+        subject = subject_of(function)
+        for dependency in package.dependencies:
+            try:
+                made = self._install(spec, dependency)
+            except (RegistryUnavailable, Conflict):
+                # Nobody's news, or what may pass: looked at again.
+                raise
+            except KanisterError as error:
+                self._tell(subject, WARNING, "ResolveDependencies", error.message)
+                continue
+            if made:
+                said = f"Installed Function {made}, which the package needs ({dependency})"
+                self._tell(subject, NORMAL, "ResolveDependencies", said)
+
+    def _install(self, spec: Mapping[str, Any], dependency: Dependency) -> str:
+        """Install one dependency; give the name of what was made, if anything was."""
+        if dependency.kind != "Function":
+            raise DependencyUnresolved(
+                f"The package needs the {dependency.kind} {dependency}; see that it is installed"
+            )
+        there = list(map(_installed, self._cluster.list(FUNCTIONS).items))
+        if answers(dependency, there) is not None:
+            return ""
+        tags: Sequence[str] = ()
+        if not dependency.versions.startswith("sha256:"):
+            tags = self._packages.tags(source_of(dependency), self._logins(spec))
+        wanted = package_for(dependency, tags)
+        name = name_for(wanted, [each.name for each in there])
+        secrets = spec.get("packagePullSecrets")
+        made: dict[str, Any] = {
+            "apiVersion": FUNCTIONS.api_version,
+            "kind": "Function",
+            "metadata": {"name": name},
+            "spec": {"package": wanted, **({"packagePullSecrets": secrets} if secrets else {})},
+        }
+        try:
+            self._cluster.create(made)
+        except AlreadyExists:
+            raise Conflict(f"Function {name} has just been made") from None
+        return name
 
     def _say_capabilities(self, revision: KubeObject, package: FunctionPackage) -> KubeObject:
         """Say what a package is made for; whoever made its revision may have died before that."""
@@ -474,3 +528,12 @@ def _health_message(revision: KubeObject) -> str:
             health = f'Package runtime health is "{each.get("status")}"'
             return f"{health} with message: {said}" if said else health
     return 'Package runtime health is "Unknown"'
+
+
+def _installed(function: KubeObject) -> Installed:
+    """Say which package a Function is of; one whose package nobody can read is of none."""
+    try:
+        package = parse_package_reference(str(spec_of(function).get("package")))
+    except InvalidPackageReference:
+        package = PackageReference("", "")
+    return Installed(name_of(function), package)

@@ -76,6 +76,10 @@ class PackageReference(NamedTuple):
         return f"{self.source}@{digest}"
 
 
+def is_tag(text: str) -> bool:
+    return _TAG.fullmatch(text) is not None
+
+
 def parse_package_reference(text: str) -> PackageReference:
     """Read where a package is, or say what would be a place."""
     rest, at, digest = text.strip().partition("@")
@@ -92,6 +96,18 @@ def parse_package_reference(text: str) -> PackageReference:
     return PackageReference(registry, name, tag if colon or digest else "latest", digest)
 
 
+class Dependency(NamedTuple):
+    """Another package that one needs: of which kind, where, in which versions."""
+
+    package: str
+    versions: str = ""
+    """A range, or a digest; empty for any."""
+    kind: str = "Function"
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.versions}".strip()
+
+
 class FunctionPackage(NamedTuple):
     """What the author of a package says about it."""
 
@@ -99,7 +115,7 @@ class FunctionPackage(NamedTuple):
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     capabilities: tuple[str, ...]
-    dependencies: tuple[str, ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
     constraint: str = ""
     """Which releases of Crossplane it is made for."""
 
@@ -147,11 +163,13 @@ def _texts(value: Any) -> dict[str, str]:
     return {key: each for key, each in mapping_of(value).items() if isinstance(each, str)}
 
 
-def _dependency(value: Any) -> str:
-    """Name a dependency and its versions; packages know four ways to write one."""
+def _dependency(value: Any) -> Dependency:
+    """Read a dependency and its versions; packages know four ways to write one."""
     said = mapping_of(value)
-    for key in ("package", "function", "provider", "configuration"):
+    versions = str(said.get("version") or "")
+    for key in ("function", "provider", "configuration"):
         if said.get(key):
-            version = said.get("version")
-            return f"{said[key]} {version}".strip() if version else str(said[key])
-    return "?"
+            return Dependency(str(said[key]), versions, key.capitalize())
+    return Dependency(
+        str(said.get("package") or "?"), versions, str(said.get("kind") or "Function")
+    )

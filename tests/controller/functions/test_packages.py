@@ -52,13 +52,15 @@ class World(NamedTuple):
         text: str = "",
         repository: str = "x",
         annotations: dict[str, str] | None = None,
+        needs: Sequence[dict[str, str]] = (),
     ) -> str:
         labels = f"  labels: {{release-channel: {channel}}}\n" if channel else ""
         if annotations:
             labels += f"  annotations: {json.dumps(annotations)}\n"
         package = (
             "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\n"
-            f"metadata:\n  name: function-x\n{labels}# {tag} {text}\n"
+            f"metadata:\n  name: function-x\n{labels}"
+            f"spec: {{dependsOn: {json.dumps(needs)}}}\n# {tag} {text}\n"
         )
         image = build_image([package_layer(package.encode())])
         reference = self.registry.reference(repository, tag)
@@ -443,3 +445,70 @@ def _annotate(world: World, size: str) -> None:
     found = world.cluster.get(FUNCTIONS, "function-x")
     found["metadata"]["annotations"] = {"kanister-py.io/max-answer-size": size} if size else {}
     world.cluster.replace(found)
+
+
+# What a package needs
+
+
+def installed(world: World) -> dict[str, str]:
+    listed = world.cluster.list(FUNCTIONS).items
+    return {each["metadata"]["name"]: each["spec"]["package"] for each in listed}
+
+
+def needing(
+    world: World, repository: str, version: str, kind: str = "function", tag: str = "v1.0.0"
+) -> None:
+    needed = {kind: f"{world.registry.address}/{repository}", "version": version}
+    world.push(tag, repository=f"x-{repository}", needs=[needed])
+    world.function(tag, repository=f"x-{repository}")
+    world.reconcile()
+
+
+def test_what_a_package_needs_is_installed_in_the_highest_version_that_does(world: World) -> None:
+    for tag in ("v1.0.0", "v1.4.0", "v1.10.0", "v2.0.0", "latest"):
+        world.push(tag, repository="team/needed", text=tag)
+    needing(world, "team/needed", ">=v1.1.0 <v2.0.0")
+    package = f"{world.registry.address}/team/needed:v1.10.0"
+    assert installed(world)["needed"] == package
+    made = world.cluster.get(FUNCTIONS, "needed")
+    assert made["spec"]["packagePullSecrets"] == [{"name": "pull"}]
+    assert any("Installed Function needed" in each for each in world.told)
+    world.told.clear()
+    world.reconcile()
+    assert not [each for each in world.told if "ResolveDependencies" in each]
+    assert len(installed(world)) == 2
+
+
+def test_a_function_that_is_there_is_left_as_it_is(world: World) -> None:
+    world.cluster.create(
+        {
+            "apiVersion": "pkg.crossplane.io/v1",
+            "kind": "Function",
+            "metadata": {"name": "theirs"},
+            "spec": {"package": f"{world.registry.address}/there:v1.0.0"},
+        }
+    )
+    needing(world, "there", ">=v1.0.0")
+    assert set(installed(world)) == {"theirs", "function-x"}
+    needing(world, "there", ">=v2.0.0", tag="v1.1.0")
+    assert set(installed(world)) == {"theirs", "function-x"}
+    assert any("and Function theirs is" in each for each in world.told)
+
+
+def test_what_cannot_be_had_is_said_and_the_function_serves_all_the_same(world: World) -> None:
+    world.push("v1.0.0", repository="old")
+    needing(world, "old", ">=v3.0.0")
+    assert any("has no such version; the newest are v1.0.0" in each for each in world.told)
+    needing(world, "provider", "v1.0.0", kind="provider")
+    assert any("needs the Provider" in each for each in world.told)
+    assert set(installed(world)) == {"function-x"}
+    assert "Active" in world.states().values()
+
+
+def test_nothing_is_installed_for_one_that_asks_for_nothing(world: World) -> None:
+    world.push("v1.0.0", repository="unasked")
+    needed = {"function": f"{world.registry.address}/unasked"}
+    world.push("v1.0.0", repository="alone", needs=[needed])
+    world.function("v1.0.0", repository="alone", skipDependencyResolution=True)
+    world.reconcile()
+    assert set(installed(world)) == {"function-x"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kanister_py.core.revisions.package import (
+    Dependency,
     InvalidPackage,
     InvalidPackageReference,
     PackageReference,
@@ -97,7 +98,10 @@ def test_a_package_says_who_it_is_and_what_it_needs() -> None:
     assert package.annotations == {"who": "team"}
     assert has_capability(package.capabilities, "composition")
     assert not has_capability(package.capabilities, "required-schemas")
-    assert package.dependencies == ("r.io/other >=v1.0.0", "r.io/p v2")
+    assert package.dependencies == (
+        Dependency("r.io/other", ">=v1.0.0"),
+        Dependency("r.io/p", "v2", "Provider"),
+    )
     assert package.constraint == ">=v1.14"
 
 

@@ -1,0 +1,58 @@
+"""Which Function answers what a package needs, and what would be installed?"""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.revisions.dependencies import (
+    DependencyUnresolved,
+    Installed,
+    answers,
+    name_for,
+    package_for,
+)
+from kanister_py.core.revisions.package import Dependency, parse_package_reference
+
+DIGEST = "sha256:" + "a" * 64
+
+
+@pytest.mark.parametrize(
+    ("package", "versions"),
+    [
+        pytest.param("r.io/t/f:v1.2.0", ">=v1.0.0", id="a version in the range"),
+        pytest.param("r.io/t/f:latest", ">=v1.0.0", id="a tag that is no version"),
+        pytest.param("r.io/t/f:v1.2.0", "", id="any version"),
+        pytest.param(f"r.io/t/f@{DIGEST}", DIGEST, id="the digest"),
+    ],
+)
+def test_a_function_of_the_same_repository_answers(package: str, versions: str) -> None:
+    there = Installed("f", parse_package_reference(package))
+    assert answers(Dependency("r.io/t/f", versions), [there]) == there
+
+
+def test_one_of_another_repository_does_not_and_another_version_is_in_the_way() -> None:
+    there = Installed("f", parse_package_reference("r.io/t/f:v1.2.0"))
+    assert answers(Dependency("r.io/other/f", ">=v1.0.0"), [there]) is None
+    with pytest.raises(DependencyUnresolved, match=r"Function f is r\.io/t/f:v1\.2\.0"):
+        answers(Dependency("r.io/t/f", ">=v2.0.0"), [there])
+
+
+@pytest.mark.parametrize(
+    ("versions", "want"),
+    [
+        pytest.param(">=v1.0.0", "r.io/f:v1.10.0", id="by number, not by letter"),
+        pytest.param("", "r.io/f:v1.10.0", id="the highest of all"),
+        pytest.param("v1.9.0", "r.io/f:v1.9.0", id="exactly one"),
+        pytest.param(DIGEST, f"r.io/f@{DIGEST}", id="a digest needs no tag"),
+    ],
+)
+def test_the_highest_version_that_fits_is_installed(versions: str, want: str) -> None:
+    tags = ["latest", "v1.9.0", "v1.10.0", "v1.11.0-rc.1", "nightly"]
+    assert package_for(Dependency("r.io/f", versions), tags) == want
+
+
+def test_a_function_is_named_after_its_repository() -> None:
+    assert name_for("r.io/team/function_x:v1", []) == "function-x"
+    assert name_for("r.io/team/f:v1", ["f"]) == "team-f"
+    with pytest.raises(DependencyUnresolved, match="install it by hand"):
+        name_for("r.io/team/f:v1", ["f", "team-f"])
