@@ -1,4 +1,4 @@
-"""What does a server say of itself: which services it has, and whether they answer?
+"""Health and reflection: what a server says of itself.
 
 Written here instead of taken from grpcio's own packages: those want the newest
 protobuf, and look only into the pool that all packages share.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from threading import BoundedSemaphore, Timer
 from typing import Any
 
 import grpc
@@ -19,6 +20,9 @@ from kanister_py.proto.messages import pool
 HEALTH = "grpc.health.v1.Health"
 REFLECTIONS = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 _NOT_FOUND = 5
+# Each of them keeps a thread that functions could use.
+_MOST_STREAMS = 4
+_IDLE_SECONDS = 10.0
 
 
 class Introspection:
@@ -28,8 +32,9 @@ class Introspection:
     somebody looks.
     """
 
-    def __init__(self, services: Sequence[str]) -> None:
+    def __init__(self, services: Sequence[str], workers: int) -> None:
         self._services = (*services, HEALTH, *REFLECTIONS)
+        self._streams = BoundedSemaphore(max(1, min(_MOST_STREAMS, workers // 2)))
         self.is_serving = True
 
     def handlers(self) -> list[Any]:
@@ -41,7 +46,9 @@ class Introspection:
                     each,
                     {
                         "ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(
-                            _Reflection(each.rpartition(".")[0], self._services).answer
+                            _Reflection(
+                                each.rpartition(".")[0], self._services, self._streams
+                            ).answer
                         )
                     },
                 )
@@ -62,20 +69,33 @@ class Introspection:
 
 
 class _Reflection:
-    def __init__(self, package: str, services: Sequence[str]) -> None:
+    """Reflection in one of its packages; who asks nothing for a while is let go of."""
+
+    def __init__(self, package: str, services: Sequence[str], streams: BoundedSemaphore) -> None:
+        self._streams = streams
         self._request = f"{package}.ServerReflectionRequest"
         self._response = f"{package}.ServerReflectionResponse"
         self._services = services
 
     def answer(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
-        for data in requests:
-            try:
-                request = decode_message(self._request, data)
-            except NotDecodable as error:
-                context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-                raise
-            answer = {"validHost": request.get("host", ""), "originalRequest": request}
-            yield encode_message(self._response, {**answer, **self._found(request)})
+        if not self._streams.acquire(blocking=False):
+            context.abort(
+                grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many ask for reflection; try again"
+            )
+        try:
+            for data in _while_they_come(requests, context):
+                yield self._answer(data, context)
+        finally:
+            self._streams.release()
+
+    def _answer(self, data: bytes, context: Any) -> bytes:
+        try:
+            request = decode_message(self._request, data)
+        except NotDecodable as error:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            raise
+        answer = {"validHost": request.get("host", ""), "originalRequest": request}
+        return encode_message(self._response, {**answer, **self._found(request)})
 
     def _found(self, request: dict[str, Any]) -> dict[str, Any]:
         if "listServices" in request:
@@ -94,6 +114,21 @@ class _Reflection:
         except KeyError:
             pass
         return {"errorResponse": {"errorCode": _NOT_FOUND, "errorMessage": "It is not known here"}}
+
+
+def _while_they_come(requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
+    """Give requests, and end the call of a client that sends none for too long."""
+    while True:
+        patience = Timer(_IDLE_SECONDS, context.cancel)
+        patience.daemon = True
+        patience.start()
+        try:
+            data = next(requests, None)
+        finally:
+            patience.cancel()
+        if data is None:
+            return
+        yield data
 
 
 def _files(file: Any) -> dict[str, Any]:

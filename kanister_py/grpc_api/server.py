@@ -58,7 +58,9 @@ class FunctionServer:
     def __init__(self, function: Served, settings: ServerSettings) -> None:
         self._function = function
         self._settings = settings
-        self._introspection = Introspection([f"{V1}.{SERVICE}", f"{V1BETA1}.{SERVICE}"])
+        self._introspection = Introspection(
+            [f"{V1}.{SERVICE}", f"{V1BETA1}.{SERVICE}"], settings.workers
+        )
         self._at_work: set[int] = set()
         """Threads on which the function answers at this moment."""
         self._workers = ThreadPoolExecutor(settings.workers, "composition function")

@@ -225,3 +225,30 @@ def test_a_log_for_debugging_has_a_line_for_each_call(
         _, channel = serve(cleanup, echo)
         channel.unary_unary(METHODS[V1])(b"\x0a\x03\x0a\x01t", timeout=PATIENCE_SECONDS)
     assert re.search(r"Answered a call of v1 in \d+\.\d ms: OK", caplog.text)
+
+
+def test_idle_streams_of_reflection_keep_nobody_from_a_call(cleanup: ExitStack) -> None:
+    _, channel = serve(cleanup, echo, workers=4)
+    reflect = channel.stream_stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
+    over = threading.Event()
+    cleanup.callback(over.set)
+
+    def idle() -> Iterator[bytes]:
+        over.wait()
+        yield from ()
+
+    streams = [reflect(idle()) for _ in range(16)]
+    cleanup.callback(lambda: [each.cancel() for each in streams])
+    # Most are refused at once; those that wait for a thread are, once they have one.
+    refused = [each for each in streams if _is_refused(each)]
+    assert len(refused) == 14
+    data = b"\x0a\x03\x0a\x01t"
+    assert channel.unary_unary(METHODS[V1])(data, timeout=PATIENCE_SECONDS)
+    assert channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=PATIENCE_SECONDS)
+
+
+def _is_refused(stream: Any) -> bool:
+    """Whether the server ends a stream; one that it keeps has no end."""
+    ended = threading.Event()
+    stream.add_done_callback(lambda _: ended.set())
+    return ended.wait(2) and stream.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
