@@ -135,7 +135,11 @@ class Breakers(Generic[Key]):
         """Have one of those that wait be looked at: its call tries the function."""
         with self._lock:
             circuit = self._circuits.get(revision)
-            if circuit is None or not circuit.waiting:
+            if circuit is None:
+                return
+            # It has rung: whoever waits from now on needs another one.
+            circuit.alarm = None
+            if not circuit.waiting:
                 return
             key = next(iter(circuit.waiting))
             del circuit.waiting[key]

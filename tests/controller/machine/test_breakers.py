@@ -106,6 +106,22 @@ def test_one_of_those_that_wait_is_looked_at_every_few_seconds(place: Place) -> 
         assert place.call() == FunctionUnavailable.reason
 
 
+def test_one_that_waits_alone_is_looked_at_again_after_a_try_that_took_long(place: Place) -> None:
+    place.break_down()
+    assert place.breakers.hold("x-1", "ann")
+    place.clock.advance(LONGEST_WAIT_SECONDS)
+    assert place.looked.get(timeout=60) == "ann"
+    # The call that tries it hangs until its timeout, and meanwhile nobody waits.
+    assert place.breakers.why_paused("x-1") == ""
+    place.clock.advance(20.0)
+    while len(place.alarms):
+        place.clock.sleep(0.0)
+    place.breakers.note_failure("x-1", "it is away")
+    assert place.breakers.hold("x-1", "ann")
+    place.clock.advance(LONGEST_WAIT_SECONDS)
+    assert place.looked.get(timeout=5) == "ann"
+
+
 def test_all_that_wait_are_looked_at_once_it_answers(place: Place) -> None:
     place.break_down()
     for name in ("ann", "bob", "cay"):
