@@ -117,7 +117,8 @@ def launch_action(
         try:
             warnings = _look_first(course, choices, known, surroundings, fetched.missing, status)
         finally:
-            secrets.take_in(known.params.secret_texts())
+            masker = secrets.take_in(known.params.secret_texts())
+        warnings = tuple(each._replace(message=masker.mask(each.message)) for each in warnings)
     else:
         secrets.take_in(params.secret_texts())
         if fetched.missing:

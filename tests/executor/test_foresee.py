@@ -252,6 +252,15 @@ def test_a_secret_that_is_there_is_read_and_masked() -> None:
     assert "correct-horse" not in str(run.status)
 
 
+def test_a_word_before_a_run_tells_no_secret() -> None:
+    named = {"s": {**ABSENT["s"], "name": '{{ index .Secrets.c.Data "password" | toString }}'}}
+    made = blueprint(act("first", func="Command"), act("second", objects=named))
+    run = ran(made, [THERE], secrets={"c": ABSENT["s"]})
+    (warning,) = run.notices
+    assert warning.reason == "NotChecked"
+    assert "correct-horse" not in str(run.status)
+
+
 def test_code_that_cannot_be_loaded_is_told_before_anything_acts() -> None:
     (entry,) = registry_of(Command).family("Command").candidates
     broken = entry._replace(target="kanister_py.functions.absent:Command")
