@@ -135,11 +135,11 @@ class _Looking:
         found = [*texts.obstacles, *planned.obstacles]
         for inside, need, error in missing:
             obstacle = texts.obstacle(inside, error)
-            is_sure = not (isinstance(error, NotFound) and self._may_make)
-            if is_sure and planned.is_wanted:
+            why = self._why_it_may_come(phase) if isinstance(error, NotFound) else ""
+            if not why and planned.is_wanted:
                 found.append(obstacle._replace(reason=MISSING))
             elif planned.is_wanted is not False:
-                why = "an earlier phase may make it" if not is_sure else "its phase may be skipped"
+                why = why or "its phase may be skipped"
                 self.unchecked.append(f"{obstacle.message}; not held against the run, since {why}")
             planned = planned._replace(unknown=(*planned.unknown, _not_there(inside, need)))
         self._is_sure[texts.phase] = planned.is_wanted is True
@@ -147,6 +147,14 @@ class _Looking:
         self.reads += [*texts.reads, *planned.reads]
         self.obstacles += found
         self.phases.append(planned)
+
+    def _why_it_may_come(self, phase: Phase) -> str:
+        """Say why an object that a phase refers to may be there in time; empty if it may not."""
+        if self._may_make:
+            return "an earlier phase may make it"
+        if phase.retry is not None and phase.retry.limit and NotFound.reason in phase.retry.on:
+            return f"its phase is tried again on {NotFound.reason}"
+        return ""
 
     def _enter(
         self, phase: Phase, path: Path, texts: TextPlanner

@@ -65,6 +65,16 @@ class Elsewhere(Act):
         return []
 
 
+class Declare(Act):
+    """Changes a custom resource, of which an operator may make anything."""
+
+    name = "Declare"
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [Access("cert-manager.io", "certificates", ("patch",))]
+
+
 class Command(Act):
     """Runs a command, which may do anything."""
 
@@ -90,7 +100,7 @@ def blueprint(*phases: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 
 def ran(made: Mapping[str, Any] | Path, objects: Iterable[Any] = (), **more: Any) -> Run:
     _ACTED.clear()
-    registry = registry_of(Act, Command, Looks, Elsewhere)
+    registry = registry_of(Act, Command, Looks, Elsewhere, Declare)
     settings = RunSettings(objects=tuple(objects), registry=registry)
     return run_blueprint(made, "go", settings=settings, **more).wait(60)
 
@@ -200,6 +210,23 @@ def test_all_mistakes_are_told_at_once_with_their_places(tmp_path: Path) -> None
             blueprint(act("first", func="Elsewhere"), act("second", READS_IT, objects=ABSENT)),
             "an earlier phase may make it",
             id="an earlier phase acts elsewhere",
+        ),
+        pytest.param(
+            blueprint(act("first", func="Declare"), act("second", READS_IT, objects=ABSENT)),
+            "an earlier phase may make it",
+            id="an earlier phase changes a custom resource",
+        ),
+        pytest.param(
+            blueprint(
+                act("first"),
+                act(
+                    *("second", READS_IT),
+                    objects=ABSENT,
+                    retry={"limit": 1, "backoff": "1ms", "on": ["NotFound"]},
+                ),
+            ),
+            "its phase is tried again on NotFound",
+            id="the phase is tried again until it is there",
         ),
         pytest.param(
             blueprint(

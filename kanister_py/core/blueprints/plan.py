@@ -237,20 +237,24 @@ def _problems_of_args(
 
 _REFERABLE = frozenset({"secrets", "configmaps", "*"})
 _ONLY_LOOKS = frozenset({"get", "list", "watch"})
+# Nobody makes Secrets of what these hold. Operators and cert-manager do, of what others hold.
+_PLAIN_GROUPS = frozenset({"", "apps", "batch", "apps.openshift.io", "snapshot.storage.k8s.io"})
 
 
 def _may_make(accesses: tuple[Access, ...] | None) -> bool:
     """Say whether a Secret or ConfigMap may be there after a phase that was not before it.
 
-    What is created may bring others with it, what only looks waits for something as a
-    rule, and what touches nothing acts outside the cluster. What is left changes objects
-    that are there, such as the size of a workload.
+    What is created may bring others with it, as may a custom resource that is changed or
+    goes; what only looks waits for something as a rule, and what touches nothing acts
+    outside the cluster. What is left changes objects that are there, such as the size of
+    a workload.
     """
     if not accesses:
         return True
     changing = [each for each in accesses if not _ONLY_LOOKS.issuperset(each.verbs)]
     return not changing or any(
-        "create" in each.verbs or each.resource in _REFERABLE for each in changing
+        "create" in each.verbs or each.resource in _REFERABLE or each.group not in _PLAIN_GROUPS
+        for each in changing
     )
 
 
