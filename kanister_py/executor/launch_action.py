@@ -107,7 +107,8 @@ def launch_action(
     renderer = renderer_of(course.blueprint, course.spec.name, surroundings.effects)
     remembered = status.facts
     fetched = fetch_facts(
-        cluster, course.spec, time, parse_workload(remembered), remembered.get("object")
+        *(surroundings.facts or cluster, course.spec, time),
+        *(parse_workload(remembered), remembered.get("object")),
     )
     params = Params(fetched.facts)
     warnings: tuple[Warned, ...] = ()

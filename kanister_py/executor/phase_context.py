@@ -50,6 +50,8 @@ class Surroundings(NamedTuple):
     checks_access: bool = False
     """Whether a cluster is asked for the rights of all phases before the first one acts."""
     stores: ObjectStores | None = None
+    facts: Cluster | None = None
+    """The cluster as it may be seen before a run, a moment late; None if that is no other."""
 
 
 class RunningPhase:

@@ -16,7 +16,7 @@ from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.errors import AlreadyExists, LeadershipLost, NotFound
 from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS
+from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS, NAMESPACES
 from kanister_py.core.registry.declared import entries_of
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -144,6 +144,21 @@ class Counted(Func):
             self.calls.append(ctx.run.key())
 
 
+class Brand(Func):
+    """Puts a label on a namespace, and says which one it finds there."""
+
+    name = "Brand"
+    on_restart = OnRestart.REPEAT
+
+    class Args(Args):
+        colour: str
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
+        ctx.cluster.patch(NAMESPACES, "default", {"metadata": {"labels": {"colour": args.colour}}})
+        found = ctx.cluster.get(NAMESPACES, "default")
+        return {"found": (found["metadata"].get("labels") or {}).get("colour", "")}
+
+
 class AgeingV010(Func):
     """The version that some still use."""
 
@@ -183,7 +198,7 @@ class Ageing(VersionedFunc):
     }
 
 
-FUNCTIONS = (Echo, Fails, Once, Gate, Touchy, Hangs, Counted, Ageing)
+FUNCTIONS = (Echo, Fails, Once, Gate, Touchy, Hangs, Counted, Brand, Ageing)
 
 
 def registry() -> Registry[FunctionEntry]:

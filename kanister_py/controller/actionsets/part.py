@@ -79,7 +79,6 @@ class ActionSets:
         self._lock = Lock()
         self._watches = SharedWatches(cluster, clock)
         self._namespaces = WatchedNamespaces(cluster, clock)
-        self._cluster = self._namespaces.as_cluster()
         watched = settings.namespaces or ("",)
         self.store: Store[Kept] = Store(
             *(cluster, clock, ACTION_SETS),
@@ -142,8 +141,10 @@ class ActionSets:
                     self._shares[namespace] = share
             workers = share
         return Surroundings(
-            *(self._cluster, self._tools.clock, workers, self._watches, self._effects),
+            *(self._tools.cluster, self._tools.clock, workers, self._watches, self._effects),
             stores=self._stores,
+            # Phases change Namespaces, and wait for changes of them: they see them as they are.
+            facts=self._namespaces.as_cluster(),
         )
 
     def _show_gauges(self) -> None:

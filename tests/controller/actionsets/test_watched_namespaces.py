@@ -1,0 +1,38 @@
+"""Namespaces from a watch: good enough for what is seen before a run, not for its phases."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import Any
+
+from kanister_py.core.objects.resources import NAMESPACES
+from tests.controller.conftest import World, actionset, blueprint, phase
+
+
+class Lagging:
+    """A cluster whose watches of Namespaces tell nothing before somebody lets them."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self.goes_on = Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def watch(self, resource: Any, **options: Any) -> Any:
+        if resource == NAMESPACES:
+            self.goes_on.wait(30)
+        return self._cluster.watch(resource, **options)
+
+
+def test_a_phase_sees_what_it_has_just_done_to_a_namespace(world: World) -> None:
+    world.create(blueprint(phase("Brand", args={"colour": "{{ .Options.colour }}"})))
+    lagging = Lagging(world.cluster)
+    world.controller(lagging)
+    try:
+        for colour in ("red", "green", "blue"):
+            world.create(actionset(colour, action={"options": {"colour": colour}}))
+            status = world.until_state("complete", colour)
+            assert status["actions"][0]["phases"][0]["output"] == {"found": colour}
+    finally:
+        lagging.goes_on.set()
