@@ -234,7 +234,11 @@ def _is_ours(status: Status) -> bool:
         for phase in action.every_phase():
             if phase.state is State.RUNNING and not phase.attempt:
                 return False
-    return any(action.start_time is not None for action in status.actions)
+    # One that was suspended before it could be launched has its versions, and nothing else.
+    return any(
+        action.start_time is not None or any(each.func_version for each in action.every_phase())
+        for action in status.actions
+    )
 
 
 def _refuse_if_changed(course: Course, status: Status) -> None:

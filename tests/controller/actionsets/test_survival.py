@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 
 from kanister_py.controller.actionsets.projection import CONCURRENCY_KEY
 from kanister_py.core.actionsets.creation import RETRY_OF
-from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, CONFIG_MAPS
+from kanister_py.core.errors import TransientError
+from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, CONFIG_MAPS, SECRETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import (
     PATIENCE_SECONDS,
@@ -218,3 +220,42 @@ def _ends(world: World, count: int, since: str) -> list[str]:
             if len(ended) == count:
                 break
     return list(ended)
+
+
+class Silent:
+    """A cluster that does not answer for Secrets."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def get(self, resource: Any, name: str, **options: Any) -> Any:
+        if resource == SECRETS:
+            raise TransientError("it does not answer")
+        return self._cluster.get(resource, name, **options)
+
+
+def test_a_run_that_was_suspended_before_it_acted_is_taken_up(world: World) -> None:
+    reference = {"kind": "Secret", "name": "slow", "namespace": "default"}
+    world.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "slow", "namespace": "default"},
+        },
+        blueprint(phase("Echo")),
+        actionset(action={"secrets": {"slow": reference}}),
+    )
+    first = world.controller(Silent(world.cluster), identity="one-pod")
+    while not first.active_runs:
+        time.sleep(0.01)
+    world.cluster.patch(ACTION_SETS, "one", {"spec": {"suspend": True}}, namespace="default")
+    world.until_state("running")
+    first.kill()
+    world.controller(identity="one-pod")
+    world.cluster.patch(ACTION_SETS, "one", {"spec": {"suspend": False}}, namespace="default")
+    world.until(lambda obj: obj["status"]["state"] in ("failed", "complete"))
+    status = world.status()
+    assert status["state"] == "complete", status["error"]
