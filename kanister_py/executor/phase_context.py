@@ -21,6 +21,8 @@ from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.object_store import ObjectStores
 
 RUN_LABEL: Final = "kanister-py.io/run"
+ATTEMPT_LABEL: Final = "kanister-py.io/attempt"
+"""What pods carry besides if their run key has a part: the key without it."""
 
 
 class RunIdentity(NamedTuple):

@@ -29,6 +29,7 @@ from kanister_py.core.versions.semver import Version
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run.actions import FunctionSource
+from kanister_py.functions.blueprint.pods import Job, PodArgs, pod_of, spec_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
@@ -144,6 +145,19 @@ class Counted(Func):
             self.calls.append(ctx.run.key())
 
 
+class Leaves(Func):
+    """Makes a pod beside each of two others, and waits for longer than anybody lives."""
+
+    name = "Leaves"
+    on_restart = OnRestart.FAIL
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        for part in ("", "one", "two"):
+            helper = Job("helper-", "default", spec_of("image", ["sh"]), PodArgs(), part=part)
+            ctx.cluster.create(pod_of(ctx, params, helper))
+        ctx.sleep(PATIENCE_SECONDS)
+
+
 class Brand(Func):
     """Puts a label on a namespace, and says which one it finds there."""
 
@@ -198,7 +212,7 @@ class Ageing(VersionedFunc):
     }
 
 
-FUNCTIONS = (Echo, Fails, Once, Gate, Touchy, Hangs, Counted, Brand, Ageing)
+FUNCTIONS = (Echo, Fails, Once, Gate, Touchy, Hangs, Counted, Brand, Leaves, Ageing)
 
 
 def registry() -> Registry[FunctionEntry]:

@@ -16,7 +16,7 @@ from kanister_py.core.actionsets.stored_status import known_status
 from kanister_py.core.errors import ApiError, Conflict, Forbidden, NotFound
 from kanister_py.core.objects.names import run_key
 from kanister_py.core.objects.resources import ACTION_SETS, PODS
-from kanister_py.executor.phase_context import RUN_LABEL
+from kanister_py.executor.phase_context import ATTEMPT_LABEL, RUN_LABEL
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
@@ -59,8 +59,7 @@ class Tidying:
         cluster = self._cluster
         for at in range(0, len(keys), _MOST_KEYS_IN_SELECTOR):
             some = ",".join(keys[at : at + _MOST_KEYS_IN_SELECTOR])
-            selector = f"createdBy=kanister,{RUN_LABEL} in ({some})"
-            for pod in _listed(cluster, selector, sorted(namespaces)):
+            for pod in _left_by(cluster, some, sorted(namespaces)):
                 found = pod["metadata"]
                 if found.get("deletionTimestamp"):
                     continue
@@ -142,6 +141,12 @@ def _run_keys(uid: str, status: Status) -> Iterator[str]:
         for place, phase in phases:
             for attempt in range(1, phase.attempt + 1):
                 yield run_key(uid, at, place.phase_index, attempt)
+
+
+def _left_by(cluster: Cluster, keys: str, namespaces: list[str]) -> Iterator[KubeObject]:
+    """List the pods of attempts, also those whose own key has a part."""
+    for label in (RUN_LABEL, ATTEMPT_LABEL):
+        yield from _listed(cluster, f"createdBy=kanister,{label} in ({keys})", namespaces)
 
 
 def _listed(cluster: Cluster, selector: str, namespaces: list[str]) -> Iterator[KubeObject]:

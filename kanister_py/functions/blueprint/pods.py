@@ -38,6 +38,8 @@ from kanister_py.ports.tracing import VARIABLE, traceparent
 JOB_PREFIX: Final = "kanister-job-"
 CREATED_BY: Final = {"createdBy": "kanister"}
 RUN_LABEL: Final = "kanister-py.io/run"
+ATTEMPT_LABEL: Final = "kanister-py.io/attempt"
+"""Holds the run key without a part, by which pods that are told apart by one are found again."""
 _SECURE_VARIABLE: Final = "SECURE_DEFAULTS_FOR_JOB_PODS"
 
 
@@ -129,6 +131,7 @@ def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
             **(args.pod_labels or {}),
             **CREATED_BY,
             **ctx.labels(job.part),
+            **({ATTEMPT_LABEL: ctx.run.key()} if job.part else {}),
         },
     }
     annotations = {

@@ -11,7 +11,7 @@ import pytest
 from kanister_py.controller.actionsets.projection import CONCURRENCY_KEY
 from kanister_py.core.actionsets.creation import RETRY_OF
 from kanister_py.core.errors import TransientError
-from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, CONFIG_MAPS, SECRETS
+from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, CONFIG_MAPS, PODS, SECRETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import (
     PATIENCE_SECONDS,
@@ -124,6 +124,21 @@ def test_a_blueprint_that_is_gone_ends_a_run_that_is_to_be_taken_up(world: World
     world.cluster.replace({**found, "actions": changed["actions"]})
     world.controller(identity="one-pod")
     assert world.until_state("failed")["error"]["reason"] == "BlueprintChanged"
+
+
+def test_no_pod_of_a_phase_is_left_that_a_restart_has_cut_off(world: World) -> None:
+    world.create(blueprint(phase("Leaves")), actionset())
+    first = world.controller(identity="one-pod")
+    while len(world.cluster.list(PODS).items) < 3:
+        time.sleep(0.01)
+    first.kill()
+    world.controller(identity="one-pod")
+    world.until_state("failed")
+    world.until(lambda obj: not obj["metadata"].get("finalizers"))
+    until = time.monotonic() + 20
+    while world.cluster.list(PODS).items and time.monotonic() < until:
+        time.sleep(0.01)
+    assert [each["metadata"]["name"] for each in world.cluster.list(PODS).items] == []
 
 
 def test_a_blueprint_that_changes_in_mid_run_changes_nothing(world: World) -> None:
