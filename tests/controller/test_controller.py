@@ -432,6 +432,23 @@ def test_a_namespace_has_no_more_phases_at_work_than_it_may(world: World) -> Non
     assert controller.active_runs == 0 or controller.is_leader
 
 
+def test_a_run_that_waits_for_a_worker_hears_that_it_is_cancelled(world: World) -> None:
+    world.create(blueprint(phase("Hangs"), name="hangs"), blueprint(phase("Echo")))
+    world.create(actionset("first", blueprint="hangs"))
+    world.controller(workers=1, workers_per_namespace=1)
+    world.until_state("running", "first")
+    world.create(actionset("second"))
+    until = time.monotonic() + PATIENCE_SECONDS
+    while world.controllers[0].active_runs < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    world.cluster.patch(ACTION_SETS, "second", {"spec": {"cancel": True}}, namespace="default")
+    until = time.monotonic() + 5.0
+    while world.status("second").get("state") != "failed" and time.monotonic() < until:
+        time.sleep(0.01)
+    assert world.status("second").get("state") == "failed"
+    assert world.status("first")["state"] == "running"
+
+
 def test_what_hangs_in_one_namespace_leaves_workers_for_the_others(world: World) -> None:
     world.create(blueprint(phase("Hangs")))
     elsewhere = blueprint(phase("Echo"), name="quick")

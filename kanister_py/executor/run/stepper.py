@@ -93,6 +93,8 @@ class Stepper:
         self.is_draining = False
         self._work_on = work_on
         self._busy: set[int] = set()
+        self._queued: set[int] = set()
+        """Those of the busy actions whose thread still waits for a worker."""
         self._rests: dict[Place, float] = {}
 
     @property
@@ -177,8 +179,9 @@ class Stepper:
             case Begin():
                 return self._begin()
             case RefusePhase(place, reason, message):
-                # The thread that is about to look at this action refuses it, too.
-                return place.action not in self._busy and self.refuse(place, reason, message)
+                # A thread that works on this action refuses it, too; one to come may come late.
+                is_looked_at = place.action in self._busy - self._queued
+                return not is_looked_at and self.refuse(place, reason, message)
             case StopPhase(place):
                 condition = self.memory.status.condition(CANCEL_ASKED)
                 why = _STOPS.get(condition.reason if condition is not None else "", RunCancelled)
@@ -220,7 +223,13 @@ class Stepper:
     def _set_to_work(self, action: int) -> None:
         if action not in self._busy and not self.is_draining:
             self._busy.add(action)
-            self.surroundings.workers.submit(lambda: self._work_on(self, action))
+            self._queued.add(action)
+            self.surroundings.workers.submit(lambda: self._work(action))
+
+    def _work(self, action: int) -> None:
+        with self.lock:
+            self._queued.discard(action)
+        self._work_on(self, action)
 
     def let_go(self, action: int) -> None:
         """Hear that no thread works on an action any more."""
