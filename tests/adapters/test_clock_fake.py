@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from kanister_py.adapters.clock_fake import FakeClock
+from tests.fake_clock import FakeClock
 
 
 def test_a_sleeper_wakes_when_its_time_has_come_and_not_before() -> None:

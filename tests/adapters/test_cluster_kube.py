@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_kube.answers import Asked, error_of
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
@@ -38,6 +37,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.objects.managed_fields import ApplyConflict
 from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.ports.cluster import LogOptions
+from tests.fake_clock import FakeClock
 
 
 class Heard(NamedTuple):

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.effects_system import load_zone, system_effects
 from kanister_py.gotemplate import GoError, compile_template
 from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS
+from tests.fake_clock import FakeClock
 
 WINTER = datetime(2026, 1, 15, 12, 30, tzinfo=UTC)
 SUMMER = datetime(2026, 7, 15, 12, 30, tzinfo=UTC)

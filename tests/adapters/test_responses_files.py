@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.responses_files import FileStore
 from kanister_py.core.compositions.cache_keys import CacheKey
 from kanister_py.core.compositions.messages import Data, FunctionResponse, Part
@@ -16,6 +15,7 @@ from kanister_py.core.compositions.model import Credential, Step
 from kanister_py.executor.response_cache import ResponseCache
 from kanister_py.ports.response_store import Kept
 from tests.executor.stage import Answer, Stage, adds, config_map, passes
+from tests.fake_clock import FakeClock
 
 KEY = CacheKey("f|f-1", "tag")
 

@@ -16,7 +16,6 @@ import grpc
 import pytest
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
 from kanister_py.adapters.runner_memory import MemoryRunner
@@ -50,6 +49,7 @@ from tests.contracts.function_runner import (
     hanging,
     request_with,
 )
+from tests.fake_clock import FakeClock
 from tests.ports import free_port
 
 INSECURE = ClientSecurity(is_insecure=True)

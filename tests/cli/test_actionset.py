@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli import (
     actionset_cancel,
@@ -34,6 +33,7 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.install_definitions import read_definitions
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.phase_lines import ToldLine
+from tests.fake_clock import FakeClock
 
 Run = Callable[..., int]
 

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.cli.live import LiveView, Screen
 from kanister_py.cli.output import width_of
 from kanister_py.cli.view import view_on
@@ -33,6 +32,7 @@ from kanister_py.core.actionsets.status import (
     Status,
     Warned,
 )
+from tests.fake_clock import FakeClock
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 180.0

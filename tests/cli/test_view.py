@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.cli.live import LiveView
 from kanister_py.cli.view import PlainView, view_on
 from kanister_py.core.actionsets.status import (
@@ -18,6 +17,7 @@ from kanister_py.core.actionsets.status import (
     Status,
     Warned,
 )
+from tests.fake_clock import FakeClock
 
 OLD = Warned("FunctionVersionDeprecated", "KubeTask v0.0.0 is old")
 

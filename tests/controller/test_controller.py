@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.controller.actionsets.projection import CONCURRENCY_KEY
 from kanister_py.controller.actionsets.status import FINALIZER
 from kanister_py.controller.controller import LEASE_NAME, Controller
@@ -39,6 +38,7 @@ from tests.controller.conftest import (
     blueprint,
     phase,
 )
+from tests.fake_clock import FakeClock
 
 BOTH_DEFINITIONS = pytest.mark.parametrize("world", ["ours", "kanisters"], indirect=True)
 

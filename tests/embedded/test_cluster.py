@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.errors import Conflict, Expired, Forbidden, NoMatch, NotFound, PodsNotRun
 from kanister_py.core.objects.resources import (
@@ -22,6 +21,7 @@ from kanister_py.core.objects.resources import (
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.cluster.saved_state import StateNotReadable
 from kanister_py.ports.cluster import KubeObject, Propagation
+from tests.fake_clock import FakeClock
 
 
 @pytest.fixture

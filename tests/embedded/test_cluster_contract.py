@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import Cluster
 from tests.contracts.cluster import ClusterContract
+from tests.fake_clock import FakeClock
 
 
 class TestTheEmbeddedCluster(ClusterContract):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.core.compositions.desired import Composed
 from kanister_py.core.compositions.messages import Data, FunctionResponse
 from kanister_py.core.compositions.model import Composition, Step, parse_composition
@@ -16,6 +15,7 @@ from kanister_py.core.registry.entries import FunctionRevision, Registry, Regist
 from kanister_py.executor.given_manifests import ManifestSource
 from kanister_py.executor.run_pipeline import Engine, compose
 from kanister_py.ports.function_runner import FunctionCall
+from tests.fake_clock import FakeClock
 
 Answer = Callable[[Data], Mapping[str, Any]]
 

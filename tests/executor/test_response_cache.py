@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.core.compositions.cache_keys import CacheKey
 from kanister_py.core.compositions.messages import Data, FunctionResponse, Part
 from kanister_py.core.compositions.model import Step
@@ -21,6 +20,7 @@ from kanister_py.ports.function_metrics import NoMetrics
 from kanister_py.ports.function_runner import FunctionUnavailable
 from kanister_py.ports.response_store import Kept
 from tests.executor.stage import Stage, config_map, passes, xr
+from tests.fake_clock import FakeClock
 
 
 class Counted(NoMetrics):

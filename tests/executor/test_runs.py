@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from kanister_py import Args, Func, OnRestart, PhaseContext, run
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.journal_files import RunNotFound, StateFolderInUse, StateFolderUnreadable
 from kanister_py.core.actionsets.course import course_of
@@ -34,6 +33,7 @@ from kanister_py.executor.working import Workers
 from kanister_py.ports.clock import Clock
 from kanister_py.runs import RunSettings, resume_run, retry_run, run_blueprint
 from kanister_py.wiring import registry_of
+from tests.fake_clock import FakeClock
 
 SECRET = {
     "apiVersion": "v1",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.core.retries import RetryRule
@@ -20,6 +19,7 @@ from kanister_py.ports.function_runner import (
     FunctionTimedOut,
     FunctionUnavailable,
 )
+from tests.fake_clock import FakeClock
 
 CALL = FunctionCall("s", FunctionRevision("f", "f-1", 1), FunctionRequest(Part({})))
 

@@ -10,13 +10,13 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.cli.controller import lines_of
 from kanister_py.controller.machine.logs import PhaseLines, PhasePlace
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.http_api.app import build_app
 from kanister_py.http_api.discovery import Publication
 from kanister_py.http_api.phase_lines import PATH
+from tests.fake_clock import FakeClock
 from tests.http_api.asking import ask
 
 ADDRESS = PATH.format(namespace="shop", name="backup-x7k2p")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.actionsets.status import StatusWriter, form_of
 from kanister_py.core.actionsets.outcomes import PhaseProgressed
@@ -22,6 +21,7 @@ from kanister_py.core.errors import JournalUnwritable
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import actionset, definitions
+from tests.fake_clock import FakeClock
 
 FULL = {
     "state": "failed",

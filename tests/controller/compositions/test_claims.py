@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.controller.compositions.claims import FINALIZER, ClaimReconciler
 from kanister_py.controller.compositions.world import CompositionSettings
 from kanister_py.controller.machine.events import Subject
@@ -22,6 +21,7 @@ from kanister_py.core.revisions.policy import Rules
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.compositions.test_kinds import World
+from tests.fake_clock import FakeClock
 
 API = "example.org/v1alpha1"
 COMPOSITES = GroupVersionResource("example.org", "v1alpha1", "xdatabases")

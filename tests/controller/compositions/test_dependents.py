@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.controller.compositions.dependents import Gate, Tracker, Wanted
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.objects.resources import CONFIG_MAPS, PODS
+from tests.fake_clock import FakeClock
 
 SETTINGS = (CONFIG_MAPS, ObjectKey("shop", "settings"))
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.controller.compositions.world import CompositionSettings
 from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
@@ -28,6 +27,7 @@ from tests.controller.compositions.test_requirements import (
     environment,
     in_surroundings,
 )
+from tests.fake_clock import FakeClock
 
 REVISIONS = CompositionSettings("kanister-py", uses_revisions=True)
 

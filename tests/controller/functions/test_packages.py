@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.packages_oci.images import build_image, package_layer
 from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.controller.functions.packages import FunctionReconciler
@@ -24,6 +23,7 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.packages import RegistryUnavailable
 from tests.controller.functions.test_runtime import ENTRIES
+from tests.fake_clock import FakeClock
 from tests.oci_registry import RunningRegistry, running_registry
 
 CRDS = Path(__file__).parents[3] / "kanister_py" / "crds"

@@ -6,13 +6,13 @@ import threading
 import time
 from contextlib import ExitStack
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.controller import seen_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.install_definitions import read_definitions
 from kanister_py.wiring import read_functions
 from tests.cli.test_revisions import function_revision
+from tests.fake_clock import FakeClock
 
 
 def test_revisions_are_read_soon_after_the_start_where_compositions_are_on() -> None:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.controller.functions.runtime import (
     FunctionRuntime,
     RuntimeSettings,
@@ -32,6 +31,7 @@ from kanister_py.core.versions.deprecation import Listing
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
+from tests.fake_clock import FakeClock
 
 CRDS = Path(__file__).parents[3] / "kanister_py" / "crds"
 SYSTEM = "kanister-py"

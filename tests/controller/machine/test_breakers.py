@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.controller.machine.breakers import Breakers, FunctionPaused, GuardedRunner
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.registry.entries import FunctionRevision
@@ -19,6 +18,7 @@ from kanister_py.ports.function_runner import (
     FunctionCallError,
     FunctionUnavailable,
 )
+from tests.fake_clock import FakeClock
 
 LONGEST_WAIT_SECONDS = 5.0
 

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.controller.machine.certificates import (
     Authority,
     AuthorityUnusable,
@@ -17,6 +16,7 @@ from kanister_py.controller.machine.certificates import (
 from kanister_py.core.objects.certificates import KeyPair
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from tests.fake_clock import FakeClock
 
 DAY_SECONDS = 86_400.0
 NAMES = ["fn.ns.svc"]

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.lease import Leadership, LeaseTerms
@@ -24,6 +23,7 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.objects.resources import CONFIG_MAPS, LEASES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from tests.fake_clock import FakeClock
 
 TERMS = LeaseTerms()
 STEP_SECONDS = 0.5

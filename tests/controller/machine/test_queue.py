@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.executor.alarms import Alarms
+from tests.fake_clock import FakeClock
 
 Key = tuple[str, str, int]
 """Of which kind and namespace, and its number."""

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.errors import Forbidden
 from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList
+from tests.fake_clock import FakeClock
 
 
 def config_map(name: str, colour: str = "red", namespace: str = "default") -> dict[str, Any]:

@@ -14,7 +14,6 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.controller_webhook import TlsServer
 from kanister_py.controller.machine.certificates import CertificateKeeper
@@ -26,6 +25,7 @@ from kanister_py.controller.machine.webhook_trust import (
 from kanister_py.core.objects.certificates import KeyPair
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from tests.fake_clock import FakeClock
 
 LIFE = timedelta(days=90)
 SETTINGS = WebhookSettings("kanister", ("localhost",))

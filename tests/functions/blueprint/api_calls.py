@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import Place
 from kanister_py.core.objects.weak import decode_args
@@ -22,6 +21,7 @@ from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func
+from tests.fake_clock import FakeClock
 from tests.functions.blueprint.conftest import Called
 
 TIME = "2026-01-01T00:00:00Z"

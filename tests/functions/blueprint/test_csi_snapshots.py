@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.core.errors import AlreadyExists, NotFound, RunCancelled
 from kanister_py.core.objects.resources import (
     PERSISTENT_VOLUME_CLAIMS,
@@ -25,6 +24,7 @@ from kanister_py.functions.blueprint.delete_csi_snapshot_content.v0_0_0 import (
 from kanister_py.functions.blueprint.restore_csi_snapshot.v0_0_0 import RestoreCSISnapshot
 from kanister_py.functions.blueprint.snapshots import SnapshotFailed
 from kanister_py.ports.cluster import KubeObject
+from tests.fake_clock import FakeClock
 from tests.functions.blueprint.api_calls import Api
 
 SNAPSHOT_API = "snapshot.storage.k8s.io/v1"

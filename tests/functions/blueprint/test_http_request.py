@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.core.errors import KanisterError, RunCancelled, TransientError
 from kanister_py.core.objects.weak import InvalidArgs
 from kanister_py.functions.blueprint.http_request.exchange import InvalidRequest, ResponseTooLarge
@@ -26,6 +25,7 @@ from kanister_py.functions.blueprint.http_request.v0_1_0 import (
     UnexpectedStatus,
 )
 from kanister_py.functions.blueprint.http_request.v0_2_0 import HTTPRequestV020, RequestInDoubt
+from tests.fake_clock import FakeClock
 from tests.functions.blueprint.api_calls import Api
 
 Answer = Callable[["Handler"], None]

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import pytest
 
-from kanister_py.adapters.clock_fake import FakeClock
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.errors import (
     AlreadyExists,
@@ -30,6 +29,7 @@ from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData
 from kanister_py.functions.blueprint.running_pod import PodFailed, PodNotReady, ready_seconds
 from kanister_py.ports.cluster import LogOptions
 from kanister_py.ports.function import Func
+from tests.fake_clock import FakeClock
 from tests.functions.blueprint.conftest import Called, World, failure
 
 ARGS = {"image": "busybox", "command": ["true"], "namespace": "default"}
