@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from kanister_py.core.actionsets.model import ActionSpec
@@ -35,6 +35,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.objects.documents import Path, nearest
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.facts import ObjectNeed, needs_of_phase
 from kanister_py.core.templates.render import ORIGINAL, Origin, RenderFailed
@@ -262,6 +263,23 @@ def forbidden(
                 yield Obstacle(phase.at, path, told, "Forbidden")
 
 
+def reads_of_action(action: Action, engine: Engine) -> Iterator[Read]:
+    """Give what the templates of an action read, but those that cannot be parsed."""
+    for each in texts_of(action):
+        try:
+            yield from reads_of(each.text, engine)
+        except TemplateError:
+            continue
+
+
+def unused_options(spec: ActionSpec, reads: Collection[Read]) -> tuple[str, ...]:
+    """Name the options that are given and read nowhere: misspelt, as a rule."""
+    if any(read.names == ("Options",) for read in reads):
+        return ()
+    known = {read.names[1] for read in reads if read.names[0] == "Options" and read.names[1:]}
+    return tuple(each for each in spec.options or {} if each not in known)
+
+
 def words_before(
     blueprint: Blueprint, spec: ActionSpec, reads: Sequence[Read]
 ) -> Iterator[tuple[str, str]]:
@@ -271,13 +289,9 @@ def words_before(
     declares is there to be given.
     """
     options = {read.names[1] for read in reads if read.names[0] == "Options" and read.names[1:]}
-    reads_all = any(read.names == ("Options",) for read in reads)
-    for name in spec.options or {}:
-        if name not in options and not reads_all:
-            near = nearest(name, sorted(options))
-            meant = did_you_mean(near)
-            told = f"The option {name} is given, and {spec.name} reads it nowhere{meant}"
-            yield "OptionUnused", told
+    for name in unused_options(spec, reads):
+        meant = did_you_mean(nearest(name, sorted(options)))
+        yield "OptionUnused", f"The option {name} is given, and {spec.name} reads it nowhere{meant}"
     action = blueprint.actions[spec.name]
     declared = (
         ("Secret", "secretNames", action.secret_names, spec.secrets),

@@ -20,7 +20,7 @@ from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
 from kanister_py.core.versions.semver import Version
 from kanister_py.executor.fetch_facts import OwnerMissing, fetch_facts
-from kanister_py.executor.foresee import MISSING, foresee
+from kanister_py.executor.foresee import MISSING, foresee, reads_of_action, unused_options
 from kanister_py.executor.loading import load_function
 from kanister_py.gotemplate import Effects
 from kanister_py.ports.cluster import Cluster
@@ -84,11 +84,13 @@ def plan_action(
     # pods may not.
     unread = [each.message for each in fetched.missing if not isinstance(each, OwnerMissing)]
     params = Params(fetched.facts)
+    renderer = renderer_of(blueprint, spec.name, given.effects)
     known = Known(
-        renderer_of(blueprint, spec.name, given.effects),
+        renderer,
         params,
         load_function,
         _pods_to_come(fetched.facts),
+        unused=unused_options(spec, [*reads_of_action(action, renderer.engine)]),
     )
     choices = [_choice(each, spec, given) for _, each in action.every_phase()]
     seen = foresee(blueprint, spec.name, choices, known, cluster)

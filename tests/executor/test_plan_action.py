@@ -110,6 +110,33 @@ def plan(action: str = "go", objects: Iterable[Mapping[str, Any]] = (SECRET,)) -
     return plan_action(blueprint, spec, cluster, given)
 
 
+def plan_of_text(read: str) -> Plan:
+    """Plan an action whose one arg reads something; a Secret and an option are given."""
+    cluster = MemoryCluster(clock=SystemClock())
+    cluster.load([SECRET])
+    text = f"""\
+kind: Blueprint
+metadata: {{name: b}}
+actions:
+  go:
+    phases:
+    - func: Shell
+      name: first
+      args:
+        command:
+        - '{{{{ {read} }}}}'
+"""
+    spec = ActionSpec(
+        "go",
+        ObjectReference(kind="Namespace", name="default"),
+        options={"database": "x"},
+        secrets={"creds": ObjectReference(kind="Secret", name="keys", namespace="shop")},
+    )
+    blueprint = blueprints_in(parse_documents(text))[0].blueprint
+    given = Circumstances(registry_of(Shell), datetime(2026, 11, 18, tzinfo=UTC), NO_EFFECTS)
+    return plan_action(blueprint, spec, cluster, given)
+
+
 class TestAPlan:
     def test_shows_every_phase_in_its_order_with_its_version_and_why(self) -> None:
         found = plan().phases
@@ -159,6 +186,41 @@ class TestAPlan:
         first = plan().phases[0]
         assert [(each.path, each.after) for each in first.unknown] == [("args.command[2]", ())]
         assert first.unknown[0].why == 'no "absent" in .Options; there are: really'
+
+    @pytest.mark.parametrize(
+        ("read", "why"),
+        [
+            pytest.param(
+                ".Secrets.creds.Data.pasword", 'no "pasword" in .Secrets.creds.Data', id="a key"
+            ),
+            pytest.param(
+                '(index .Secrets "creds").Data.pasword', 'no "pasword" in', id="a key of an index"
+            ),
+            pytest.param(".Options.datbase", 'no "datbase" in .Options', id="an option"),
+            pytest.param(
+                ".Options.absent }}{{ .Secrets.creds.Data.pasword",
+                'no "pasword" in .Secrets.creds.Data',
+                id="a key beside an option that is not given",
+            ),
+        ],
+    )
+    def test_refuses_a_wrong_name_in_what_is_given(self, read: str, why: str) -> None:
+        found = plan_of_text(read)
+        assert found.has_errors
+        assert why in found.phases[0].error
+
+    @pytest.mark.parametrize(
+        "read",
+        [
+            pytest.param(".Secrets.cred.Data.password", id="a Secret"),
+            pytest.param(".Options.other", id="an option unlike those given"),
+            pytest.param(".Options.database }}{{ .Options.database2", id="one like one in use"),
+        ],
+    )
+    def test_holds_against_no_action_what_was_not_given(self, read: str) -> None:
+        found = plan_of_text(read)
+        assert not found.has_errors
+        assert [each.path for each in found.phases[0].unknown] == ["args.command[0]"]
 
     def test_says_what_it_would_touch(self) -> None:
         assert plan().phases[0].accesses == (Access("", "pods", ("create", "delete"), "shop"),)

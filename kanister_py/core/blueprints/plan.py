@@ -12,11 +12,11 @@ from kanister_py.core.blueprints.texts import DEFER, is_condition
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.access import Access, merged
-from kanister_py.core.objects.documents import Path, text_of_path
+from kanister_py.core.objects.documents import Path, nearest, text_of_path
 from kanister_py.core.registry.choose import Choice, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.templates.engines import Engine, is_template
-from kanister_py.core.templates.errors import TemplateError, TemplateParseError
+from kanister_py.core.templates.errors import TemplateError, TemplateExecError, TemplateParseError
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer, RenderFailed, is_no
 from kanister_py.core.versions.semver import Version
@@ -112,7 +112,8 @@ class Known(NamedTuple):
 
     `open` says why what stands under some names is not known. What stands under `soft`
     names is there, and may be something else when its turn comes. `is_whole`: templates
-    will see no more of what is given from outside than `params` has now.
+    will see no more of what is given from outside than `params` has now. `unused` are the
+    options that are given and that the action reads nowhere: misspelt, as a rule.
     """
 
     renderer: Renderer
@@ -121,6 +122,7 @@ class Known(NamedTuple):
     open: Mapping[tuple[str, ...], str] = {}
     soft: tuple[tuple[str, ...], ...] = ()
     is_whole: bool = False
+    unused: tuple[str, ...] = ()
 
 
 def choose_phase_version(
@@ -258,6 +260,9 @@ def _may_make(accesses: tuple[Access, ...] | None) -> bool:
     )
 
 
+# A Secret or a ConfigMap by its name, below which nothing can be given apart.
+_IN_GIVEN_OBJECT = re.compile(r"\(?(index )?\.(Secrets|ConfigMaps)[. ].")
+
 # Functions that take seconds, or make something else whenever they are called.
 _COSTLY = re.compile(r"\b(gen[A-Z]\w+|derivePassword|bcrypt|htpasswd)\b")
 
@@ -346,6 +351,8 @@ class TextPlanner:
         rendered = self._render(text, path, "", reads)
         if rendered is None:
             self._unrendered.add(text)
+            for read in reads:
+                self._check(read, path)
             return text
         return rendered
 
@@ -357,18 +364,27 @@ class TextPlanner:
         except RenderFailed as error:
             is_soft = any(_is_below(read, self._known.soft) for read in reads)
             is_static = isinstance(error.cause, TemplateParseError)
-            if is_static or (self._known.is_whole and not is_soft):
+            is_wrong = self._known.is_whole or self._is_wrong_in_given(error.cause)
+            if is_static or (is_wrong and not is_soft):
                 found = self.obstacle(path, error)
                 self.obstacles.append(found._replace(reason=reason or found.reason))
-            else:
+            elif not any(each.path == text_of_path(path) for each in self.unknown):
                 # It may be there when the action is run.
                 self.unknown.append(Unknown(text_of_path(path), (), error.why))
         return None
 
+    def _is_wrong_in_given(self, cause: TemplateError) -> bool:
+        """Say whether a name is missing in something that is given, so that it stays missing."""
+        if not isinstance(cause, TemplateExecError) or not cause.missing:
+            return False
+        if cause.owner == ".Options":
+            return bool(nearest(cause.missing, self._known.unused))
+        return _IN_GIVEN_OBJECT.match(cause.owner) is not None
+
     def _check(self, read: Read, path: Path) -> None:
         """Look whether what a text reads besides what is not known yet is there."""
         is_plain = read.is_certain and not read.indexed and self._renderer.engine is Engine.GO
-        if not is_plain or not self._known.is_whole or _is_later([read], self._known):
+        if not is_plain or _is_later([read], self._known):
             return
         if not any(each.path == (*self.base, *path) for each in self.obstacles):
             self._render(f"{{{{ {read} }}}}", path, "", [read])
