@@ -122,7 +122,7 @@ class TestLeftToTheAuthor:
             pytest.param("func: Notify, funcVersion: ^0.2", "deprecated", id="a range"),
             pytest.param("func: Greet, funcVersion: v7.0.0", "has no v7.0.0", id="never heard of"),
             pytest.param("func: Notify, funcVersion: new", "not a version", id="no version"),
-            pytest.param("func: Nothing", "not registered", id="no function"),
+            pytest.param("func: Nothing", "has not been registered", id="no function"),
             pytest.param(
                 "func: Notify, funcVersion: v0.2.0, args: {to: a, recipient: b}",
                 "recipient is given already",
