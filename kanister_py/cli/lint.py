@@ -146,6 +146,7 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
         load_function,
         read_signatures(),
         _read_action_set,
+        _read_composition,
     )
     report = lint_sources(sources, context, args.ignore)
     unread = [finding_of(each, UNREADABLE) for each in problems]
@@ -167,6 +168,13 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
 def _read_action_set(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
     # Most files hold none, and do without what reads them.
     from kanister_py.core.actionsets.model import read_what_can_be_read
+
+    return read_what_can_be_read(found)
+
+
+def _read_composition(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+    # The same holds for Compositions, whose reader is larger still.
+    from kanister_py.core.compositions.model import read_what_can_be_read
 
     return read_what_can_be_read(found)
 

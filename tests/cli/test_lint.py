@@ -447,7 +447,8 @@ def test_lint_imports_nothing_that_talks_to_a_cluster_or_renders() -> None:
         "from kanister_py.cli.main import main\n"
         "code = main(['lint', '-v', '-'])\n"
         "heavy = {'kubernetes', 'grpc', 'jinja2', 're2', 'starlette', 'prometheus_client',\n"
-        "         'pydantic', 'kanister_py.gotemplate.sprig'}\n"
+        "         'pydantic', 'kanister_py.gotemplate.sprig',\n"
+        "         'kanister_py.core.compositions.model'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
         "sys.exit(code)\n"
     )
@@ -463,6 +464,30 @@ def test_lint_imports_nothing_that_talks_to_a_cluster_or_renders() -> None:
     )
     assert done.stderr.splitlines()[-1] == "[]"
     assert "template-engine" in done.stdout
+
+
+def test_a_composition_that_render_refuses_fails_lint(
+    kanister: CommandLine, tmp_path: Path
+) -> None:
+    text = """\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: apps}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: App}
+  pipeline:
+  - step: ready
+    functionRef: {name: function-auto-redy}
+    timeout: 5x
+"""
+    done = kanister("lint", str(write(tmp_path, apps=text)), "-o", "json")
+    assert done.code == 1
+    assert [
+        (each["line"], each["rule"], each["path"]) for each in json.loads(done.out)["findings"]
+    ] == [
+        (8, "step-function-unknown", "spec.pipeline[0].functionRef.name"),
+        (9, "composition-invalid", "spec.pipeline[0].timeout"),
+    ]
 
 
 @pytest.mark.parametrize(

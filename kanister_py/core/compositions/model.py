@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from kanister_py.core.blueprints.model import Found
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.old_mode import (
     environment_configs_input,
     patch_and_transform_input,
 )
 from kanister_py.core.compositions.step_inputs import InputRef
-from kanister_py.core.errors import InvalidDocument, InvalidVersion
+from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.cel.errors import CelError
 from kanister_py.core.objects.documents import Document, Path, text_of_path
@@ -27,7 +28,7 @@ from kanister_py.core.objects.durations import (
     format_duration,
     parse_seconds,
 )
-from kanister_py.core.objects.reading import Reader
+from kanister_py.core.objects.reading import Reader, UnknownKey
 from kanister_py.core.objects.selectors import InvalidSelector, LabelSelector, label_selector_of
 from kanister_py.core.registry.choose import RevisionRequest
 from kanister_py.core.retries import Retry, read_retry
@@ -163,20 +164,36 @@ _STRICT = ("allowedExtraResources", "functionRevisionSelector", "functionRevisio
 
 
 def _unknown(document: Document, reader: _Reader) -> list[Notice]:
-    strict = [each for each in reader.unknown if any(key in each.path[:-1] for key in _STRICT)]
+    strict = _strict_problems(document, (), reader)
     if strict:
-        raise InvalidDocument(
-            [
-                document.problem(each.path, f"Unknown key, which fails the step{each.meant}")
-                for each in strict
-            ]
-        )
+        raise InvalidDocument(strict)
     notices = []
     for each in reader.unknown:
         problem = document.problem(each.path, f"Nothing reads this field{each.meant}")
         facts = {"path": text_of_path(each.path)}
         notices.append(Notice("UnknownField", str(problem), facts=facts))
     return notices
+
+
+def _strict_problems(document: Document, path: Path, reader: _Reader) -> list[Problem]:
+    return [
+        document.problem((*path, *each.path), f"Unknown key, which fails the step{each.meant}")
+        for each in reader.unknown
+        if _is_strict(each)
+    ]
+
+
+def _is_strict(unknown: UnknownKey) -> bool:
+    return any(key in unknown.path[:-1] for key in _STRICT)
+
+
+def read_what_can_be_read(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+    """Read a found object as a Composition: the keys that nothing reads, and what is none."""
+    reader = _Reader()
+    reader.composition(found.value)
+    problems = reader.problems_in(found.document, found.path)
+    problems += _strict_problems(found.document, found.path, reader)
+    return [each for each in reader.unknown if not _is_strict(each)], problems
 
 
 _SPEC = (

@@ -9,6 +9,7 @@ from kanister_py.core.blueprints.lint import (
     action_sets,
     arguments,
     durations,
+    pipelines,
     reading,
     structure,
     suppressions,
@@ -17,7 +18,6 @@ from kanister_py.core.blueprints.lint import (
 from kanister_py.core.blueprints.lint.actions import check_actions
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, in_order
-from kanister_py.core.blueprints.lint.pipelines import check_pipeline, is_pipeline, packages_of
 from kanister_py.core.blueprints.lint.reading import (
     NOT_A_BLUEPRINT,
     UNREADABLE,
@@ -38,6 +38,7 @@ def rules() -> Mapping[str, Rule]:
             *reading.RULES,
             *suppressions.RULES,
             *action_sets.RULES,
+            *pipelines.RULES,
             *versions.RULES,
             *structure.RULES,
             *arguments.RULES,
@@ -70,13 +71,13 @@ def lint_sources(
         for read in reads.values()
         for located in read.blueprints
     }
-    pipelines = [found for read in reads.values() for found in read.pipelines]
-    packages = packages_of(pipelines, context.registry) if pipelines else {}
+    composed = [found for read in reads.values() for found in read.pipelines]
+    packages = pipelines.packages_of(composed, context.registry) if composed else {}
     findings: list[Finding] = []
     for file, read in reads.items():
         said = [*read.findings, *_said_of(read, blueprints, context)]
         for found in read.pipelines:
-            said += check_pipeline(found, packages, context)
+            said += pipelines.check_pipeline(found, packages, context)
         if read.ignored:
             said += suppressions.check_suppressions(read.text, file, rules(), context.hints)
         findings += [each for each in said if not _is_ignored(each, read.ignored, ignore)]
@@ -89,7 +90,7 @@ def lint_sources(
             for source in sources
             if source.is_named and not reads[source.file].holds_anything
         ),
-        sum(map(is_pipeline, pipelines)),
+        sum(map(pipelines.is_pipeline, composed)),
     )
 
 

@@ -23,7 +23,8 @@ class Context(NamedTuple):
     class behind a version of a function; without it, arguments are not looked at.
     `signatures` has those that are known without loading, by function and version.
     `read_action_set` gives the keys of an ActionSet that nothing reads, and what of it
-    is none; without it, the form of ActionSets is not looked at.
+    is none; without it, the form of ActionSets is not looked at. `read_composition` does
+    the same for Compositions.
     """
 
     registry: Registry[FunctionEntry]
@@ -32,6 +33,7 @@ class Context(NamedTuple):
     load: Callable[[FunctionEntry], type[Any]] | None = None
     signatures: Mapping[tuple[str, str], Signature] = MappingProxyType({})
     read_action_set: Callable[[Found], tuple[list[UnknownKey], list[Problem]]] | None = None
+    read_composition: Callable[[Found], tuple[list[UnknownKey], list[Problem]]] | None = None
     hints: Hints = Hints(inf)
 
     def signature(self, entry: FunctionEntry) -> Signature | None:

@@ -1,7 +1,7 @@
-"""Versions of functions that Compositions and Functions ask for, and whether they get them.
+"""Compositions and Functions: their form, and the versions of functions that they ask for.
 
-Only our numbers are judged: those of functions that come with us or with plugins. A package
-of others keeps its own, and so do the steps that name it.
+Of versions, only our numbers are judged: those of functions that come with us or with plugins.
+A package of others keeps its own, and so do the steps that name it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.lint.findings import Finding, Spot
+from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot, finding_of
+from kanister_py.core.blueprints.lint.structure import unknown_keys
 from kanister_py.core.blueprints.lint.versions import check_version
 from kanister_py.core.blueprints.model import Found, objects_at
+from kanister_py.core.errors import did_you_mean
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.parts import annotations_of, metadata_of, spec_of
 from kanister_py.core.objects.reading import mapping_of
@@ -22,16 +24,34 @@ from kanister_py.core.revisions.functions import PACKAGE_TAG, RUNTIME, Runtime
 from kanister_py.core.revisions.stand_ins import (
     NO_TAGS,
     OWNER,
+    composition_families,
     named_here,
     own_function,
     repository_of,
     tag_of,
 )
 
+NOT_A_COMPOSITION = Rule(
+    "composition-invalid",
+    Severity.ERROR,
+    "A Composition says something that its pipeline cannot run with.",
+    "`render` and the controller refuse the Composition: nothing of its pipeline runs. The "
+    "message says what belongs there.",
+)
+MISSPELT_FUNCTION = Rule(
+    "step-function-unknown",
+    Severity.INFO,
+    "A step names a function that is not built in, but has nearly the name of one that is.",
+    "A cluster may have a Function of that name, and then all is well. Give lint the file "
+    "with the Function too, or write the name of the built-in one.",
+)
+RULES = (NOT_A_COMPOSITION, MISSPELT_FUNCTION)
+
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "apiextensions.crossplane.io": ("Composition", "CompositionRevision"),
     "pkg.crossplane.io": ("Function", "FunctionRevision"),
 }
+_PREFIX: Final = "function-"
 
 
 class Package(NamedTuple):
@@ -101,10 +121,8 @@ def asks_of(
 ) -> Iterator[Ask]:
     """Find where an object asks for versions."""
     if is_pipeline(found):
-        pipeline = spec_of(found.value).get("pipeline")
-        for index, step in enumerate(pipeline if isinstance(pipeline, list) else ()):
-            if isinstance(step, dict):
-                yield from _asks_of_step(found, index, step, packages, registry)
+        for index, step in _steps_of(found):
+            yield from _asks_of_step(found, index, step, packages, registry)
         return
     package = _package_of(found, registry)
     if package.function:
@@ -113,6 +131,13 @@ def asks_of(
         # A revision is made of its Function: there is nothing in it to change.
         spot = Spot(found, ("spec", key), function=package.function)
         yield Ask(spot, package.tag, "the tag of spec.package", text, found.kind == "Function")
+
+
+def _steps_of(found: Found) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    pipeline = spec_of(found.value).get("pipeline")
+    for index, step in enumerate(pipeline if isinstance(pipeline, list) else ()):
+        if isinstance(step, dict):
+            yield index, step
 
 
 def _asks_of_step(
@@ -153,9 +178,49 @@ def _asks_of_step(
 def check_pipeline(
     found: Found, packages: Mapping[str, Package], context: Context
 ) -> Iterator[Finding]:
-    """Say what became of the versions that an object asks for."""
+    """Say what is wrong with the form of an object, and what became of the versions it asks for."""
+    asked = list(_check_versions(found, packages, context))
+    yield from asked
+    if is_pipeline(found) and context.read_composition is not None:
+        unknown, problems = context.read_composition(found)
+        # A version that cannot be read is told once, by the rule that is about it.
+        told = {each.path for each in asked}
+        yield from (
+            finding_of(each, NOT_A_COMPOSITION) for each in problems if each.path not in told
+        )
+        yield from unknown_keys(found, unknown, context.hints)
+        yield from _misspelt_functions(found, packages, context)
+
+
+def _check_versions(
+    found: Found, packages: Mapping[str, Package], context: Context
+) -> Iterator[Finding]:
     for ask in asks_of(found, packages, context.registry):
         is_reference = ask.spot.path[-2:] == ("functionRevisionRef", "name")
         if ask.is_own or is_reference or found.kind == "FunctionRevision":
             asked = Asked("" if ask.version in NO_TAGS else ask.version, ask.setting)
             yield from check_version(ask.spot, asked, context, FunctionKind.COMPOSITION)[1]
+
+
+def _misspelt_functions(
+    found: Found, packages: Mapping[str, Package], context: Context
+) -> Iterator[Finding]:
+    # All names begin alike: compared as they are, any two would be near.
+    names = {
+        each.function.removeprefix(_PREFIX): each.function
+        for each in composition_families(context.registry)
+    }
+    for index, step in _steps_of(found):
+        name = mapping_of(step.get("functionRef")).get("name")
+        if not isinstance(name, str) or not name or name in packages:
+            continue
+        bare = name.removeprefix(f"{OWNER}-")
+        if bare in names.values():
+            continue
+        near = context.hints.nearest(bare.removeprefix(_PREFIX), [*names])
+        if near:
+            path = ("spec", "pipeline", index, "functionRef", "name")
+            spot = Spot(found, path, phase=str(step.get("step") or ""), function=name)
+            meant = did_you_mean([names[each] for each in near])
+            said = f"No built-in function is called {name}{meant}"
+            yield spot.finding(MISSPELT_FUNCTION, said)

@@ -1,4 +1,4 @@
-"""Versions that Compositions and packages of functions ask for."""
+"""Compositions and packages of functions: their form, and the versions that they ask for."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding
 from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.blueprints.upgrade import Upgraded, upgrade_sources
+from kanister_py.core.compositions.model import parse_composition, read_what_can_be_read
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.registry.entries import (
     FunctionEntry,
     FunctionKind,
@@ -237,3 +240,149 @@ def test_a_field_that_is_there_under_both_names_is_left_to_its_author(context: C
     result = upgrade(context, asked)
     assert result.after == result.before
     assert "color is given already, under its new name" in result.left[0].message
+
+
+FORM = """\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: apps}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: App}
+  mode: Pipeline
+  pipeline:
+  - step: paint
+    functionRef: {name: function-paint}
+    timeout: 5s
+  - step: dry
+    functionRef: {name: function-paint}
+    input: {apiVersion: example.org/v1, kind: Drying}
+"""
+AT = "spec.pipeline[0]"
+
+
+@pytest.fixture
+def reading(context: Context) -> Context:
+    return context._replace(read_composition=read_what_can_be_read)
+
+
+def lint_text(context: Context, text: str) -> list[Finding]:
+    return list(lint_sources([Source("apps.yaml", text)], context).findings)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        pytest.param("", "", [], id="fine"),
+        pytest.param(
+            "mode: Pipeline",
+            "mode: Pipelne",
+            [(6, "composition-invalid", "spec.mode", "Pipeline or Resources, found 'Pipelne'")],
+            id="a misspelt mode",
+        ),
+        pytest.param(
+            "functionRef: {name: function-paint}\n    timeout",
+            "functionRf: {name: function-paint}\n    timeout",
+            [
+                (8, "composition-invalid", f"{AT}.functionRef.name", "Must be given"),
+                (9, "unknown-key", f"{AT}.functionRf", "did you mean functionRef"),
+            ],
+            id="a misspelt key of a step",
+        ),
+        pytest.param(
+            "step: dry",
+            "step: paint",
+            [(11, "composition-invalid", "spec.pipeline[1].step", "Another step is called paint")],
+            id="two steps of one name",
+        ),
+        pytest.param(
+            "timeout: 5s",
+            'when: "observed.foo ="',
+            [(10, "composition-invalid", f"{AT}.when", "`=` means nothing")],
+            id="a condition that is none",
+        ),
+        pytest.param(
+            "timeout: 5s",
+            "maxIterations: 99",
+            [(10, "composition-invalid", f"{AT}.maxIterations", "at most 25, found 99")],
+            id="too many iterations",
+        ),
+        pytest.param(
+            "timeout: 5s",
+            "timeout: 5x",
+            [(10, "composition-invalid", f"{AT}.timeout", 'unknown unit "x"')],
+            id="a timeout that is no duration",
+        ),
+        pytest.param(
+            "timeout: 5s",
+            "allowedExtraResources: [{apiVersion: v1, kynd: Secret}]",
+            [
+                (
+                    10,
+                    "composition-invalid",
+                    f"{AT}.allowedExtraResources[0].kind",
+                    "Must be given",
+                ),
+                (
+                    10,
+                    "composition-invalid",
+                    f"{AT}.allowedExtraResources[0].kynd",
+                    "did you mean kind?",
+                ),
+            ],
+            id="a misspelt key of what a step may ask for",
+        ),
+        pytest.param(
+            "  compositeTypeRef: {apiVersion: example.org/v1, kind: App}\n",
+            "",
+            [
+                (4, "composition-invalid", "spec.compositeTypeRef.apiVersion", "Must be given"),
+                (4, "composition-invalid", "spec.compositeTypeRef.kind", "Must be given"),
+            ],
+            id="no composite type",
+        ),
+        pytest.param(
+            "{name: function-paint}\n    timeout",
+            "{name: function-pant}\n    timeout",
+            [(9, "step-function-unknown", f"{AT}.functionRef.name", "did you mean function-paint")],
+            id="nearly the name of a function that is built in",
+        ),
+        pytest.param(
+            "{name: function-paint}\n    timeout",
+            "{name: function-kcl}\n    timeout",
+            [],
+            id="a function of others",
+        ),
+        pytest.param(
+            "{name: function-paint}\n    timeout",
+            "{name: function-paint, version: two}\n    timeout",
+            [(9, "version-invalid", f"{AT}.functionRef.version", "'two' is not a version")],
+            id="a version that is none, told once",
+        ),
+    ],
+)
+def test_what_render_refuses_of_a_composition_lint_finds(
+    reading: Context, before: str, after: str, found: list[tuple[int, str, str, str]]
+) -> None:
+    text = FORM.replace(before, after) if before else FORM
+    findings = lint_text(reading, text)
+    assert [(each.line, each.rule, each.path) for each in findings] == [each[:3] for each in found]
+    for finding, (*_, said) in zip(findings, found, strict=True):
+        assert said in finding.message
+    if exit_code_of(findings):
+        with pytest.raises(InvalidDocument):
+            parse_composition(parse_document(text))
+    else:
+        parse_composition(parse_document(text))
+
+
+def test_a_composition_in_a_list_is_found_where_it_stands(reading: Context) -> None:
+    broken = yaml.safe_load(FORM.replace("Pipeline", "Pipelne"))
+    (finding,) = lint(reading, {"apiVersion": "v1", "kind": "List", "items": [broken]})
+    assert finding.path == "items[0].spec.mode"
+
+
+def test_a_name_that_a_function_of_the_files_has_is_not_misspelt(reading: Context) -> None:
+    theirs = function("xpkg.example.org/painters/function-pant:v1.0.0")
+    theirs["metadata"]["name"] = "function-pant"
+    made = yaml.safe_load(FORM.replace("function-paint", "function-pant"))
+    assert lint(reading, made, theirs) == []
