@@ -43,6 +43,11 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.1
 _BRINGS = "-f FILE gives its manifest; --secret, --config-map and --profile name another one"
+_GIVES = {
+    ".Secrets": "--secret {}=NAMESPACE/NAME",
+    ".ConfigMaps": "--config-map {}=NAMESPACE/NAME",
+    ".Options": "--option {}=VALUE",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -261,6 +266,7 @@ def _end(
             if value
         ],
         brings="" if is_connected(args) else _BRINGS,
+        gives=_GIVES if args.action else {},
     )
     for line in summary_of(ending, width):
         say(line)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kanister_py.cli.frame import (
@@ -24,6 +26,8 @@ _MOST_NAMES: Final = 8
 _ANY_WIDTH: Final = 2000
 _MISSING: Final = ("ObjectMissing", "ObjectNotFetched", "NotFound")
 
+_LACKING: Final = re.compile(r'no "([^"]+)" in (\.\w+);')
+
 
 class Ending(NamedTuple):
     """A run that nobody carries on any more. `is_stopped`: it was ended at once.
@@ -32,7 +36,8 @@ class Ending(NamedTuple):
     for every store of a Profile; `is_kept` says whether this end
     is written down there; `more` are the words of the command line that it needs again
     to be taken up. `retry_with` is the command that does a run of a controller again, and
-    `brings` says how an object that is missing comes into the cluster.
+    `brings` says how an object that is missing comes into the cluster, `gives` by the root
+    that templates read it from how a name is given.
     """
 
     name: str
@@ -45,6 +50,7 @@ class Ending(NamedTuple):
     more: Sequence[str] = ()
     retry_with: Sequence[str] = ()
     brings: str = ""
+    gives: Mapping[str, str] = MappingProxyType({})
 
     @property
     def is_cancelled(self) -> bool:
@@ -84,7 +90,7 @@ def summary_of(ending: Ending, width: int | None = None) -> Iterator[Line]:
         if waiting:
             yield _entry("not run", _few(waiting))
     if ending.status.error is not None:
-        yield from _failure(ending.status.error, ending.brings)
+        yield from _failure(ending.status.error, ending)
     yield from _next(ending)
 
 
@@ -99,7 +105,10 @@ def _state_of(ending: Ending) -> tuple[str, str, str]:
 
 
 def _phases(ending: Ending, width: int) -> Iterator[Line]:
-    chosen, hidden = choose_rows(rows_of(ending.status), _MOST_PHASES)
+    error = ending.status.error
+    told = error.problems if error is not None else ()
+    rows = [_without_told(each, told) for each in rows_of(ending.status)]
+    chosen, hidden = choose_rows(rows, _MOST_PHASES)
     for action in ending.status.actions:
         own = [each for each in chosen if each.action is action]
         if hidden and not own:
@@ -108,6 +117,14 @@ def _phases(ending: Ending, width: int) -> Iterator[Line]:
         yield from lines_of_ended(own, chosen, width)
     if hidden:
         yield Tint(f"    … {count_of(hidden)} not shown", "dim")
+
+
+def _without_told(row: Row, told: Sequence[str]) -> Row:
+    """Leave out why a phase was refused where the list of problems says it."""
+    error = row.phase.error
+    if error is None or not any(each in error.message for each in told):
+        return row
+    return row._replace(phase=row.phase._replace(error=None))
 
 
 def _was_cut_off(row: Row) -> bool:
@@ -143,7 +160,7 @@ def _entry(what: str, text: str) -> Line:
     return ["  ", Tint(f"{what:<11}", "bold"), text]
 
 
-def _failure(error: RunError, brings: str) -> Iterator[Line]:
+def _failure(error: RunError, ending: Ending) -> Iterator[Line]:
     if error.problems:
         told = f"Action {error.action} cannot go well, and nothing was touched"
         yield [Tint("error:", "red"), f" {told}"]
@@ -164,12 +181,19 @@ def _failure(error: RunError, brings: str) -> Iterator[Line]:
     code = f", exit code {error.exit_code}" if error.exit_code is not None else ""
     if error.reason or code:
         yield _entry("reason", f"{error.reason}{code}")
-    if error.reason in _MISSING and brings:
-        yield _entry("bring it", brings)
+    if error.reason in _MISSING and ending.brings:
+        yield _entry("bring it", ending.brings)
+    yield from _listed("give it", _ways_to_give(error.problems, ending.gives))
     yield from (
         _entry("last log" if index == 0 else "", f"│ {line}")
         for index, line in enumerate(error.log_tail)
     )
+
+
+def _ways_to_give(problems: Sequence[str], gives: Mapping[str, str]) -> list[str]:
+    """Say how what templates read and nobody gave is given, each once."""
+    lacking = [(found[2], found[1]) for each in problems if (found := _LACKING.search(each))]
+    return [gives[root].format(name) for root, name in dict.fromkeys(lacking) if root in gives]
 
 
 def _next(ending: Ending) -> Iterator[Line]:

@@ -140,6 +140,7 @@ def _news_of(row: Row) -> Iterator[Line]:
     elif phase.state is State.COMPLETE:
         yield Tint("✓", "green"), f"{where}{' skipped' if phase.is_skipped else ''}"
     elif phase.state is State.FAILED:
-        yield Tint("✗", "red"), f"{where}{why}"
+        # Of a phase that never began the summary says why, with what else was refused.
+        yield Tint("✗", "red"), f"{where}{why if phase.attempt else ''}"
     elif phase.retry_time is not None:
         yield Tint("✗", "red"), f"{where}{why}; tried again at {phase.retry_time:%H:%M:%S}"

@@ -139,6 +139,20 @@ def test_a_run_that_was_refused_lists_every_problem_and_offers_nothing_to_go_on_
     ]
 
 
+def test_a_refused_run_says_each_problem_once_and_how_what_is_lacking_is_given() -> None:
+    why = 'backup/load args.a (b.yaml:3): no "creds" in .Secrets; there is nothing in it'
+    phases = (
+        phase("dump", State.COMPLETE),
+        phase("load", State.FAILED, error=PhaseError(why, "RenderFailed")),
+    )
+    error = RunError(why, "RenderFailed", "backup", "load", problems=(why,))
+    status = Status(State.FAILED, (action(*phases),), error)
+    gives = {".Secrets": "--secret {}=NAMESPACE/NAME"}
+    told = summary_of(Ending("run-1", status, 0.1, gives=gives))
+    assert sum(why in each for each in told) == 1
+    assert told[-1] == "  give it    --secret creds=NAMESPACE/NAME"
+
+
 @pytest.mark.parametrize(
     ("reason", "is_cancelled", "first"),
     [

@@ -101,6 +101,8 @@ def test_plain_lines_come_as_things_happen_and_each_warning_once() -> None:
         view.on_status(status(complete))
         view.on_status(status(complete, skipped))
         view.on_status(status(complete, skipped))
+        view.on_status(status(PhaseStatus("load", State.FAILED, error=broke)))
+        view.on_status(status(PhaseStatus("load", State.FAILED, attempt=1, error=broke)))
         view.tell("Cancelling")
         view.clear()
     assert pipe.getvalue().splitlines() == [
@@ -111,6 +113,8 @@ def test_plain_lines_come_as_things_happen_and_each_warning_once() -> None:
         "▶ backup/dump (attempt 2)",
         "✓ backup/dump",
         "✓ backup/check skipped",
+        "✗ backup/load",
+        "✗ backup/load: It broke",
         "Cancelling",
     ]
 
