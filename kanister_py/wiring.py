@@ -127,12 +127,12 @@ class _LazyStores:
         return LibraryStores(SystemClock().now)
 
     def open(self, location: Location) -> ObjectStore:
-        return self._stores.open(self._place_of(location))
+        return self._stores.open(self.place_of(location))
 
     def with_keys(self, location: Location) -> Location:
-        return self._stores.with_keys(self._place_of(location))
+        return self._stores.with_keys(self.place_of(location))
 
-    def _place_of(self, location: Location) -> Location:
+    def place_of(self, location: Location) -> Location:
         return location.in_folder(self._folder) if self._folder else location
 
 

@@ -61,6 +61,9 @@ class LibraryStores:
     def open(self, location: Location) -> ObjectStore:
         return open_store(location, self._now)
 
+    def place_of(self, location: Location) -> Location:
+        return location
+
     def with_keys(self, location: Location) -> Location:
         return _with_keys(location, self._now)
 

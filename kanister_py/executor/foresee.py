@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from kanister_py.core.actionsets.model import ActionSpec
@@ -33,6 +33,7 @@ from kanister_py.core.errors import (
     did_you_mean,
 )
 from kanister_py.core.objects.documents import Path, nearest
+from kanister_py.core.objects.locations import InvalidProfile, Location, read_location
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.engines import Engine
@@ -81,12 +82,15 @@ def foresee(
     cluster: Cluster,
     *,
     done: int = 0,
+    place_of: Callable[[Location], Location] = lambda location: location,
 ) -> Foreseen:
     """Plan the phases of an action that are not done yet. Reads the cluster, and no more.
 
+    `place_of` says what stands in for a store of a Profile.
+
     `known.params` grows by the objects of the phases: it must have no other user.
     """
-    looking = _Looking(blueprint, name, known, cluster)
+    looking = _Looking(blueprint, name, known, cluster, place_of)
     every = blueprint.actions[name].every_phase()
     for (path, phase), choice in zip(every, choices, strict=True):
         if not isinstance(path[-1], int) or path[-1] >= done:
@@ -111,7 +115,14 @@ def _rank(obstacle: Obstacle) -> tuple[bool, bool, int, list[tuple[int, str]]]:
 class _Looking:
     """One look at an action, phase by phase in their order."""
 
-    def __init__(self, blueprint: Blueprint, name: str, known: Known, cluster: Cluster) -> None:
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        name: str,
+        known: Known,
+        cluster: Cluster,
+        place_of: Callable[[Location], Location],
+    ) -> None:
         self.phases: list[PlannedPhase] = []
         self.obstacles: list[Obstacle] = []
         self.unchecked: list[str] = []
@@ -120,6 +131,7 @@ class _Looking:
         self._name = name
         self._known = known
         self._cluster = cluster
+        self._place_of = place_of
         self._may_make = False
         self._is_sure: dict[int | None, bool] = {None: True}
 
@@ -134,6 +146,10 @@ class _Looking:
         missing = self._enter(phase, path, texts)
         planned = plan_phase(phase, path, choice, self._known)
         found = [*texts.obstacles, *planned.obstacles]
+        try:
+            self._check_store(planned)
+        except InvalidProfile as refusal:
+            found.append(texts.obstacle(("func",), refusal))
         for inside, need, error in missing:
             obstacle = texts.obstacle(inside, error)
             why = self._why_it_may_come(phase) if isinstance(error, NotFound) else ""
@@ -148,6 +164,12 @@ class _Looking:
         self.reads += [*texts.reads, *planned.reads]
         self.obstacles += found
         self.phases.append(planned)
+
+    def _check_store(self, planned: PlannedPhase) -> None:
+        """Raise if a phase is sure to run, and the Profile names nothing that it can use."""
+        args, profile = getattr(planned.code, "Args", None), self._known.params.facts.profile
+        if planned.is_wanted and profile and getattr(args, "needs_repository", False):
+            self._place_of(read_location(profile.location)).check_repository()
 
     def _why_it_may_come(self, phase: Phase) -> str:
         """Say why an object that a phase refers to may be there in time; empty if it may not."""

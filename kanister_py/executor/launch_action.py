@@ -162,7 +162,9 @@ def _look_first(
     }
     known = known._replace(open={**known.open, **over})
     name = course.spec.name
-    seen = foresee(course.blueprint, name, choices, known, surroundings.cluster, done=done)
+    stores = surroundings.stores
+    more = {} if stores is None else {"place_of": stores.place_of}
+    seen = foresee(course.blueprint, name, choices, known, surroundings.cluster, done=done, **more)
     obstacles = [Obstacle(None, (), each.message, each.reason) for each in missing]
     obstacles += seen.obstacles
     if surroundings.checks_access:

@@ -27,6 +27,9 @@ class Args(BaseModel):
     `image_pull_policy` here is `imagePullPolicy` in a blueprint.
     """
 
+    needs_repository: ClassVar = False
+    """Whether the Profile must name a store in which restic can have a repository."""
+
     # A model is built when it is first used: most of those that a run imports never are.
     model_config = ConfigDict(
         frozen=True,

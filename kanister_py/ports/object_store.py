@@ -70,6 +70,9 @@ class ObjectStores(Protocol):
     def open(self, location: Location) -> ObjectStore:
         """Open a store; nothing is asked of it yet."""
 
+    def place_of(self, location: Location) -> Location:
+        """Say what is opened for a location: itself, or a folder that stands in for it."""
+
     def with_keys(self, location: Location) -> Location:
         """Give the location with keys that open it by themselves: a role is taken on."""
 

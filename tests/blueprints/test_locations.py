@@ -2,14 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, Final
+
+import pytest
 
 from kanister_py.runs import RunSettings, run_actionset
 
+S3: Final = {"type": "s3Compliant", "bucket": "b", "endpoint": "https://nowhere"}
+MADE: Final = "{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: default}}"
+REPOSITORY: Final = {"backupArtifactPrefix": "repo", "encryptionKey": "k"}
+IN_POD: Final = {**REPOSITORY, "namespace": "default", "pod": "p", "includePath": "/d"}
+WITH_VOLUME: Final = {**REPOSITORY, "namespace": "default", "volumes": {"data": "/d"}}
+RESTIC: Final[Mapping[str, Mapping[str, Any]]] = {
+    "BackupData": IN_POD,
+    "DeleteData": {**REPOSITORY, "namespace": "default", "backupID": "a1b2c3d4"},
+    "RestoreData": {**WITH_VOLUME, "image": "x", "backupIdentifier": "a1b2c3d4"},
+}
+RDS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "CreateRDSSnapshot": {"instanceID": "i"},
+    "DeleteRDSSnapshot": {"snapshotID": "s"},
+    "ExportRDSSnapshotToLocation": {
+        "namespace": "default",
+        "instanceID": "i",
+        "securityGroupID": ["g"],
+        "username": "u",
+        "password": "p",
+        "dbEngine": "PostgreSQL",
+        "databases": ["d"],
+        "snapshotID": "s",
+        "backupArtifactPrefix": "p",
+    },
+    "RestoreRDSSnapshot": {"instanceID": "i", "snapshotID": "s", "securityGroupID": ["g"]},
+}
 
-def run(folder: Path, func: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+
+class Listener(ThreadingHTTPServer):
+    """A server that refuses everything, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        super().__init__(("127.0.0.1", 0), _Refusal)
+
+    def get_request(self) -> Any:
+        taken = super().get_request()
+        self.asked.append(f"connection from {taken[1]}")
+        return taken
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Refusal(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.send_error(403)
+
+    do_GET = do_HEAD = do_PUT = do_DELETE = do_POST  # noqa: N815 - the names are the library's
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def listening() -> Iterator[Listener]:
+    server = Listener()
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+store = pytest.fixture(listening, name="store")
+amazon = pytest.fixture(listening, name="amazon")
+
+
+def run(
+    folder: Path | None,
+    func: str,
+    args: Mapping[str, Any],
+    version: str = "v0.0.0",
+    location: Mapping[str, str] = S3,
+) -> Mapping[str, Any]:
     reference = {"name": "creds", "namespace": "default"}
     objects: list[dict[str, Any]] = [
         {
@@ -22,24 +100,26 @@ def run(folder: Path, func: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
             "apiVersion": "cr.kanister.io/v1alpha1",
             "kind": "Profile",
             "metadata": {"name": "s3", "namespace": "default"},
-            "location": {"type": "s3Compliant", "bucket": "b", "endpoint": "https://nowhere"},
+            "location": {**location},
             "credential": {
                 "type": "keyPair",
                 "keyPair": {"idField": "id", "secretField": "secret", "secret": reference},
             },
         },
     ]
+    before = {"func": "KubeOps", "name": "before", "args": {"operation": "create", "spec": MADE}}
     blueprint = {
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "Blueprint",
         "metadata": {"name": "b", "namespace": "default"},
-        "actions": {"act": {"phases": [{"func": func, "name": "p", "args": dict(args)}]}},
+        "actions": {"act": {"phases": [before, {"func": func, "name": "p", "args": dict(args)}]}},
     }
     action = {
         "name": "act",
         "blueprint": "b",
         "object": {"kind": "Namespace", "name": "default", "namespace": "default"},
         "profile": {"name": "s3", "namespace": "default"},
+        "preferredVersion": version,
     }
     actionset = {
         "apiVersion": "cr.kanister.io/v1alpha1",
@@ -51,17 +131,60 @@ def run(folder: Path, func: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
     return run_actionset(actionset, [blueprint], settings).wait(60).status
 
 
-def test_what_is_deleted_is_deleted_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
+def test_what_is_deleted_in_a_folder_is_asked_of_no_store(
+    tmp_path: Path, store: Listener, version: str
+) -> None:
     bucket = tmp_path / "s3Compliant" / "b"
     bucket.mkdir(parents=True)
     for name in ("one", "other"):
         (bucket / name).write_text("x")
-    status = run(tmp_path, "LocationDelete", {"artifact": "b/one"})
+    location = {**S3, "endpoint": store.url}
+    status = run(tmp_path, "LocationDelete", {"artifact": "b/one"}, version, location)
     assert status["state"] == "complete", status["error"]
     assert [each.name for each in bucket.iterdir()] == ["other"]
+    assert store.asked == []
 
 
-def test_restic_says_that_it_needs_a_store(tmp_path: Path) -> None:
-    status = run(tmp_path, "CheckRepository", {"backupArtifactPrefix": "repo"})
+@pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
+@pytest.mark.parametrize("func", RESTIC)
+def test_restic_is_refused_before_the_first_phase_and_asks_no_store(
+    tmp_path: Path, store: Listener, func: str, version: str
+) -> None:
+    status = run(tmp_path, func, RESTIC[func], version, {**S3, "endpoint": store.url})
+    refused_before_it_began(status)
+    assert store.asked == []
+
+
+@pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
+@pytest.mark.parametrize("func", RESTIC)
+def test_restic_with_a_profile_of_a_folder_is_refused_before_the_first_phase(
+    tmp_path: Path, func: str, version: str
+) -> None:
+    location = {"type": "file", "bucket": "b", "endpoint": str(tmp_path)}
+    refused_before_it_began(run(None, func, RESTIC[func], version, location))
+
+
+def refused_before_it_began(status: Mapping[str, Any]) -> None:
     assert status["state"] == "failed"
     assert "no folder that stands in for it" in status["error"]["message"]
+    assert [each["state"] for each in status["actions"][0]["phases"]] == ["pending", "failed"]
+
+
+@pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
+@pytest.mark.parametrize("func", RDS)
+def test_functions_of_rds_ask_amazon_and_no_store(
+    tmp_path: Path,
+    store: Listener,
+    amazon: Listener,
+    func: str,
+    version: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("boto3", reason="functions of RDS need it")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", amazon.url)
+    location = {**S3, "endpoint": store.url, "region": "eu-west-1"}
+    status = run(tmp_path, func, RDS[func], version, location)
+    assert status["state"] == "failed"
+    assert amazon.asked, status["error"]["message"]
+    assert store.asked == []

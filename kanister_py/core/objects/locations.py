@@ -72,11 +72,20 @@ class Location:
             return self
         return replace(self, kind=StoreKind.FILE, endpoint=f"{folder}/{self.kind}")
 
+    def check_repository(self) -> None:
+        """Raise unless restic can have a repository here."""
+        if self.kind not in _OF_RESTIC:
+            raise InvalidProfile(
+                f"Failed to validate Profile: Location type not supported: {self.kind}; restic "
+                "needs one of s3Compliant, gcs or azure, and no folder that stands in for it"
+            )
+
     def __str__(self) -> str:
         at = f" at {self.endpoint}" if self.endpoint else ""
         return f"{self.kind} bucket {self.bucket!r}{at}"
 
 
+_OF_RESTIC: Final = (StoreKind.S3, StoreKind.GCS, StoreKind.AZURE)
 _SECRET_KEYS: Final = {
     StoreKind.S3: ("aws_access_key_id", "aws_secret_access_key"),
     StoreKind.GCS: ("gcp_project_id", "gcp_service_key"),

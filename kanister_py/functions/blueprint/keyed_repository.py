@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -73,6 +73,8 @@ class Keep(BaseModel):
 
 class KeyedArgs(PodArgs):
     """What every function takes that works in a repository of restic, from v0.1.0 on."""
+
+    needs_repository: ClassVar = True
 
     encryption_key: str = Field(
         min_length=1,

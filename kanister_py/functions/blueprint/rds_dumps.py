@@ -21,7 +21,7 @@ from kanister_py.functions.blueprint.pods import (
     running,
     spec_of,
 )
-from kanister_py.functions.blueprint.repositories import location_of
+from kanister_py.functions.blueprint.repositories import store_of
 from kanister_py.ports.function import PhaseContext
 
 _IMAGE: Final = "ghcr.io/kanisterio/postgres-kanister-tools:0.119.0"
@@ -93,7 +93,7 @@ def _run(
     script: str,
     more: Mapping[str, str],
 ) -> None:
-    location_of(ctx, params)
+    store_of(ctx, params)
     ctx.conceal(args.password)
     hidden = {
         "PGUSER": args.username,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import BoundedSemaphore, Thread
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from pydantic import Field
 
@@ -66,6 +66,8 @@ T = TypeVar("T")
 class RepositoryArgs(Args):
     """What every function that works in a repository of restic takes."""
 
+    needs_repository: ClassVar = True
+
     encryption_key: str = Field(
         default=DEFAULT_KEY,
         description="The key of the repository. Left out, it is one that everybody knows.",
@@ -105,6 +107,13 @@ def access_of_helper(args: Mapping[str, Any]) -> list[Access]:
 
 
 def location_of(ctx: PhaseContext, params: Params) -> Location:
+    """Say which store of the Profile holds repositories, before anything is done for them."""
+    location = store_of(ctx, params)
+    location.check_repository()
+    return location
+
+
+def store_of(ctx: PhaseContext, params: Params) -> Location:
     """Say which store the Profile of the action names, with keys that open it."""
     profile = params.facts.profile
     if profile is None:

@@ -9,7 +9,7 @@ from posixpath import join
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.locations import InvalidProfile, Location, StoreKind
+from kanister_py.core.objects.locations import Location, StoreKind
 
 GOOGLE_CREDENTIALS_FILE: Final = "/tmp/creds.txt"  # noqa: S108 - the originals' place, in the pod
 WRONG_PASSWORD: Final = "wrong password"  # noqa: S105 - what restic says, no password
@@ -34,19 +34,15 @@ def prefix_with_bucket(prefix: str, location: Location) -> str:
 
 def repository_url(location: Location, path: str) -> str:
     """Say where a repository is, in restic's words; `path` begins with the bucket."""
+    location.check_repository()
     match location.kind:
         case StoreKind.S3:
             endpoint = location.endpoint.rstrip("/") or _AWS_ENDPOINT
             return f"s3:{endpoint}/{path}"
         case StoreKind.GCS:
             return f"gs:{path.replace('/', ':/', 1)}/"
-        case StoreKind.AZURE:
-            return f"azure:{path.replace('/', ':/', 1)}/"
         case _:
-            raise InvalidProfile(
-                f"Failed to validate Profile: Location type not supported: {location.kind}; restic "
-                "needs one of s3Compliant, gcs or azure, and no folder that stands in for it"
-            )
+            return f"azure:{path.replace('/', ':/', 1)}/"
 
 
 def environment(location: Location, path: str, key: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.repositories import location_of
+from kanister_py.functions.blueprint.repositories import store_of
 from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
 
 
@@ -37,7 +37,7 @@ class LocationDelete(Func):
         return []
 
     def exec(self, ctx: PhaseContext, params: Params, args: LocationDeleteArgs) -> None:
-        location = location_of(ctx, params)
+        location = store_of(ctx, params)
         key = location.key_of(args.artifact.removeprefix(location.bucket))
         store = ctx.stores.open(location)
         with ctx.idle():

@@ -10,7 +10,7 @@ from pydantic import Field
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.location_delete.v0_0_0 import LocationDelete, until_cancelled
-from kanister_py.functions.blueprint.repositories import location_of
+from kanister_py.functions.blueprint.repositories import store_of
 from kanister_py.ports.function import Args, Func, Outputs, PhaseContext
 
 
@@ -45,7 +45,7 @@ class LocationDeleteV010(Func, parent=LocationDelete):
     def exec(
         self, ctx: PhaseContext, params: Params, args: LocationDeleteArgsV010
     ) -> Mapping[str, Any]:
-        location = location_of(ctx, params)
+        location = store_of(ctx, params)
         path = args.artifact.removeprefix(f"{location.bucket}/").strip("/")
         if not path or path == location.bucket:
             raise UsageError(
