@@ -114,7 +114,7 @@ class TestUpgrade:
         done = kanister("upgrade", str(file), "--write")
         assert done.code == 1
         assert "left: " in done.err
-        assert "b.yaml:11: tell.second: Notify has no version" in done.err
+        assert "b.yaml:11: tell.second: Function version not found" in done.err
         assert file.read_text() == NEW + bad
 
     @pytest.mark.parametrize(

@@ -60,6 +60,8 @@ class Looks:
         self._users: dict[str, set[Task]] = defaultdict(set)
         self._uses: dict[Task, str] = {}
         self._called: dict[Task, Sequence[str]] = {}
+        self._stale: set[Task] = set()
+        """Tasks whose composition has changed since the functions it calls were read."""
         self._remembered: dict[Task, Mapping[str, Data]] = {}
         self._failing: dict[Task, float] = {}
         self._changes = 0
@@ -147,6 +149,7 @@ class Looks:
         self._failing.pop(task, None)
         with self._lock:
             self._called.pop(task, None)
+            self._stale.discard(task)
             before = self._uses.pop(task, None)
             if before is not None:
                 self._users[before].discard(task)
@@ -161,12 +164,13 @@ class Looks:
         used = wishes_of(machinery_of(xr, legacy=served.kind.is_legacy)).composition
         with self._lock:
             before = self._uses.get(task)
-            if before == used:
+            if before == used and task not in self._stale:
                 return
             if before is not None:
                 self._users[before].discard(task)
             self._uses[task] = used
             self._users[used].add(task)
+            self._stale.discard(task)
             composition = self._seen.known(COMPOSITIONS, ObjectKey("", used))
             self._called[task] = tuple(called_functions(spec_of(composition or {})))
 
@@ -177,7 +181,10 @@ class Looks:
 
     def tell_users(self, composition: str) -> None:
         """Have those look again that use a composition, and those that have found none yet."""
-        for task in self._users_of(composition):
+        users = self._users_of(composition)
+        with self._lock:
+            self._stale.update(users)
+        for task in users:
             self._queue.add(task)
 
     def tell_followers(self, facts: RevisionFacts) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function_runner import FunctionCall, FunctionRunner, FunctionUnavailable
-from tests.controller.compositions.test_kinds import World, bucket, composition, definition
+from tests.controller.compositions.test_kinds import BUCKETS, World, bucket, composition, definition
 
 SETTINGS = CompositionSettings("kanister-py", workers=4)
 PATIENCE_SECONDS = 60.0
@@ -116,3 +118,17 @@ def test_all_go_on_within_seconds_of_its_first_answer(world: World) -> None:
     moody(world).is_away = False
     world.until(lambda: all(map(world.is_ready, names)))
     assert time.monotonic() - began < 6.0
+
+
+def test_a_composition_that_calls_another_function_shares_with_its_callers(world: World) -> None:
+    world.say(composition())
+    world.say(bucket(names=("a",)))
+    world.until(world.is_ready)
+    other = composition()
+    other["spec"]["pipeline"].append(
+        {"step": "ready", "functionRef": {"name": "function-auto-ready"}}
+    )
+    world.say(other)
+    task = Task(Role.COMPOSITE, BUCKETS, ObjectKey("default", "mine"))
+    groups_of = world.compositions._looks.groups_of
+    world.until(lambda: "function-auto-ready" in dict(groups_of(task)))
