@@ -70,6 +70,7 @@ def test_what_a_page_says_can_be_typed(page: Path, tmp_path: Path) -> None:
             if _ELSEWHERE.search(command):
                 continue
             want = re.search(r"# ends with (\d+)", command)
+            prints = re.search(r"# prints (.+)", command)
             done = subprocess.run(
                 command,
                 shell=True,
@@ -82,6 +83,7 @@ def test_what_a_page_says_can_be_typed(page: Path, tmp_path: Path) -> None:
             assert done.returncode == int(want.group(1) if want else 0), (
                 f"{command}\n{done.stdout}{done.stderr}"
             )
+            assert prints is None or done.stdout.strip() == prints.group(1), command
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[each.stem for each in PAGES])
