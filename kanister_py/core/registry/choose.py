@@ -344,12 +344,19 @@ def deprecation_of(entry: FunctionEntry | FunctionRevision) -> Notice:
 
 def _account(family: Family[FunctionEntry], at: Mapping[str, Version]) -> list[str]:
     """List what there is, the oldest first, with what stands in the way of each."""
-    lines = []
-    for entry in reversed(family.candidates):
-        support = _support(entry, at)
-        what = _removal(entry) if support is Support.REMOVED else f"is {support}"
-        lines.append(f"{entry.version} {'is stable' if entry.is_stable else what}")
-    return lines
+    return [f"{each.version} {_standing(each, at)}" for each in reversed(family.candidates)]
+
+
+def _standing(entry: FunctionEntry, at: Mapping[str, Version]) -> str:
+    """Say what a release makes of a version; one that is to come is not called stable."""
+    support = _support(entry, at)
+    since = entry.listing.since
+    if support is Support.PLANNED and since is not None:
+        asked = at.get(entry.source.name) or entry.source.release
+        return f"is there since {since.bare}, and release {asked.bare} is asked"
+    if entry.is_stable:
+        return "is stable"
+    return _removal(entry) if support is Support.REMOVED else f"is {support}"
 
 
 # Revisions

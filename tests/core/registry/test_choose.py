@@ -186,6 +186,13 @@ def test_without_a_stable_version_and_v0_0_0_a_phase_must_name_one() -> None:
         choose_version(known, "KubeTask")
 
 
+def test_a_stable_version_that_is_planned_says_from_which_release_on_it_is_there() -> None:
+    known = registry(entries({"v0.2.0": Listing(since=parse("1.0.0"))}, "v0.2.0"))
+    said = r"v0\.2\.0 is there since 1\.0\.0, and release 0\.4\.0 is asked$"
+    with pytest.raises(FunctionVersionNotFound, match=said):
+        choose_version(known, "KubeTask")
+
+
 def test_a_deprecated_version_says_until_when_and_what_instead() -> None:
     (notice,) = choose_version(FULL, "KubeTask", "v0.2.0").notices
     assert notice.message == (
