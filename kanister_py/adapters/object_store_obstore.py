@@ -16,7 +16,7 @@ from kanister_py.adapters.object_store_gcs_upload import GOOGLE, GcsUploads, ser
 from kanister_py.adapters.object_store_http import Now
 from kanister_py.adapters.object_store_pieces import Checksum, Opened, cut
 from kanister_py.adapters.object_store_s3_parts import DEFAULT_REGION, S3Parts, Signer
-from kanister_py.core.errors import KanisterError, TransientError
+from kanister_py.core.errors import KanisterError, TransientError, UsageError
 from kanister_py.core.objects.locations import InvalidProfile, Location, StoreKind
 from kanister_py.ports.object_store import (
     ObjectMissing,
@@ -193,17 +193,12 @@ def _open_azure(location: Location) -> ObjectStore:
 
 def open_folder(location: Location) -> ObjectStore:
     """Open a folder in place of a bucket: `endpoint` says which, the bucket is one below it."""
-    from obstore.store import LocalStore
-
     folder = location.endpoint.removeprefix("file://")
     if not folder.startswith("/"):
         raise InvalidProfile(f"location.endpoint must be a folder, not {location.endpoint!r}")
     if ".." in location.bucket.split("/"):
         raise InvalidProfile(f"Bucket {location.bucket!r} leads out of its folder")
-    place = Path(folder) / location.bucket.strip("/")
-    with _told(location):
-        store = LocalStore(place, mkdir=True, automatic_cleanup=True)
-    return LibraryStore(location, store, None)
+    return Folder(location, Path(folder) / location.bucket.strip("/"))
 
 
 def _check_credential(location: Location) -> None:
@@ -375,6 +370,52 @@ class LibraryStore:
 
         with _told(self._location):
             next(iter(obstore.list(self._store, chunk_size=1)), None)
+
+
+class Folder:
+    """A folder in place of a bucket; it is made when the first object is written."""
+
+    def __init__(self, location: Location, place: Path) -> None:
+        self._location = location
+        self._place = place
+
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        if self._is_there():
+            yield from self._opened().list(prefix)
+
+    def head(self, key: str) -> StoredObject:
+        return self._holding(key).head(key)
+
+    def get(self, key: str) -> Iterator[bytes]:
+        yield from self._holding(key).get(key)
+
+    def put(self, key: str, chunks: Iterable[bytes]) -> int:
+        return self._opened(makes_it=True).put(key, chunks)
+
+    def delete(self, keys: Iterable[str]) -> int:
+        return self._opened().delete(keys) if self._is_there() else 0
+
+    def check(self) -> None:
+        if not self._is_there():
+            told = f"There is no such folder: {self._place}"
+            raise UsageError(told, reason="BucketNotFound")
+        self._opened().check()
+
+    def _is_there(self) -> bool:
+        with _told(self._location):
+            return self._place.is_dir()
+
+    def _holding(self, key: str) -> LibraryStore:
+        if not self._is_there():
+            raise ObjectMissing(key, str(self._location))
+        return self._opened()
+
+    def _opened(self, *, makes_it: bool = False) -> LibraryStore:
+        from obstore.store import LocalStore
+
+        with _told(self._location):
+            store = LocalStore(self._place, mkdir=makes_it, automatic_cleanup=True)
+        return LibraryStore(self._location, store, None)
 
 
 class _Source:

@@ -29,7 +29,9 @@ def run(args: argparse.Namespace) -> int:
     from kanister_py.wiring import object_stores
 
     location = read_profile(args)
-    found = list(object_stores().open(location).list(location.key_of(args.path)))
+    store = object_stores().open(location)
+    store.check()
+    found = list(store.list(location.key_of(args.path)))
     rows = [(each.key, each.size, f"{each.modified:%Y-%m-%dT%H:%M:%SZ}") for each in found]
     data = [{"key": key, "size": size, "modified": moment} for key, size, moment in rows]
     lines = [[str(size), moment, key] for key, size, moment in rows]

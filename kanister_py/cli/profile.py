@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _create(args: argparse.Namespace) -> int:
     args.namespace = args.namespace or "kanister"
+    _check_flags(args)
     objects = _objects_of(args)
     if not is_connected(args):
         write_list(objects, args.output)
@@ -80,6 +81,35 @@ def _create(args: argparse.Namespace) -> int:
             cluster.create(each)
             say(f"{each['kind'].lower()} {args.namespace}/{each['metadata']['name']} created")
     return 0
+
+
+def _check_flags(args: argparse.Namespace) -> None:
+    """Refuse what no API server or no store would take."""
+    from urllib.parse import urlsplit
+
+    from kanister_py.core.objects.names import why_not_a_dns_label, why_not_a_dns_subdomain
+
+    if why := why_not_a_dns_subdomain(f"{args.name}-credential"):
+        raise CommandLineError(f"NAME {args.name!r} is no name of a Profile: {why}")
+    if why := why_not_a_dns_label(args.namespace):
+        raise CommandLineError(f"--namespace {args.namespace!r} is no namespace: {why}")
+    endpoint = args.endpoint
+    if not endpoint:
+        return
+    if args.type == "file":
+        if not endpoint.removeprefix("file://").startswith("/"):
+            raise CommandLineError(f"--endpoint {endpoint!r} is no folder: begin it with a slash")
+        return
+    try:
+        address = urlsplit(endpoint if "://" in endpoint else f"https://{endpoint}")
+        is_address = address.scheme in ("http", "https") and bool(address.hostname)
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise CommandLineError(
+            f"--endpoint {endpoint!r} is no address of a store: give HOST, http://HOST or "
+            "https://HOST"
+        )
 
 
 _TYPES = {"s3": "s3Compliant", "gcs": "gcs", "azure": "azure", "file": "file"}
@@ -231,7 +261,9 @@ def _checks(args: argparse.Namespace) -> Iterator[Check]:
 
 def _opened(stores: ObjectStores, location: Location) -> ObjectStore:
     store = stores.open(location)
-    store.check()
+    # A folder is made when the first object is written.
+    if location.kind != "file":
+        store.check()
     return store
 
 

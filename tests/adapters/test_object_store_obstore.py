@@ -51,6 +51,7 @@ def emptied(location: Location) -> ObjectStore:
 class TestFolder(ObjectStoreContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> ObjectStore:
+        (tmp_path / "bucket").mkdir()
         return opened(Location(StoreKind.FILE, "bucket", str(tmp_path)))
 
 

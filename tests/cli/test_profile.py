@@ -142,3 +142,38 @@ def test_a_credential_that_is_missing_is_asked_for(
     done = kanister("profile", "create", "s3", "mine", "--bucket", "b")
     assert done.code == 64
     assert "--access-key is missing, or AWS_ACCESS_KEY_ID" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        pytest.param(["s3", "Bad_Name"], "NAME", id="a name with a capital"),
+        pytest.param(["s3", "mine", "-n", "No_Such"], "--namespace", id="a namespace"),
+        pytest.param(["s3", "mine", "--endpoint", "htp://foo"], "--endpoint", id="a scheme"),
+        pytest.param(["s3", "mine", "--endpoint", "https://"], "--endpoint", id="no host"),
+        pytest.param(["file", "mine", "--endpoint", "relative"], "--endpoint", id="no folder"),
+    ],
+)
+def test_what_no_profile_can_have_is_refused_by_its_flag(
+    kanister: CommandLine, words: list[str], flag: str
+) -> None:
+    done = kanister(
+        *("profile", "create", *words, "--bucket", "b", "--access-key", "k", "--secret-key", "s")
+    )
+    assert (done.code, done.out) == (64, "")
+    assert f"{flag} " in done.err
+
+
+def test_to_look_into_a_folder_that_is_not_there_makes_none(
+    kanister: CommandLine, tmp_path: Path
+) -> None:
+    folder, file = tmp_path / "stores", tmp_path / "file.yaml"
+    made = kanister("profile", "create", "file", "f", "--bucket", "b", "--endpoint", str(folder))
+    file.write_text(made.out)
+    done = kanister("location", "ls", "-f", str(file))
+    assert done.code == 1
+    assert f"There is no such folder: {folder}/b" in done.err
+    assert kanister("profile", "validate", "--schema-only", "-f", str(file)).code == 0
+    assert not folder.exists()
+    tried = kanister("profile", "validate", "-f", str(file))
+    assert tried.code == 0, tried.out
