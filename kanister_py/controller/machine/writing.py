@@ -23,6 +23,8 @@ def says(live: Any, wanted: Any) -> bool:
     A cluster fills in defaults, so what is not wanted counts for nothing. Lists must be
     of one length: what one leaves out of a list is meant to go.
     """
+    if live == wanted:
+        return True
     if isinstance(wanted, Mapping):
         return isinstance(live, Mapping) and all(
             says(live.get(key), value) for key, value in wanted.items()
@@ -34,7 +36,7 @@ def says(live: Any, wanted: Any) -> bool:
             and all(says(each, value) for each, value in zip(live, wanted, strict=True))
         )
     # What is wanted empty may be left out.
-    return live == wanted or (live is None and wanted in ("", False, 0))
+    return live is None and wanted in ("", False, 0)
 
 
 def find(
