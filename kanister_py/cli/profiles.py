@@ -63,6 +63,7 @@ def _from_files(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
     profiles = [each for each in objects if each.get("kind") == "Profile"]
     if len(profiles) != 1:
         raise InvalidProfile(f"{len(profiles)} Profiles are in {', '.join(args.file)}; give one")
+    _refuse_unknown_keys(profiles[0])
     found: dict[Any, Any] = {}
     for need in needs_of_profile(profiles[0]):
         for each in objects:
@@ -75,3 +76,15 @@ def _from_files(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
                 f"Secret {need.namespace}/{need.name}, which the Profile refers to, is in no file"
             )
     return profiles[0], found
+
+
+def _refuse_unknown_keys(profile: Any) -> None:
+    """Name what is misspelt: an API server would drop it without a word."""
+    from kanister_py.core.objects.documents import text_of_path
+    from kanister_py.core.objects.locations import InvalidProfile, unknown_keys_of_profile
+    from kanister_py.core.objects.reading import UnknownKey
+
+    unknown = [UnknownKey(*each) for each in unknown_keys_of_profile(profile)]
+    if unknown:
+        told = "; ".join(f"{text_of_path(each.path)}{each.meant}" for each in unknown)
+        raise InvalidProfile(f"Nothing reads these keys of the Profile: {told}")

@@ -177,3 +177,22 @@ def test_to_look_into_a_folder_that_is_not_there_makes_none(
     assert not folder.exists()
     tried = kanister("profile", "validate", "-f", str(file))
     assert tried.code == 0, tried.out
+
+
+@pytest.mark.parametrize("words", [["profile", "validate", "--schema-only", "-f"], ["lint"]])
+def test_misspelt_keys_are_named_with_those_that_are_meant(
+    kanister: CommandLine, profile: Path, words: list[str]
+) -> None:
+    secret, made = yaml.safe_load_all(profile.read_text())
+    made["location"]["endpont"] = made["location"].pop("endpoint")
+    made["skipSSLVerfy"] = made.pop("skipSSLVerify")
+    made["credential"]["keyPair"]["secrt"] = {}
+    profile.write_text(yaml.safe_dump_all([secret, made]))
+    done = kanister(*words, str(profile))
+    told = " ".join((done.out + done.err).split())
+    for near in ("endpoint", "skipSSLVerify", "secret"):
+        assert f"did you mean {near}" in told, told
+    if words[0] == "profile":
+        assert done.code == 1
+        assert "location.endpont; did" in told
+        assert "credential.keyPair.secrt; did" in told

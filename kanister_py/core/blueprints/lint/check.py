@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import NamedTuple
 
 from kanister_py.core.blueprints.lint import (
@@ -26,6 +27,8 @@ from kanister_py.core.blueprints.lint.reading import (
     read_source,
 )
 from kanister_py.core.blueprints.model import Blueprint
+from kanister_py.core.objects.locations import unknown_keys_of_profile
+from kanister_py.core.objects.reading import UnknownKey
 
 
 def rules() -> Mapping[str, Rule]:
@@ -100,6 +103,9 @@ def _said_of(
     for located in read.blueprints:
         yield from structure.check_structure(located, context.hints)
         yield from check_actions(located, context)
+    for found in read.profiles:
+        unknown = starmap(UnknownKey, unknown_keys_of_profile(found.value))
+        yield from structure.unknown_keys(found, unknown, context.hints)
     for found in read.action_sets:
         yield from action_sets.check_action_set(found, blueprints, context)
 

@@ -56,6 +56,7 @@ class Contents:
     def __init__(self) -> None:
         self.blueprints: list[LocatedBlueprint] = []
         self.action_sets: list[Found] = []
+        self.profiles: list[Found] = []
         self.pipelines: list[Found] = []
         """Compositions and Functions, and revisions of either."""
         self.findings: list[Finding] = []
@@ -65,7 +66,8 @@ class Contents:
 
     @property
     def holds_anything(self) -> bool:
-        return bool(self.blueprints or self.action_sets or self.pipelines or self.findings)
+        looked_at = self.blueprints or self.action_sets or self.profiles or self.pipelines
+        return bool(looked_at or self.findings)
 
 
 def read_source(source: Source) -> Contents:
@@ -82,6 +84,8 @@ def read_source(source: Source) -> Contents:
     for found in objects_in(documents):
         if found.kind == "ActionSet":
             read.action_sets.append(found)
+        elif found.kind == "Profile":
+            read.profiles.append(found)
         elif found.kind == "Blueprint":
             located, problems = read_what_can_be_read(found)
             read.blueprints.append(located)
