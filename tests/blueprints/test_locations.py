@@ -22,22 +22,6 @@ RESTIC: Final[Mapping[str, Mapping[str, Any]]] = {
     "DeleteData": {**REPOSITORY, "namespace": "default", "backupID": "a1b2c3d4"},
     "RestoreData": {**WITH_VOLUME, "image": "x", "backupIdentifier": "a1b2c3d4"},
 }
-RDS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "CreateRDSSnapshot": {"instanceID": "i"},
-    "DeleteRDSSnapshot": {"snapshotID": "s"},
-    "ExportRDSSnapshotToLocation": {
-        "namespace": "default",
-        "instanceID": "i",
-        "securityGroupID": ["g"],
-        "username": "u",
-        "password": "p",
-        "dbEngine": "PostgreSQL",
-        "databases": ["d"],
-        "snapshotID": "s",
-        "backupArtifactPrefix": "p",
-    },
-    "RestoreRDSSnapshot": {"instanceID": "i", "snapshotID": "s", "securityGroupID": ["g"]},
-}
 
 
 class Listener(ThreadingHTTPServer):
@@ -169,22 +153,3 @@ def refused_before_it_began(status: Mapping[str, Any]) -> None:
     assert status["state"] == "failed"
     assert "no folder that stands in for it" in status["error"]["message"]
     assert [each["state"] for each in status["actions"][0]["phases"]] == ["pending", "failed"]
-
-
-@pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
-@pytest.mark.parametrize("func", RDS)
-def test_functions_of_rds_ask_amazon_and_no_store(
-    tmp_path: Path,
-    store: Listener,
-    amazon: Listener,
-    func: str,
-    version: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pytest.importorskip("boto3", reason="functions of RDS need it")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", amazon.url)
-    location = {**S3, "endpoint": store.url, "region": "eu-west-1"}
-    status = run(tmp_path, func, RDS[func], version, location)
-    assert status["state"] == "failed"
-    assert amazon.asked, status["error"]["message"]
-    assert store.asked == []
