@@ -239,6 +239,9 @@ class FaultProxy:
             each.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         await asyncio.get_running_loop().shutdown_asyncgens()
+        # Whoever was still shaking hands is no link yet, and a server of 3.11 does not know them.
+        for each in list(getattr(asyncio.get_running_loop(), "_transports", {}).values()):
+            each.abort()
         # What was reset is closed in the next turns of the loop.
         await asyncio.sleep(_LOOK_SECONDS)
 
