@@ -27,7 +27,6 @@ from kanister_py.core.objects.resources import PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.embedded.pods.standing import StandingPods
-from kanister_py.executor.phase_context import RUN_LABEL
 from kanister_py.ports.cluster import EventType, ExecSession
 from kanister_py.ports.object_store import ObjectStore
 from kanister_py.runs import RunSettings, run_actionset
@@ -378,7 +377,12 @@ def pod_as_users_know_it(pod: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": metadata.get("generateName") or re.sub(r"[a-z0-9]+$", "", metadata["name"]),
         "namespace": metadata["namespace"],
-        "labels": {key: each for key, each in metadata["labels"].items() if key != RUN_LABEL},
+        # Ours are how pods are found again; Kanister knows none of them.
+        "labels": {
+            key: each
+            for key, each in metadata["labels"].items()
+            if not key.startswith("kanister-py.io/")
+        },
         "restartPolicy": spec["restartPolicy"],
         "container": {
             key: container[key] for key in ("name", "image", "command", "imagePullPolicy")
