@@ -133,7 +133,7 @@ class Calls(Part):
         ]
         return [_context, *given] if function.wants_context else given
 
-    def plain_call(  # noqa: C901 - a closure for each usual number of arguments: calls are hot
+    def plain_call(
         self, at: Node, name: str, call: Callable[..., Value], evals: list[Eval]
     ) -> Eval:
         """A closure for each usual number of arguments: calls are hot."""
@@ -172,20 +172,27 @@ class Calls(Part):
 
             return run2
 
-        def run_n(frame: Frame) -> Value:
-            given = [each(frame) for each in evals]
-            for each in given:
+        paid_call = self._paid_call(at, name, call)
+        return lambda frame: paid_call(frame, [each(frame) for each in evals])
+
+    def _paid_call(
+        self, at: Node, name: str, call: Callable[..., Value]
+    ) -> Callable[[Frame, list[Value]], Value]:
+        """A call that pays for long arguments before, and for a long result behind it."""
+
+        def run(frame: Frame, values: list[Value]) -> Value:
+            for each in values:
                 if type(each) in SIZED and len(each) > LONG:
                     frame.context.pay(each)
             try:
-                value = call(*given)
+                value = call(*values)
             except GoError as error:
                 raise self.definition.error(at, f"error calling {name}: {error}") from error
             if type(value) in SIZED and len(value) > LONG:
                 frame.context.pay(value)
             return value
 
-        return run_n
+        return run
 
     def fed_function_call(
         self, node: Identifier, at: Command, args: list[Node], before: Command
@@ -208,7 +215,7 @@ class Calls(Part):
         last = args[-1] if args else node
         fits_all = wanted is ANY
         plain = PLAIN_CLASSES.get(wanted)
-        call = function.run
+        paid_call = self._paid_call(at, name, function.run)
 
         def run(frame: Frame, final: Value) -> Value:
             values = [each(frame) for each in evals]
@@ -221,16 +228,7 @@ class Calls(Part):
                     lambda: self.definition.origins.last_of(last, frame),
                 )
             values.append(final)
-            for each in values:
-                if type(each) in SIZED and len(each) > LONG:
-                    frame.context.pay(each)
-            try:
-                value = call(*values)
-            except GoError as error:
-                raise self.definition.error(at, f"error calling {name}: {error}") from error
-            if type(value) in SIZED and len(value) > LONG:
-                frame.context.pay(value)
-            return value
+            return paid_call(frame, values)
 
         return run
 

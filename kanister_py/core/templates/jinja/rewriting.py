@@ -171,7 +171,10 @@ def _looked_in(context: BlueprintContext, value: Any) -> Any:
 def _sliceable(context: BlueprintContext, value: Any) -> Any:
     if not isinstance(value, str | list):
         raise TemplateRuntimeError(f"{name_of(value)} has no slices".capitalize())
-    context.meter.weigh(value) if isinstance(value, str) else context.meter.spend(1 + len(value))
+    if isinstance(value, str):
+        context.meter.weigh(value)
+    else:
+        context.meter.spend(1 + len(value))
     return value
 
 
