@@ -27,7 +27,10 @@ _MOST: Final = 0.9
 
 
 class BoundedRunner:
-    """Gives the calls of one step, in all its rounds and retries, its timeout and no more."""
+    """Gives the calls of one step, in all its rounds and retries, its timeout and no more.
+
+    A call that is made again after it took all of that has it anew, as an attempt of a phase.
+    """
 
     def __init__(self, inner: FunctionRunner, clock: Clock) -> None:
         self._inner = inner
@@ -40,13 +43,17 @@ class BoundedRunner:
         now = self._clock.monotonic()
         if self._ends is None:
             self._ends = now + call.timeout_seconds
-            return self._inner.run(call)
         left = self._ends - now
-        if left <= 0:
+        try:
+            if left > 0:
+                return self._inner.run(call._replace(timeout_seconds=left))
             revision = call.revision
             why = f"its calls took more than {call.timeout_seconds:g} s together, its timeout"
             raise FunctionTimedOut(call.step, revision.function, revision.name, why)
-        return self._inner.run(call._replace(timeout_seconds=left))
+        except FunctionTimedOut:
+            # Only a retry that names this reason calls again.
+            self._ends = None
+            raise
 
     def close(self) -> None:
         self._inner.close()

@@ -140,6 +140,43 @@ def test_all_rounds_of_a_step_have_its_timeout_together() -> None:
     assert len(slow.given) == 3
 
 
+class Hanging(Slow):
+    """Takes all the time it is given for its first calls, then answers at once."""
+
+    def __init__(self, clock: FakeClock, times: int) -> None:
+        super().__init__(clock, 1.0)
+        self._times = times
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        if len(self.given) >= self._times:
+            return super().run(call)
+        self.given.append(call.timeout_seconds)
+        self._clock.sleep(call.timeout_seconds)
+        raise FunctionTimedOut("s", "f", "f-1", "no answer in time")
+
+
+def test_a_call_that_timed_out_and_is_wanted_again_has_the_timeout_anew() -> None:
+    clock = FakeClock(jumps=True)
+    hanging = Hanging(clock, 2)
+    rule = STEP_RETRY._replace(limit=2, on=frozenset({"FunctionTimedOut"}))
+    runner = RetryingRunner(BoundedRunner(hanging, clock), clock, rule)
+    call = CALL._replace(timeout_seconds=10.0)
+    assert runner.run(call).tag == "answered"
+    assert hanging.given == pytest.approx([10.0, 10.0, 10.0])
+    # The next round has what the last call left.
+    runner.run(call)
+    assert hanging.given[-1] == pytest.approx(9.0)
+
+
+def test_a_call_that_timed_out_is_not_made_again_unasked() -> None:
+    clock = FakeClock(jumps=True)
+    hanging = Hanging(clock, 2)
+    runner = RetryingRunner(BoundedRunner(hanging, clock), clock)
+    with pytest.raises(FunctionTimedOut):
+        runner.run(CALL._replace(timeout_seconds=10.0))
+    assert hanging.given == [10.0]
+
+
 def test_a_step_without_a_timeout_is_left_to_the_runner() -> None:
     clock = FakeClock(jumps=True)
     slow = Slow(clock, 4.0)
