@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.objects.documents import parse_document, parse_documents
@@ -138,30 +137,29 @@ class Replay:
                 self.ended[each] = self._run(each)
         return self.ended[name]
 
-    def translated(self, text: str) -> str:
-        for theirs, ours in self.known_as.items():
-            text = text.replace(theirs, ours)
-        return text.replace(ENDPOINT, self.endpoint)
+    def translated(self, value: Any) -> Any:
+        """Say what was recorded in the names of this run.
+
+        Never in the text of YAML: an ID such as `908144e1` would be read as a number there.
+        """
+        return translated(value, {**self.known_as, ENDPOINT: self.endpoint})
 
     def _prepare(self, name: str) -> None:
         if name == HIDDEN_ALL:
-            text = (RECORDED / "backup_all_prefix_no_bucket/blueprint.yaml").read_text()
-            recorded = info_of(RECORDED / "delete_all" / "blueprint.yaml")
-            made = self._run_blueprint(
-                "backup_all_prefix_no_bucket", text.replace("allplain", "kbucket/all")
-            )
+            case = RECORDED / "backup_all_prefix_no_bucket"
+            recorded = info_of(RECORDED / "delete_all")
+            made = self._run_case(case, {"allplain": "kbucket/all"})
             self._learn_all(recorded, json.loads(output_of(made.status)["BackupAllInfo"]))
         elif name == HIDDEN_COPY:
             seed(self.cluster, "lone-user", "/data")
-            text = (RECORDED / name / "blueprint.yaml").read_text()
-            self._run_blueprint(name, text)
+            self._run_case(RECORDED / name)
         elif name == "location_delete_bucket_in_front":
             for key in PLAIN_OBJECTS:
                 self.store.put(key, [b"x"])
         self.store.delete(UNRECORDED_DELETIONS.get(name, ()))
 
     def _run(self, name: str) -> Ended:
-        done = self._run_blueprint(name, (RECORDED / name / "blueprint.yaml").read_text())
+        done = self._run_case(RECORDED / name)
         recorded = RECORDED / name / "status.json"
         if recorded.exists() and done.status["state"] == "complete":
             self._learn(output_of(json.loads(recorded.read_text())), output_of(done.status))
@@ -179,10 +177,9 @@ class Replay:
             for key in ("BackupID", "BackupTag"):
                 self.known_as[info[key]] = ours[pod][key]
 
-    def _run_blueprint(self, name: str, text: str) -> Ended:
-        blueprint = parse_document(self.translated(text).encode(), "blueprint").value
-        text = self.translated((RECORDED / name / "actionset.yaml").read_text())
-        actionset = parse_document(text.encode(), "actionset").value
+    def _run_case(self, case: Path, otherwise: Mapping[str, str] | None = None) -> Ended:
+        blueprint = translated(self.translated(document_in(case, "blueprint")), otherwise or {})
+        actionset = self.translated(document_in(case, "actionset"))
         before = self.cluster.list(PODS).resource_version
         self.cluster.commands.clear()
         settings = RunSettings(cluster=self.cluster, namespace="kanister")
@@ -193,8 +190,24 @@ class Replay:
         return Ended(status, list(self.cluster.commands), made, keys)
 
 
-def info_of(blueprint: Path) -> Any:
-    (phase,) = yaml.safe_load(blueprint.read_text())["actions"]["act"]["phases"]
+def translated(value: Any, names: Mapping[str, str]) -> Any:
+    """Put other names into every string of a value, all at once."""
+    if isinstance(value, Mapping):
+        return {key: translated(each, names) for key, each in value.items()}
+    if isinstance(value, list):
+        return [translated(each, names) for each in value]
+    if not isinstance(value, str) or not names:
+        return value
+    longest_first = sorted(names, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, longest_first)), lambda at: names[at[0]], value)
+
+
+def document_in(case: Path, kind: str) -> Any:
+    return parse_document((case / f"{kind}.yaml").read_bytes(), kind).value
+
+
+def info_of(case: Path) -> Any:
+    (phase,) = document_in(case, "blueprint")["actions"]["act"]["phases"]
     return json.loads(phase["args"]["backupInfo"])
 
 
@@ -263,6 +276,17 @@ def recorded_end(case: Path) -> tuple[str, str, Mapping[str, str]]:
         return status["state"], status["error"]["message"], output_of(status)
     state, _, message = (case / "message.txt").read_text().partition(" ")
     return state, ast.literal_eval(message.strip()), {}
+
+
+@pytest.mark.parametrize("ours", ["908144e1", "12345678", "0123"])
+def test_an_id_that_looks_like_a_number_stays_a_string(ours: str) -> None:
+    recorded = document_in(RECORDED / "delete_by_id_reclaim", "blueprint")
+    (phase,) = translated(recorded, {"6b94ab25": ours})["actions"]["act"]["phases"]
+    assert phase["args"]["backupID"] == ours
+
+
+def test_a_new_name_is_not_taken_for_an_old_one() -> None:
+    assert translated(["a1 b2", {"id": "b2"}], {"a1": "b2", "b2": "c3"}) == ["b2 c3", {"id": "c3"}]
 
 
 NOT_COMPARED = ("backupID", "backupTag", "BackupAllInfo")
