@@ -144,16 +144,17 @@ def _found_in(
     own = str(obj.get("kind"))
     sources = [Source(own, json.dumps(obj))]
     sources += [Source(f"Blueprint {name}", json.dumps(each)) for name, each in beside.items()]
-    return [each for each in lint_sources(sources, context).findings if each.file == own]
-
-
-# Which language is read is no news to the author of a Blueprint; an action that is not
-# there is told with the Blueprints.
-_LEFT_OUT: Final = ("template-engine", NO_ACTION.id)
+    return [
+        each
+        for each in lint_sources(sources, context).findings
+        # Whoever stores something hears of mistakes and of what is on its way out, no notes.
+        if each.file == own and each.severity is not Severity.INFO
+    ]
 
 
 def _verdict(findings: list[Finding]) -> Verdict:
-    heard = [each for each in findings if each.rule not in _LEFT_OUT]
+    # An action that is not there is told with the Blueprints.
+    heard = [each for each in findings if each.rule != NO_ACTION.id]
     refused = {each for each in heard if each.severity is Severity.ERROR}
     problems = [_text_of(each) for each in heard if each in refused]
     warnings = [_text_of(each) for each in heard if each not in refused]
