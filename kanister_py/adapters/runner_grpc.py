@@ -38,10 +38,12 @@ from kanister_py.ports.function_runner import (
     FunctionTimedOut,
     FunctionUnavailable,
     mebibytes,
+    most_values,
     too_large,
+    too_many_values,
 )
 from kanister_py.ports.tracing import HEADER, traceparent
-from kanister_py.proto.decoding import NotDecodable
+from kanister_py.proto.decoding import NotDecodable, TooManyValues
 from kanister_py.proto.encoding import NotEncodable
 from kanister_py.proto.messages import METHODS, V1, V1BETA1
 
@@ -107,7 +109,9 @@ class GrpcRunner:
             except grpc.RpcError as error:
                 raise self._error_of(error, where, connection) from error
         try:
-            return read_response(answer, call.request)
+            return read_response(answer, call.request, most_values(limit_bytes))
+        except TooManyValues:
+            raise FunctionAnswerTooLarge(*where, too_many_values(limit_bytes)) from None
         except NotDecodable as error:
             why = f"what it answered is no response: {error}"
             raise FunctionAnswerInvalid(*where, why) from None

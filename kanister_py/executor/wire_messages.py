@@ -16,7 +16,7 @@ from kanister_py.core.compositions.messages import (
     Part,
     duration_of,
 )
-from kanister_py.proto.decoding import decode_message, decode_struct, top_fields
+from kanister_py.proto.decoding import decode_message, decode_struct, refuse_too_many, top_fields
 from kanister_py.proto.encoding import encode_message, encode_struct, field_bytes
 
 PACKAGE = "apiextensions.fn.proto.v1"
@@ -103,12 +103,18 @@ def _ttl(seconds: float) -> bytes:
     return encode_message(f"{PACKAGE}.ResponseMeta", {"ttl": duration_of(seconds)})
 
 
-def read_response(data: bytes, request: FunctionRequest | None = None) -> FunctionResponse:
+def read_response(
+    data: bytes, request: FunctionRequest | None = None, most_values: int = 0
+) -> FunctionResponse:
     """Read a response. Raises `NotDecodable` if any part of it is none.
+
+    With `most_values`, one that has more of them raises `TooManyValues` before it is read.
 
     What a function hands on as it was in its request is taken over from there: it has
     been looked through, and read or hashed where that was needed.
     """
+    if most_values:
+        refuse_too_many(RESPONSE, data, most_values)
     fields = top_fields(data)
     desired = _state_part(fields.pop(2, []))
     if request is not None and request.desired.wire == desired.wire:

@@ -10,6 +10,7 @@ from kanister_py.core.registry.entries import FunctionRevision
 
 ANSWER_LIMIT_BYTES: Final = 8 << 20
 """How large an answer may be where nothing else is set. It is judged before it is read."""
+_FEW_VALUES: Final = 1 << 17
 
 
 class FunctionCallError(KanisterError):
@@ -105,6 +106,22 @@ def too_large(size: int | None, limit: int) -> str:
     return (
         f"its answer {found}, and {mebibytes(limit)} are allowed; "
         "if it needs more, annotate the Function with kanister-py.io/max-answer-size"
+    )
+
+
+def most_values(limit_bytes: int) -> int:
+    """Say how many values an answer may have: one for eight bytes, where others need thirty.
+
+    Empty lists of four bytes each would take eighteen times their size once they are read.
+    """
+    return max(limit_bytes // 8, _FEW_VALUES)
+
+
+def too_many_values(limit_bytes: int) -> str:
+    return (
+        f"its answer has more than the {most_values(limit_bytes)} values that are allowed in "
+        f"{mebibytes(limit_bytes)}; if it needs more, annotate the Function with "
+        "kanister-py.io/max-answer-size"
     )
 
 

@@ -21,10 +21,16 @@ _WHOLE_BELOW = 1e21
 # How deep objects and lists may be inside each other: more than anybody's are, and little
 # enough for whatever is done with them.
 _DEEPEST = 200
+# What is smaller cannot become too much, whatever is in it.
+_FEW_BYTES = 1 << 20
 
 
 class NotDecodable(ValueError):
     """Bytes are not the message that they should be."""
+
+
+class TooManyValues(NotDecodable):
+    """A message has more values than there may be objects of."""
 
 
 _GARBAGE = (IndexError, UnicodeDecodeError, packing_error)
@@ -38,6 +44,42 @@ def decode_message(name: str, data: bytes) -> dict[str, Any]:
 def decode_struct(data: bytes) -> dict[str, Any]:
     """Read a `google.protobuf.Struct`."""
     return _decoded(lambda _, whole, at, end: _struct(whole, at, end, 0), None, data)
+
+
+def refuse_too_many(name: str, data: bytes, most: int) -> None:
+    """Refuse a message that would become far more objects than its bytes say, unread.
+
+    Nobody counts values exactly: every value of a list and every key begins with one of two
+    bytes, which few others are. What is no `Struct` is counted field by field.
+    """
+    if len(data) < _FEW_BYTES:
+        return
+    if data.count(b"\x0a") + data.count(b"\x8a") > most:
+        raise TooManyValues(f"it has more than {most} values")
+    try:
+        _spend(shape_of(name), data, 0, len(data), most // 8)
+    except _GARBAGE as error:
+        raise NotDecodable(_why(error)) from None
+
+
+def _spend(shape: Shape, data: bytes, at: int, end: int, left: int) -> int:
+    """Take a message's fields, and those of the messages in it, off what is left."""
+    for number, value, _ in _fields(data, at, end):
+        left -= 1
+        field = shape.by_number.get(number)
+        if field is not None and type(value) is tuple:
+            if field.kind is Kind.ENUM:
+                left -= value[1] - value[0]
+            spans = [value]
+            if field.is_map:
+                spans = [each for key, each, _ in _fields(data, *value) if key == 2]
+            if field.kind is Kind.MESSAGE and not field.shape.is_struct:
+                for span in spans:
+                    if type(span) is tuple:
+                        left = _spend(field.shape, data, span[0], span[1], left)
+        if left < 0:
+            raise TooManyValues("it has too many fields")
+    return left
 
 
 def top_fields(data: bytes) -> dict[int, list[bytes]]:

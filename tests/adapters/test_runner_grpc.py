@@ -39,6 +39,7 @@ from kanister_py.ports.function_runner import (
     FunctionTimedOut,
     FunctionUnavailable,
 )
+from kanister_py.proto.encoding import encode_struct, field_bytes
 from kanister_py.proto.messages import METHODS, V1, V1BETA1
 from tests.contracts.function_runner import (
     FUNCTIONS,
@@ -216,6 +217,11 @@ def test_a_server_without_functions_is_named(cleanup: ExitStack) -> None:
         connect(cleanup, port)(request_with())
 
 
+def context_with(values: bytes) -> bytes:
+    """Write a struct of one list with these values in it."""
+    return field_bytes(1, field_bytes(1, b"a") + field_bytes(2, field_bytes(6, values)))
+
+
 def test_an_answer_of_20_megabytes_is_too_large_and_says_so(cleanup: ExitStack) -> None:
     answer = b"\x22" + b"\x80\x80\x80\x0a" + bytes(20 << 20)
     port = cleanup.enter_context(raw_server(lambda _data, _context: answer))
@@ -224,6 +230,34 @@ def test_an_answer_of_20_megabytes_is_too_large_and_says_so(cleanup: ExitStack) 
     ) as caught:
         connect(cleanup, port)(request_with())
     assert "kanister-py.io/max-answer-size" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("number", "values"),
+    [
+        pytest.param(
+            4, context_with(b"\x0a\x02\x2a\x00" * 2_000_000), id="empty objects in a list"
+        ),
+        pytest.param(2, b"\x12\x05\x0a\x03abc" * 1_000_000, id="resources"),
+        pytest.param(0, b"\x1a\x00" * 2_000_000, id="results"),
+    ],
+)
+def test_an_answer_of_tiny_values_is_judged_by_how_many_there_are(
+    number: int, values: bytes, cleanup: ExitStack
+) -> None:
+    answer = field_bytes(number, values) if number else values
+    assert len(answer) < 8 << 20
+    port = cleanup.enter_context(raw_server(lambda _data, _context: answer))
+    with pytest.raises(FunctionAnswerTooLarge, match="more than the 1048576 values"):
+        connect(cleanup, port)(request_with())
+
+
+def test_an_answer_of_many_values_of_a_usual_size_is_read(cleanup: ExitStack) -> None:
+    context = {f"label-{number}": {"name": f"value {number}"} for number in range(150_000)}
+    answer = field_bytes(4, encode_struct(context))
+    assert len(answer) > 5 << 20
+    port = cleanup.enter_context(raw_server(lambda _data, _context: answer))
+    assert connect(cleanup, port)(request_with()).context.data == context
 
 
 def test_a_packed_answer_is_judged_by_what_it_unpacks_to(cleanup: ExitStack) -> None:

@@ -102,6 +102,14 @@ def test_an_answer_beyond_the_limit_ends_the_program() -> None:
         shell("exec cat /dev/zero", limit_bytes=100_000)(request_with(), timeout_seconds=600)
 
 
+def test_an_answer_of_tiny_values_is_judged_by_how_many_there_are() -> None:
+    script = (
+        "printf '{\"context\": {\"a\": [{}'; yes ',{}' | head -n 600000 | tr -d '\\n'; echo ']}}'"
+    )
+    with pytest.raises(FunctionAnswerTooLarge, match="more than the 1048576 values"):
+        shell(script, limit_bytes=8 << 20)(request_with())
+
+
 def test_whatever_a_program_has_started_ends_with_the_call(tmp_path: Path) -> None:
     told = tmp_path / "pid"
     # The call ends once the program has said too much, however long it takes to its first word.
