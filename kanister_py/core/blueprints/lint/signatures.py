@@ -78,8 +78,8 @@ def _judged_by_name(model: Any) -> set[str]:
 
 
 def _is_bound(rule: object) -> bool:
-    """Say whether a rule is one that a schema says, too: a least or a most."""
-    return hasattr(rule, "ge") or hasattr(rule, "le")
+    """Say whether a rule is one that a schema says, too: a least, a most or a shortest."""
+    return hasattr(rule, "ge") or hasattr(rule, "le") or hasattr(rule, "min_length")
 
 
 def _has_rules(annotation: Any) -> bool:
@@ -88,7 +88,8 @@ def _has_rules(annotation: Any) -> bool:
         return any(map(_has_rules, get_args(annotation)))
     rules = annotation.__pydantic_decorators__
     return bool(rules.model_validators or rules.field_validators) or any(
-        field.metadata or _has_rules(field.annotation) for field in annotation.model_fields.values()
+        not all(map(_is_bound, field.metadata)) or _has_rules(field.annotation)
+        for field in annotation.model_fields.values()
     )
 
 
@@ -127,9 +128,12 @@ def conditions_of(function: Any) -> tuple[str, ...]:
 
 
 def is_clear(signature: Signature, args: Mapping[str, Any]) -> bool:
-    """Say whether args are fine beyond doubt; templates may still become anything."""
+    """Say whether args are fine beyond doubt; templates may still become anything.
+
+    Rules about several args judge only those of which every one is known.
+    """
     return (
-        signature.is_whole
+        (signature.is_whole or _is_open(args))
         and signature.required <= args.keys()
         and all(
             name in signature.args and _fits(signature.args[name], value)
@@ -147,7 +151,8 @@ def _fits(schema: Mapping[str, Any] | None, value: Any) -> bool:
         return any(_fits(each, value) for each in schema["anyOf"])
     kind = schema.get("type")
     if kind == "string":
-        return isinstance(value, str) and _matches(schema.get("pattern"), value)
+        is_text = isinstance(value, str) and len(value) >= schema.get("minLength", 0)
+        return is_text and _matches(schema.get("pattern"), value)
     if kind == "boolean":
         return isinstance(value, bool)
     if kind == "integer":
@@ -155,7 +160,8 @@ def _fits(schema: Mapping[str, Any] | None, value: Any) -> bool:
         return is_whole and schema.get("minimum", value) <= value <= schema.get("maximum", value)
     if kind == "array":
         items = schema.get("items")
-        return isinstance(value, list) and all(not items or _fits(items, each) for each in value)
+        is_list = isinstance(value, list) and len(value) >= schema.get("minItems", 0)
+        return is_list and all(not items or _fits(items, each) for each in value)
     return kind == "object" and isinstance(value, dict) and all(_fit_inside(schema, value))
 
 
@@ -174,6 +180,13 @@ def _fit_inside(schema: Mapping[str, Any], value: Mapping[str, Any]) -> Iterator
 
 def _matches(pattern: str | None, text: str) -> bool:
     return pattern is None or re.fullmatch(pattern, text) is not None
+
+
+def _is_open(value: Any) -> bool:
+    if isinstance(value, str):
+        return may_be_template(value)
+    parts = value.values() if isinstance(value, dict) else value
+    return isinstance(value, dict | list) and any(map(_is_open, parts))
 
 
 def may_be_template(text: str) -> bool:
