@@ -9,6 +9,7 @@ import pytest
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import AllowedResource, Step
 from kanister_py.core.compositions.requirements import RequirementsUnsettled
+from kanister_py.core.objects.selectors import parse_label_selector
 from kanister_py.executor.run_pipeline import PipelineStepRefused
 from tests.executor.stage import Stage, config_map, passes
 
@@ -159,6 +160,10 @@ def test_a_step_says_how_many_rounds_there_may_be(most: int, calls: int) -> None
     assert len(stage.runner.calls) == calls
 
 
+def rule_of(selector: str) -> AllowedResource:
+    return AllowedResource("v1", "ConfigMap", selector=parse_label_selector(selector))
+
+
 class TestWhatIsAllowed:
     @pytest.mark.parametrize(
         ("rule", "selector", "is_allowed"),
@@ -212,6 +217,50 @@ class TestWhatIsAllowed:
                 by_name("x"),
                 False,
                 id="no label",
+            ),
+            pytest.param(
+                AllowedResource(
+                    "v1", "ConfigMap", selector=parse_label_selector("env in (dev,qa)")
+                ),
+                by_labels(env="qa", more="x"),
+                True,
+                id="a value of several",
+            ),
+            pytest.param(
+                AllowedResource(
+                    "v1", "ConfigMap", selector=parse_label_selector("env in (dev,qa)")
+                ),
+                by_labels(env="prod"),
+                False,
+                id="a value that is none of them",
+            ),
+            pytest.param(
+                AllowedResource(
+                    "v1", "ConfigMap", selector=parse_label_selector("env notin (prod)")
+                ),
+                by_labels(env="qa"),
+                True,
+                id="a value that is not kept out",
+            ),
+            pytest.param(
+                AllowedResource(
+                    "v1", "ConfigMap", selector=parse_label_selector("env notin (prod)")
+                ),
+                by_labels(more="x"),
+                False,
+                id="a request that could find what is kept out",
+            ),
+            pytest.param(
+                rule_of("env"),
+                by_labels(env="prod"),
+                True,
+                id="a label of any value",
+            ),
+            pytest.param(
+                rule_of("env"),
+                by_name("x"),
+                False,
+                id="a name promises no label",
             ),
         ],
     )

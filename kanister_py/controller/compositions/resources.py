@@ -237,7 +237,8 @@ class CompositeReconciler:
                 revisions = world.revisions(name)
             held = choose_composition_revision(wishes, kind.rules, name, revisions)
             if held.selector is not None:
-                run.machinery["compositionRevisionSelector"] = {"matchLabels": dict(held.selector)}
+                taken_over = held.selector or {"matchLabels": {}}
+                run.machinery["compositionRevisionSelector"] = copy_json(taken_over)
             revision = held.revision
             if revision != wishes.revision:
                 chosen.append(f"composition revision {revision}")

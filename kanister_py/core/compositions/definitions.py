@@ -205,13 +205,36 @@ def _object(required: tuple[str, ...] = (), /, **properties: Any) -> dict[str, A
     return {**made, "required": list(required)} if required else made
 
 
+_SELECTOR: Final[Mapping[str, Any]] = {
+    **_object(
+        matchLabels=_TEXTS,
+        matchExpressions={
+            "type": "array",
+            "items": _object(
+                ("key", "operator"),
+                key=_TEXT,
+                operator={"type": "string", "enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
+                values={"type": "array", "items": _TEXT},
+            ),
+        },
+    ),
+    # What nobody knows is pruned: a selector must not come to mean all by that.
+    "x-kubernetes-validations": [
+        {
+            "rule": "has(self.matchLabels) || has(self.matchExpressions)",
+            "message": "matchLabels or matchExpressions is required",
+        }
+    ],
+}
+
+
 def _selection(default_policy: str) -> dict[str, Any]:
     policies = [str(each) for each in UpdatePolicy]
     return {
         "compositionRef": _object(("name",), name=_TEXT),
-        "compositionSelector": _object(("matchLabels",), matchLabels=_TEXTS),
+        "compositionSelector": _SELECTOR,
         "compositionRevisionRef": _object(("name",), name=_TEXT),
-        "compositionRevisionSelector": _object(("matchLabels",), matchLabels=_TEXTS),
+        "compositionRevisionSelector": _SELECTOR,
         "compositionUpdatePolicy": {
             "type": "string",
             "enum": policies,

@@ -24,6 +24,7 @@ from kanister_py.core.notices import Notice
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.parts import conditions_of, metadata_of, spec_of, status_of
 from kanister_py.core.objects.resources import group_version_of
+from kanister_py.core.objects.selectors import label_selector_of
 
 
 class CompositionMismatch(UsageError):
@@ -94,14 +95,13 @@ def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy
                 f"spec.compositeTypeRef.{key}",
             )
     machinery = machinery_of(xr, legacy=legacy)
-    wanted = (machinery.get("compositionSelector") or {}).get("matchLabels") or {}
-    for key in sorted(wanted):
-        found = composition.labels.get(key)
-        if found != wanted[key]:
+    for wanted in label_selector_of(machinery.get("compositionSelector")).requirements:
+        if not wanted.lets_through(composition.labels):
+            found = composition.labels.get(wanted.key)
             said = "the composition has no such label" if found is None else f"it has {found}"
             raise CompositionMismatch(
-                f"XR's compositionSelector wants the label {key}={wanted[key]}: {said}",
-                f"metadata.labels[{key}]",
+                f"XR's compositionSelector wants the label {wanted}: {said}",
+                f"metadata.labels[{wanted.key}]",
             )
 
 

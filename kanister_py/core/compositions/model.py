@@ -65,6 +65,8 @@ class AllowedResource(NamedTuple):
     match_name: str | None = None
     match_labels: Mapping[str, str] | None = None
     namespace: str | None = None
+    selector: LabelSelector = LabelSelector()
+    """What labels must be besides, which holds only where the request itself names them."""
 
     def __str__(self) -> str:
         text = f"{self.kind} of {self.api_version}"
@@ -77,6 +79,8 @@ class AllowedResource(NamedTuple):
                 f"{key}={self.match_labels[key]}" for key in sorted(self.match_labels)
             )
             text += f" with labels {pairs}"
+        if self.selector.requirements:
+            text += f" selected by {self.selector}"
         return text
 
 
@@ -157,8 +161,8 @@ def is_composition(value: Any) -> bool:
     return api_version.startswith(f"{GROUP}/") and value.get("kind") in kinds
 
 
-RULE_KEYS = ("apiVersion", "kind", "namespace", "name", "matchName", "matchLabels")
 SELECTOR_KEYS = ("matchLabels", "matchExpressions")
+RULE_KEYS = ("apiVersion", "kind", "namespace", "name", "matchName", *SELECTOR_KEYS)
 # A key that nothing reads would make these let through more than their author meant.
 _STRICT = ("allowedExtraResources", "functionRevisionSelector", "functionRevisionRef")
 
@@ -463,8 +467,9 @@ class _Reader(Reader):
             here: Path = (*path, "allowedExtraResources", index)
             given = self.mapping(item, here, RULE_KEYS)
             spelt = [key for key in ("matchName", "name") if key in given]
-            if len(spelt) > 1 or (spelt and "matchLabels" in given):
-                self.note(here, "Must have one of matchName (or name) and matchLabels")
+            if len(spelt) > 1 or (spelt and any(key in given for key in SELECTOR_KEYS)):
+                kinds = "matchName (or name) and matchLabels or matchExpressions"
+                self.note(here, f"Must have one of {kinds}")
             name = self.pattern(given, spelt[0], here) if spelt else None
             labels = None
             if "matchLabels" in given:
@@ -478,9 +483,19 @@ class _Reader(Reader):
                     name,
                     labels,
                     self.pattern(given, "namespace", here) if "namespace" in given else None,
+                    self.promised(given, here),
                 )
             )
         return tuple(found)
+
+    def promised(self, given: Mapping[str, Any], path: Path) -> LabelSelector:
+        """Read what the labels of a request must promise of all that it selects."""
+        found = self.expressions(given, path)
+        for index, each in enumerate(found.requirements):
+            if each.operator == "!exists":
+                why = "DoesNotExist would refuse every request: none can ask for a label's absence"
+                self.note((*path, "matchExpressions", index), why)
+        return found
 
     def pattern(self, given: Mapping[str, Any], key: str, path: Path) -> str | None:
         """Read a regular expression; a lone star stands for anything."""

@@ -133,13 +133,14 @@ def _allows(rule: AllowedResource, selector: Mapping[str, Any]) -> bool:
         return False
     if rule.match_name is not None:
         return "matchName" in selector and _matches(rule.match_name, selector["matchName"])
-    if rule.match_labels is not None:
-        labels = (selector.get("matchLabels") or {}).get("labels") or {}
-        return all(
-            key in labels and _matches(pattern, labels[key])
-            for key, pattern in rule.match_labels.items()
-        )
-    return True
+    labels = (selector.get("matchLabels") or {}).get("labels") or {}
+    # A label that is not asked for may have any value in what is found.
+    return all(
+        key in labels and _matches(pattern, labels[key])
+        for key, pattern in (rule.match_labels or {}).items()
+    ) and all(
+        each.key in labels and each.lets_through(labels) for each in rule.selector.requirements
+    )
 
 
 def _matches(pattern: str, text: str) -> bool:

@@ -85,11 +85,16 @@ def label_selector_of(selector: Mapping[str, Any] | None) -> LabelSelector:
     """Read a label selector as objects hold it: `matchLabels` and `matchExpressions`."""
     if selector is None:
         return LabelSelector()
-    found = [
-        Requirement(key, "in", (value,))
-        for key, value in sorted((selector.get("matchLabels") or {}).items())
-    ]
-    for expression in selector.get("matchExpressions") or ():
+    labels = selector.get("matchLabels") or {}
+    expressions = selector.get("matchExpressions") or ()
+    if not isinstance(labels, Mapping):
+        raise InvalidSelector(str(selector), "matchLabels must be a map")
+    if isinstance(expressions, str | Mapping) or not all(
+        isinstance(each, Mapping) for each in expressions
+    ):
+        raise InvalidSelector(str(selector), "matchExpressions must be a list of maps")
+    found = [Requirement(key, "in", (value,)) for key, value in sorted(labels.items())]
+    for expression in expressions:
         name = expression.get("operator")
         operator = _OPERATORS.get(name)
         if operator is None:

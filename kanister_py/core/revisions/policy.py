@@ -7,10 +7,11 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.selectors import InvalidSelector, LabelSelector, label_selector_of
 
 
-def _selected(labels: Mapping[str, str]) -> str:
-    pairs = ", ".join(f"{key}={labels[key]}" for key in sorted(labels))
+def _selected(wanted: LabelSelector) -> str:
+    pairs = ", ".join(map(str, wanted.requirements))
     return f" with the labels {pairs}" if pairs else ""
 
 
@@ -19,11 +20,10 @@ class CompositionNotSelected(UsageError):
 
     reason = "CompositionNotSelected"
 
-    def __init__(self, kind: str, labels: Mapping[str, str], others: Sequence[str]) -> None:
+    def __init__(self, kind: str, wanted: LabelSelector, others: Sequence[str]) -> None:
         found = f"; without them there is {', '.join(sorted(others))}" if others else ""
-        super().__init__(f"No Composition for {kind}{_selected(labels)}{found}")
+        super().__init__(f"No Composition for {kind}{_selected(wanted)}{found}")
         self.kind = kind
-        self.labels = dict(labels)
         self.others = tuple(others)
 
 
@@ -50,16 +50,15 @@ class CompositionRevisionNotFound(UsageError):
     def __init__(
         self,
         composition: str,
-        labels: Mapping[str, str],
+        wanted: LabelSelector,
         others: Sequence[str],
         name: str = "",
     ) -> None:
         nothing = ": there is no such Composition, or its first revision is still to be made"
         found = f": there is {', '.join(others)}" if others else nothing
-        asked = f" called {name}" if name else _selected(labels)
+        asked = f" called {name}" if name else _selected(wanted)
         super().__init__(f"Composition {composition} has no revision{asked}{found}")
         self.composition = composition
-        self.labels = dict(labels)
         self.others = tuple(others)
         self.name = name
 
@@ -79,6 +78,8 @@ class RevisionOfAnotherComposition(UsageError):
 
 
 Labels = Mapping[str, str]
+Selector = Mapping[str, Any]
+"""As objects hold it: `matchLabels` and `matchExpressions`. An empty one selects all."""
 
 
 class UpdatePolicy(StrEnum):
@@ -92,9 +93,9 @@ class Wishes(NamedTuple):
     """What a composite resource says about its composition. A selector of None selects nothing."""
 
     composition: str = ""
-    selector: Labels | None = None
+    selector: Selector | None = None
     revision: str = ""
-    revision_selector: Labels | None = None
+    revision_selector: Selector | None = None
     policy: str = ""
 
 
@@ -106,7 +107,7 @@ class Rules(NamedTuple):
 
     default_composition: str = ""
     enforced_composition: str = ""
-    default_revision_selector: Labels | None = None
+    default_revision_selector: Selector | None = None
     default_policy: str = ""
     enforced_policy: str = ""
 
@@ -136,9 +137,9 @@ def wishes_of(machinery: Mapping[str, Any]) -> Wishes:
     """Read what a composite resource says: `spec.crossplane` of it, or `spec` of a legacy one."""
     return Wishes(
         _name(machinery.get("compositionRef")),
-        _labels(machinery.get("compositionSelector")),
+        _selector(machinery.get("compositionSelector")),
         _name(machinery.get("compositionRevisionRef")),
-        _labels(machinery.get("compositionRevisionSelector")),
+        _selector(machinery.get("compositionRevisionSelector")),
         str(machinery.get("compositionUpdatePolicy") or ""),
     )
 
@@ -148,7 +149,7 @@ def rules_of(definition_spec: Mapping[str, Any]) -> Rules:
     return Rules(
         _name(definition_spec.get("defaultCompositionRef")),
         _name(definition_spec.get("enforcedCompositionRef")),
-        _labels(definition_spec.get("defaultCompositionRevisionSelector")),
+        _selector(definition_spec.get("defaultCompositionRevisionSelector")),
         str(definition_spec.get("defaultCompositionUpdatePolicy") or ""),
         str(definition_spec.get("enforceCompositionUpdatePolicy") or ""),
     )
@@ -158,11 +159,8 @@ def _name(reference: Any) -> str:
     return str(reference.get("name") or "") if isinstance(reference, Mapping) else ""
 
 
-def _labels(selector: Any) -> Labels | None:
-    if not isinstance(selector, Mapping):
-        return None
-    labels = selector.get("matchLabels")
-    return labels if isinstance(labels, Mapping) else {}
+def _selector(value: Any) -> Selector | None:
+    return value if isinstance(value, Mapping) else None
 
 
 def choose_composition(
@@ -188,8 +186,8 @@ def choose_composition(
     for_this = [
         each for each in compositions if (each.api_version, each.kind) == (api_version, kind)
     ]
-    wanted = wishes.selector or {}
-    fitting = [each.name for each in for_this if _has(each.labels, wanted)]
+    wanted = label_selector_of(wishes.selector)
+    fitting = [each.name for each in for_this if wanted.lets_through(each.labels)]
     if not fitting:
         raise CompositionNotSelected(f"{api_version} {kind}", wanted, [e.name for e in for_this])
     return min(fitting)
@@ -203,7 +201,7 @@ class Held(NamedTuple):
 
     revision: str
     policy: UpdatePolicy
-    selector: Labels | None = None
+    selector: Selector | None = None
 
 
 def policy_of(wishes: Wishes, rules: Rules) -> UpdatePolicy:
@@ -227,8 +225,8 @@ def choose_composition_revision(
     if selector is None and not wishes.revision:
         selector = taken_over = rules.default_revision_selector
     of_this = [each for each in revisions if each.composition == composition]
-    wanted = selector or {}
-    fitting = [each for each in of_this if _has(each.labels, wanted)]
+    wanted = label_selector_of(selector)
+    fitting = [each for each in of_this if wanted.lets_through(each.labels)]
     if not fitting:
         names = [each.name for each in sorted(of_this, key=lambda each: each.number)]
         raise CompositionRevisionNotFound(composition, wanted, names)
@@ -240,7 +238,7 @@ def _kept(wishes: Wishes, composition: str, revisions: Sequence[RevisionFacts]) 
     found = next((each for each in revisions if each.name == wishes.revision), None)
     if found is None:
         names = sorted(each.name for each in revisions if each.composition == composition)
-        raise CompositionRevisionNotFound(composition, {}, names, wishes.revision)
+        raise CompositionRevisionNotFound(composition, LabelSelector(), names, wishes.revision)
     if found.composition != composition:
         raise RevisionOfAnotherComposition(found.name, found.composition, composition)
     return Held(found.name, UpdatePolicy.MANUAL)
@@ -253,8 +251,7 @@ def follows(wishes: Wishes, rules: Rules, composition: str, revision: RevisionFa
     selector = wishes.revision_selector
     if selector is None and not wishes.revision:
         selector = rules.default_revision_selector
-    return _has(revision.labels, selector or {})
-
-
-def _has(labels: Labels, wanted: Labels) -> bool:
-    return all(labels.get(key) == value for key, value in wanted.items())
+    try:
+        return label_selector_of(selector).lets_through(revision.labels)
+    except InvalidSelector:
+        return True  # its next look says so

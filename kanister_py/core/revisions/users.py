@@ -55,8 +55,12 @@ def users_of_composition(
         selector = wishes.revision_selector or holder.rules.default_revision_selector
         if not selector or wishes.composition not in ("", composition):
             continue
-        fitting = [each for each in of_this if selector.items() <= each.labels.items()]
-        if fitting:
+        try:
+            wanted = label_selector_of(selector)
+        except InvalidSelector:
+            continue  # whoever looks at the resource hears so
+        fitting = [each for each in of_this if wanted.lets_through(each.labels)]
+        if fitting and wanted.requirements:
             highest = max(fitting, key=lambda each: (each.number, each.name))
             users[highest.name][SELECTED].add(holder.who)
     return users
@@ -78,7 +82,7 @@ def users_of_function(
             elif selector:
                 try:
                     wanted = label_selector_of(selector)
-                except (InvalidSelector, AttributeError):
+                except InvalidSelector:
                     continue  # whoever composes with it hears so
                 fitting = [each for each in revisions if wanted.lets_through(each.labels)]
                 if fitting:

@@ -457,6 +457,28 @@ def test_resources_move_one_by_one_by_the_labels_of_revisions(world: World) -> N
     assert (world.colours("careful"), world.colours("brave")) == ({"red"}, {"green"})
 
 
+def test_resources_select_compositions_and_revisions_by_expressions(world: World) -> None:
+    world.say(composition("red", channel="stable"))
+
+    def one_of(operator: str, *values: str) -> dict[str, Any]:
+        wanted = {"key": "channel", "operator": operator, "values": list(values)}
+        return {"matchExpressions": [wanted]}
+
+    world.say(
+        bucket(
+            "careful",
+            compositionSelector=one_of("In", "stable", "alpha"),
+            compositionRevisionSelector=one_of("NotIn", "alpha"),
+        )
+    )
+    world.until(lambda: world.is_ready("careful"))
+    world.say(composition("green", channel="alpha"))
+    world.say(bucket("brave", compositionRevisionSelector=one_of("In", "alpha", "beta")))
+    world.until(lambda: world.is_ready("brave"))
+    world.until_rest()
+    assert (world.colours("careful"), world.colours("brave")) == ({"red"}, {"green"})
+
+
 def test_a_revision_records_what_it_was_composed_with(world: World) -> None:
     world.say(composition())
     world.say(bucket())

@@ -18,6 +18,7 @@ from kanister_py.core.compositions.definitions import (
     scope_of,
     target_version,
 )
+from kanister_py.core.errors import Invalid
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 
 MODERN: dict[str, Any] = {
@@ -134,6 +135,21 @@ def test_a_cluster_takes_resources_of_the_kinds(definition: dict[str, Any]) -> N
     made = cluster.create(resource)
     assert made["spec"]["size"] == 3
     assert machinery_of(made, legacy=is_legacy(definition)) is not None
+
+
+@pytest.mark.parametrize("key", ["compositionSelector", "compositionRevisionSelector"])
+def test_a_selector_of_which_nothing_is_left_is_refused(key: str) -> None:
+    cluster = MemoryCluster(clock=SystemClock())
+    cluster.create(crd_of(LEGACY))
+    # A key that nobody knows is pruned, and an empty selector would mean all.
+    resource = {
+        "apiVersion": "example.org/v1alpha1",
+        "kind": "XBucket",
+        "metadata": {"name": "mine"},
+        "spec": {key: {"matchLabel": {"tier": "gold"}}},
+    }
+    with pytest.raises(Invalid, match="matchLabels or matchExpressions is required"):
+        cluster.create(resource)
 
 
 def test_a_definition_is_owned_and_its_metadata_is_handed_on() -> None:

@@ -9,6 +9,7 @@ import pytest
 from kanister_py.core.compositions.model import AllowedResource, Credential, parse_composition
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import Document
+from kanister_py.core.objects.selectors import parse_label_selector
 from tests.executor.stage import composition_of
 
 STEP: dict[str, Any] = {"step": "a", "functionRef": {"name": "f"}}
@@ -131,6 +132,32 @@ def test_a_pipeline_does_not_read_what_the_old_mode_had_fields_for() -> None:
             id="a key of a rule that nobody knows",
         ),
         pytest.param(
+            {
+                "allowedExtraResources": [
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Pod",
+                        "matchExpressions": [{"key": "a", "operator": "DoesNotExist"}],
+                    }
+                ]
+            },
+            "allowedExtraResources[0].matchExpressions[0]",
+            id="a label's absence, for which no request can ask",
+        ),
+        pytest.param(
+            {
+                "allowedExtraResources": [
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Pod",
+                        "matchExpressions": [{"key": "a", "operator": "Exists", "value": "b"}],
+                    }
+                ]
+            },
+            "allowedExtraResources[0].matchExpressions[0].value",
+            id="a key of an expression that nobody knows",
+        ),
+        pytest.param(
             {"functionRevisionSelector": {"matchLabel": {"a": "b"}}},
             "functionRevisionSelector.matchLabel",
             id="a key of a selector that nobody knows",
@@ -189,12 +216,18 @@ def test_a_rule_is_understood_in_the_words_of_its_design() -> None:
         {"apiVersion": "example.org/v1", "kind": "Something", "name": "something-.*"},
         {"apiVersion": "v1", "kind": "ConfigMap", "matchLabels": {"tier": "*", "env": "dev|qa"}},
         {"apiVersion": "v1", "kind": "Pod", "namespace": "team-.*", "matchName": "*"},
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}],
+        },
     ]
     (step,) = composition_of([{**STEP, "allowedExtraResources": rules}]).steps
     assert step.allowed == (
         AllowedResource("example.org/v1", "Something", "something-.*"),
         AllowedResource("v1", "ConfigMap", None, {"tier": ".*", "env": "dev|qa"}),
         AllowedResource("v1", "Pod", ".*", None, "team-.*"),
+        AllowedResource("v1", "Node", selector=parse_label_selector("zone notin (a)")),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kanister_py.core.revisions.policy import (
@@ -33,7 +35,14 @@ REVISIONS = [
     RevisionFacts("blue-2", "blue", 2, {"channel": "alpha"}),
     RevisionFacts("amber-1", "amber", 9, {"channel": "stable"}),
 ]
-STABLE, ALPHA = {"channel": "stable"}, {"channel": "alpha"}
+STABLE, ALPHA = ({"matchLabels": {"channel": each}} for each in ("stable", "alpha"))
+
+
+def expressed(operator: str, *values: str) -> dict[str, Any]:
+    wanted = {"key": "channel", "operator": operator, "values": list(values)}
+    return {"matchExpressions": [wanted]}
+
+
 AUTOMATIC, MANUAL = UpdatePolicy.AUTOMATIC, UpdatePolicy.MANUAL
 
 
@@ -48,7 +57,7 @@ AUTOMATIC, MANUAL = UpdatePolicy.AUTOMATIC, UpdatePolicy.MANUAL
             Wishes(), Rules(default_composition="blue"), "blue", id="it says nothing: the default"
         ),
         pytest.param(
-            Wishes(selector={"colour": "amber"}),
+            Wishes(selector={"matchLabels": {"colour": "amber"}}),
             Rules(default_composition="blue"),
             "amber",
             id="it selects: the default is not asked",
@@ -70,7 +79,11 @@ def test_a_composition_for_another_kind_is_refused() -> None:
 def test_a_selector_that_fits_none_says_which_there_are() -> None:
     with pytest.raises(CompositionNotSelected) as caught:
         choose_composition(
-            Wishes(selector={"colour": "red"}), NO_RULES, "example.org/v1", "XBucket", COMPOSITIONS
+            Wishes(selector={"matchLabels": {"colour": "red"}}),
+            NO_RULES,
+            "example.org/v1",
+            "XBucket",
+            COMPOSITIONS,
         )
     assert sorted(caught.value.others) == ["amber", "blue"]
 
@@ -96,6 +109,12 @@ def test_a_selector_that_fits_none_says_which_there_are() -> None:
             NO_RULES,
             Held("blue-1", MANUAL),
             id="under Manual the selector decides the first pick",
+        ),
+        pytest.param(
+            Wishes(revision_selector=expressed("NotIn", "alpha", "beta")),
+            NO_RULES,
+            Held("blue-1", AUTOMATIC),
+            id="by expressions over labels",
         ),
         pytest.param(
             Wishes(revision="blue-2", revision_selector=STABLE, policy="Manual"),
@@ -138,7 +157,10 @@ def test_a_revision_of_another_composition_is_refused() -> None:
     "wishes",
     [
         pytest.param(Wishes(revision="gone", policy="Manual"), id="a pinned one that is gone"),
-        pytest.param(Wishes(revision_selector={"channel": "none"}), id="labels that none has"),
+        pytest.param(
+            Wishes(revision_selector={"matchLabels": {"channel": "none"}}),
+            id="labels that none has",
+        ),
     ],
 )
 def test_what_is_not_there_says_what_is(wishes: Wishes) -> None:
@@ -159,6 +181,21 @@ def test_a_composition_that_may_not_be_there_is_not_spoken_of_as_if_it_were() ->
         pytest.param(Wishes(policy="Manual"), NO_RULES, False, id="it is pinned"),
         pytest.param(Wishes(revision_selector=STABLE), NO_RULES, False, id="it selects others"),
         pytest.param(Wishes(revision_selector=ALPHA), NO_RULES, True, id="it selects this"),
+        pytest.param(
+            Wishes(revision_selector=expressed("In", "alpha", "beta")),
+            NO_RULES,
+            True,
+            id="it selects this with others",
+        ),
+        pytest.param(
+            Wishes(revision_selector=expressed("DoesNotExist")), NO_RULES, False, id="no label"
+        ),
+        pytest.param(
+            Wishes(revision_selector=expressed("In")),
+            NO_RULES,
+            True,
+            id="it will say what is wrong",
+        ),
     ],
 )
 def test_a_new_revision_reaches_only_those_that_follow_it(
@@ -173,10 +210,12 @@ def test_both_layouts_say_the_same() -> None:
         "compositionRef": {"name": "blue"},
         "compositionSelector": {"matchLabels": {"colour": "blue"}},
         "compositionRevisionRef": {"name": "blue-1"},
-        "compositionRevisionSelector": {"matchLabels": STABLE},
+        "compositionRevisionSelector": STABLE,
         "compositionUpdatePolicy": "Manual",
     }
-    assert wishes_of(said) == Wishes("blue", {"colour": "blue"}, "blue-1", STABLE, "Manual")
+    assert wishes_of(said) == Wishes(
+        "blue", {"matchLabels": {"colour": "blue"}}, "blue-1", STABLE, "Manual"
+    )
     assert wishes_of({}) == Wishes()
 
 
@@ -185,7 +224,7 @@ def test_a_definition_says_what_is_default_and_what_is_enforced() -> None:
         {
             "defaultCompositionRef": {"name": "a"},
             "enforcedCompositionRef": {"name": "b"},
-            "defaultCompositionRevisionSelector": {"matchLabels": STABLE},
+            "defaultCompositionRevisionSelector": STABLE,
             "defaultCompositionUpdatePolicy": "Manual",
             "enforceCompositionUpdatePolicy": "Automatic",
         }
