@@ -109,7 +109,10 @@ def _add_where(where: Any) -> None:
     where.add_argument("--kubeconfig", default="", metavar="FILE", help="how to reach the cluster")
     where.add_argument("--context", default="", help="which context of the kubeconfig")
     where.add_argument(
-        "--strict-versions", action="store_true", help="refuse versions that are not known"
+        "--strict-versions",
+        action="store_true",
+        help="refuse versions that are not known, and releases of other people's functions that "
+        "no version here stands for",
     )
 
 

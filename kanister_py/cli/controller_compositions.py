@@ -128,6 +128,7 @@ def composition_parts(
         poll_seconds=args.poll_interval,
         workers=args.compose_workers,
         default_runtime=Runtime(args.package_runtime),
+        is_strict=args.strict_versions,
         certificate_life=timedelta(seconds=args.certificate_life),
     )
     access = FunctionAccess(

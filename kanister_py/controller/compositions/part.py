@@ -128,6 +128,7 @@ class Compositions:
                 settings.default_runtime,
                 settings.drains_for,
                 looks_every,
+                settings.is_strict,
             ),
             entries=tools.entries,
             ready_addresses=self.world.addresses_of,

@@ -76,6 +76,8 @@ class CompositionSettings(NamedTuple):
     poll_seconds: float = 0.0
     workers: int = 32
     default_runtime: Runtime = Runtime.DEPLOYMENT
+    is_strict: bool = False
+    """Refuse to run, for packages of others, releases that no version here stands for."""
     authority: str = "crossplane-root-ca"
     drains_for: timedelta = timedelta(seconds=30)
     certificate_life: timedelta = timedelta(days=90)
@@ -302,7 +304,8 @@ class World:
         """Give a revision with the addresses at which its pods answer now."""
         revision = revision_of(obj)
         if runtime_of(obj, self._settings.default_runtime) is Runtime.IN_PROCESS:
-            return run_by_package(revision, self._tools.entries, obj)
+            is_strict = self._settings.is_strict
+            return run_by_package(revision, self._tools.entries, obj, strict=is_strict)
         if not self._settings.runs_functions:
             return revision
         if runtime_of(obj, self._settings.default_runtime) is not Runtime.DEPLOYMENT:

@@ -62,7 +62,8 @@ class RuntimeSettings(NamedTuple):
     """How revisions are run.
 
     `drains_for` is how long one that is no longer active still answers; `looks_every` how
-    often certificates are looked at.
+    often certificates are looked at; `is_strict` refuses releases of others that no version
+    here is known to stand for.
     """
 
     namespace: str
@@ -70,6 +71,7 @@ class RuntimeSettings(NamedTuple):
     default: Runtime = Runtime.DEPLOYMENT
     drains_for: timedelta = timedelta(seconds=30)
     looks_every: timedelta = timedelta(hours=1)
+    is_strict: bool = False
 
 
 class FunctionRuntime:
@@ -117,9 +119,12 @@ class FunctionRuntime:
     def _run_here(self, revision: KubeObject) -> None:
         """Have exactly the version run a revision that its tag names, or say why none does."""
         image, tag = str(spec_of(revision).get("image") or ""), tag_of_revision(revision)
-        is_ours = says_in_process(revision)
         try:
-            choice = choose_for_package(self._entries, image, tag, is_ours=is_ours)
+            choice = choose_for_package(
+                *(self._entries, image, tag),
+                is_ours=says_in_process(revision),
+                strict=self._settings.is_strict,
+            )
         except KanisterError as error:
             self._say(revision, "", error.message)
             return

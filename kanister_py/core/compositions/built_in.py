@@ -46,14 +46,20 @@ def run_by_tag(
 
 
 def run_by_package(
-    revision: FunctionRevision, entries: Registry[FunctionEntry], obj: Mapping[str, Any]
+    revision: FunctionRevision,
+    entries: Registry[FunctionEntry],
+    obj: Mapping[str, Any],
+    *,
+    strict: bool = False,
 ) -> FunctionRevision:
     """Have a FunctionRevision of a cluster run by what its package means in this process."""
     image, tag = str(spec_of(obj).get("image") or ""), tag_of_revision(obj)
     other = None if says_in_process(obj) else stand_in_for(entries, repository_of(image), tag)
-    if other is not None:
-        return run_by(revision, other.entry)
-    return run_by_tag(revision, entries, package_name(obj), tag)
+    if other is None:
+        return run_by_tag(revision, entries, package_name(obj), tag)
+    if strict and (doubt := other.doubt(tag)):
+        return revision._replace(is_healthy=False, endpoint="", trouble=doubt)
+    return run_by(revision, other.entry)
 
 
 def run_by(revision: FunctionRevision, entry: FunctionEntry) -> FunctionRevision:

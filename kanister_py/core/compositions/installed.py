@@ -265,11 +265,11 @@ class _Reader(Reader):
         assert entry is not None  # or nothing would stand in
         what = f"{package} ({revision.function})" if package else revision.function
         message = f"{entry.function} {entry.version}, which is built in, stands in for {what}"
-        if other is not None and not other.is_stated:
-            known = f"it answers for {' and '.join(other.ranges)}, not for {tag}"
+        doubt = other.doubt(tag) if other is not None else ""
+        if doubt:
             if self._is_strict:
-                self.note(("spec", "package"), f"No version stands in: {known}")
-            message += f"; {known}"
+                self.note(("spec", "package"), f"No version stands in: {doubt}")
+            message += f"; {doubt}"
         self.notices.append(
             Notice(
                 "BuiltInStandsIn",

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from kanister_py.core.errors import FunctionVersionRemoved, InvalidVersion
+from kanister_py.core.errors import FunctionVersionRemoved, InvalidVersion, UsageError
+from kanister_py.core.notices import Notice, Severity
 from kanister_py.core.registry.choose import Asked, Choice, choose_version
 from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind, Registry
 from kanister_py.core.versions.deprecation import Support
@@ -90,20 +91,33 @@ class StandIn(NamedTuple):
     is_stated: bool
     ranges: tuple[str, ...] = ()
 
+    def doubt(self, tag: str) -> str:
+        """Say that nobody has held it to a release, unless the record says that it was."""
+        return (
+            "" if self.is_stated else f"it answers for {' and '.join(self.ranges)}, not for {tag}"
+        )
+
 
 def choose_for_package(
-    entries: Registry[FunctionEntry], package: str, tag: str, *, is_ours: bool
+    entries: Registry[FunctionEntry], package: str, tag: str, *, is_ours: bool, strict: bool = False
 ) -> Choice[FunctionEntry]:
     """Choose what runs a package in this process.
 
     `is_ours`: its Function says so itself, and then its tag is our number. Where everything
-    runs in this process, packages of others keep theirs.
+    runs in this process, packages of others keep theirs; `strict` refuses a release of them
+    that no version is known to stand for.
     """
     repository = repository_of(package)
     other = None if is_ours else stand_in_for(entries, repository, tag)
-    if other is not None:
-        return Choice(other.entry, f"stands in for {repository}")
-    return choose_built_in(entries, repository.rpartition("/")[2], tag)
+    if other is None:
+        return choose_built_in(entries, repository.rpartition("/")[2], tag)
+    entry, doubt = other.entry, other.doubt(tag)
+    if doubt and strict:
+        said = f"No version of {entry.function} stands in for {repository} {tag}: {doubt}"
+        raise UsageError(said, reason="NoStandIn")
+    message = f"{entry.function} {entry.version} stands in for {repository} {tag}; {doubt}"
+    notice = Notice("BuiltInStandsIn", message, Severity.INFO, entry.function, str(entry.version))
+    return Choice(entry, f"stands in for {repository}", (notice,) if doubt else ())
 
 
 def stand_in_for(entries: Registry[FunctionEntry], repository: str, tag: str) -> StandIn | None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.core.revisions.functions import Runtime
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS, FUNCTIONS
 from kanister_py.core.versions.deprecation import Listing
 from kanister_py.core.versions.semver import parse_version
@@ -365,3 +366,44 @@ def serving_tags(world: World) -> list[str]:
     key, serving = "kanister-py.io/package-tag", routable(world)
     found = [each["metadata"] for each in revisions(world)]
     return [each["annotations"][key] for each in found if each["name"] in serving]
+
+
+@pytest.mark.parametrize(
+    ("tag", "is_strict", "is_healthy", "said"),
+    [
+        pytest.param("v0.12.3", True, True, "", id="a release that a version stands for"),
+        pytest.param("v0.3.0", False, True, "not for v0.3.0", id="another one, and it is said"),
+        pytest.param("v0.3.0", True, False, "not for v0.3.0", id="another one is refused if asked"),
+    ],
+)
+def test_releases_of_others_run_here_if_a_version_stands_for_them(
+    tag: str, is_strict: bool, is_healthy: bool, said: str
+) -> None:
+    settings = SETTINGS._replace(default_runtime=Runtime.IN_PROCESS, is_strict=is_strict)
+    world = World(settings)
+    world.start()
+    try:
+        world.define(definition())
+        package = f"xpkg.crossplane.io/crossplane-contrib/function-go-templating:{tag}"
+        theirs = function("")
+        theirs["metadata"]["annotations"] = {}
+        theirs["spec"]["package"] = package
+        world.say(theirs)
+        world.until(lambda: any("RuntimeHealthy" in _told(each) for each in revisions(world)))
+        (revision,) = revisions(world)
+        health, message = _told(revision)["RuntimeHealthy"]
+        assert (health, said in message) == (str(is_healthy), True)
+        world.say(using())
+        world.say(bucket())
+        if is_healthy:
+            world.until(world.is_ready)
+        else:
+            world.until(lambda: "is not healthy" in world.condition("Synced").get("message", ""))
+            assert said in world.condition("Synced")["message"]
+    finally:
+        world.close()
+
+
+def _told(obj: KubeObject) -> dict[str, tuple[str, str]]:
+    found = (obj.get("status") or {}).get("conditions") or ()
+    return {each["type"]: (each["status"], each.get("message", "")) for each in found}
