@@ -52,12 +52,13 @@ from kanister_py.cli.output import say_warning
 from kanister_py.cli.parser import namespace, port, seconds_from, whole
 from kanister_py.cli.stop_signals import StopSignals
 from kanister_py.cli.tracing import add_tracing_argument
-from kanister_py.core.errors import LeadershipLost
+from kanister_py.core.errors import LeadershipLost, UsageError
 
 if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
+    from kanister_py.controller.actionsets.concurrency import Limit
     from kanister_py.controller.controller import Controller, ControllerSettings
     from kanister_py.controller.machine.logs import PhaseLines
     from kanister_py.core.actionsets.uses import Uses
@@ -133,12 +134,41 @@ def _add_how_much(much: Any) -> None:
         "else three quarters",
     )
     much.add_argument(
+        "--limit",
+        dest="limits",
+        type=_limit,
+        action="append",
+        default=[],
+        metavar="[NAMESPACE/]BLUEPRINT[:ACTION]=N",
+        help="run N ActionSets at once of those with such an action, the oldest first; * for all "
+        "Blueprints; may be given several times",
+    )
+    much.add_argument(
+        "--paused",
+        action="store_true",
+        help="begin nothing new: runs that are under way go on, composing rests",
+    )
+    much.add_argument(
+        "--disable-actionsets",
+        action="store_true",
+        help="run no ActionSets, only compose, beside a controller that runs them",
+    )
+    much.add_argument(
         "--keep",
         type=whole(0, _MOST_KEPT),
         metavar="N",
         help="keep the newest N ActionSets that ended for each Blueprint, delete the others; "
         "default: keep all that say no time to live",
     )
+
+
+def _limit(text: str) -> Limit:
+    from kanister_py.controller.actionsets.concurrency import parse_limit
+
+    try:
+        return parse_limit(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(error.message) from None
 
 
 def _add_replicas(replicas: Any) -> None:
@@ -221,6 +251,7 @@ def run(args: argparse.Namespace) -> int:
                     functions,
                     controller.settings.namespaces,
                     stack,
+                    has_actionsets=controller.settings.runs_actionsets,
                     has_revisions=args.enable_compositions,
                 ),
                 asks_for_tokens=not (args.open_endpoint and is_loopback(taken[0])),
@@ -312,6 +343,10 @@ def settings_of(
         workers=args.workers,
         workers_per_namespace=args.workers_per_namespace,
         keep_newest=args.keep,
+        limits=tuple(args.limits),
+        runs_actionsets=not args.disable_actionsets,
+        composes=args.enable_compositions,
+        is_paused=args.paused,
         drain_seconds=args.drain,
     )
 
@@ -341,17 +376,19 @@ def seen_of(
     namespaces: Sequence[str],
     stack: ExitStack,
     *,
+    has_actionsets: bool = True,
     has_revisions: bool = False,
 ) -> Seen:
     """Have what a cluster uses counted every now and then, from a thread of its own.
 
-    Revisions of functions are read only where the controller may: if it composes.
+    Each is read only where the controller may: revisions of functions if it composes.
     """
     from kanister_py.controller.actionsets.usage_census import UsageCensus
     from kanister_py.controller.functions.revision_census import RevisionCensus
     from kanister_py.executor.review_access import AccessReviewer
 
-    usage = UsageCensus(cluster, functions.registry, namespaces or ("",))
+    where = (namespaces or ("",)) if has_actionsets else ()
+    usage = UsageCensus(cluster, functions.registry, where)
     revisions = RevisionCensus(cluster)
     for census in (usage, revisions) if has_revisions else (usage,):
         repeating = census.every_now_and_then(clock)

@@ -110,6 +110,8 @@ def composition_parts(
     """Make what composes, if it is switched on."""
     needs = ("enable_composition_revisions", "enable_function_revisions", "replace_crossplane")
     if not args.enable_compositions:
+        if args.disable_actionsets:
+            raise CommandLineError("--disable-actionsets goes with --enable-compositions")
         asked = [each for each in needs if getattr(args, each)]
         if asked:
             flag = asked[0].replace("_", "-")
@@ -130,6 +132,7 @@ def composition_parts(
         default_runtime=Runtime(args.package_runtime),
         is_strict=args.strict_versions,
         certificate_life=timedelta(seconds=args.certificate_life),
+        is_paused=args.paused,
     )
     access = FunctionAccess(
         _path(args.package_cache),

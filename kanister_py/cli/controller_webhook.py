@@ -51,6 +51,13 @@ def add_webhook_arguments(group: Any) -> None:
         help="another name or address by which it is called; may be given several times",
     )
     group.add_argument(
+        "--revisions-user",
+        default="",
+        metavar="USER",
+        help="who alone changes the numbers of revisions, where another process composes; "
+        "default: as whom this one acts",
+    )
+    group.add_argument(
         "--webhook-configuration",
         default="kanister-py",
         metavar="NAME",
@@ -86,7 +93,7 @@ def webhook_served(
     judge = Judge(
         cluster,
         context,
-        cache(partial(own_user, cluster)),
+        (lambda: args.revisions_user) if args.revisions_user else cache(partial(own_user, cluster)),
         allows_other_namespaces=args.allow_cross_namespace_blueprints,
     )
     life = timedelta(seconds=args.certificate_life)

@@ -22,10 +22,12 @@ from math import inf
 from threading import Condition, Event, Thread
 from typing import Final, NamedTuple
 
+from kanister_py.controller.actionsets.concurrency import Limit
 from kanister_py.controller.actionsets.draining import Drain
 from kanister_py.controller.actionsets.part import ActionSets, ActionSetSettings
 from kanister_py.controller.machine.events import EventPoster
 from kanister_py.controller.machine.fencing import FencedCluster
+from kanister_py.controller.machine.handover import ACTS_ON, await_composer
 from kanister_py.controller.machine.lease import Leadership, LeaseTerms
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.metrics import ControllerMetrics
@@ -43,6 +45,7 @@ from kanister_py.ports.object_store import ObjectStores
 _LOG: Final = logging.getLogger(__name__)
 
 LEASE_NAME: Final = "kanister-py-controller"
+COMPOSING_LEASE_NAME: Final = "kanister-py-compositions"
 _FLUSH_SECONDS: Final = 5.0
 
 
@@ -63,6 +66,13 @@ class ControllerSettings(NamedTuple):
     workers_per_namespace: int = 0
     passes: int = 4
     keep_newest: int | None = None
+    limits: tuple[Limit, ...] = ()
+    runs_actionsets: bool = True
+    """Without them, what `parts` make is all that it does, under a Lease of its own."""
+    composes: bool = False
+    """Whether one of `parts` composes, which one process of a cluster does at a time."""
+    is_paused: bool = False
+    """Whether nothing new begins: runs that are under way go on, composing rests."""
     drain_seconds: float = 20.0
     terms: LeaseTerms = LeaseTerms()
     refuses_neighbours: bool = True
@@ -75,7 +85,7 @@ class _Parts(NamedTuple):
 
     alarms: Alarms
     events: EventPoster
-    actionsets: ActionSets
+    actionsets: ActionSets | None
     all: Sequence[Part]
 
     def start(self) -> None:
@@ -118,8 +128,9 @@ class Controller:
             clock,
             self.settings.identity,
             namespace=self.settings.home,
-            name=LEASE_NAME,
+            name=LEASE_NAME if self.settings.runs_actionsets else COMPOSING_LEASE_NAME,
             terms=self.settings.terms,
+            notes={ACTS_ON: _acts_on(self.settings)},
         )
         self._cluster = FencedCluster(cluster, self._leadership.check).as_cluster()
         self._changed = Condition()
@@ -133,6 +144,7 @@ class Controller:
         self._thread: Thread | None = None
         self._parts: _Parts | None = None
         self.metrics.watch("kanister_py_is_leader", lambda: float(self.is_leader))
+        self.metrics.watch("kanister_py_paused", lambda: float(self.settings.is_paused))
 
     # Its life
 
@@ -172,20 +184,41 @@ class Controller:
 
     def _run(self) -> None:
         settings = self.settings
-        if settings.refuses_neighbours:
+        if settings.refuses_neighbours and settings.runs_actionsets:
             self._patiently(self._refuse_neighbours)
+        if settings.composes and settings.runs_actionsets:
+            self._await_composer(COMPOSING_LEASE_NAME)
         if not self._leadership.acquire(is_patient=settings.stands_by):
             return
         _LOG.info("Leads as %s", settings.identity)
         self._leadership.keep(self._lose)
+        if settings.composes and not settings.runs_actionsets:
+            self._await_composer(LEASE_NAME)
+            if self._is_stopping:
+                return
+        if settings.is_paused:
+            _LOG.warning("Is paused: nothing new begins until it is started without --paused")
         parts = self._parts = self._made_parts()
         parts.start()
-        _warn_of_missing_namespaces(self._outer, settings.namespaces)
+        if parts.actionsets is not None:
+            _warn_of_missing_namespaces(self._outer, settings.namespaces)
         self._wait_for_the_end()
         if self._error is None:
-            self._drained = Drain(self._clock, self._why_stopping, settings.drain_seconds)
-            self._drained.carry_out(parts.actionsets.reconciler, self._changed, self._still_leads)
+            if parts.actionsets is not None:
+                self._drained = Drain(self._clock, self._why_stopping, settings.drain_seconds)
+                reconciler = parts.actionsets.reconciler
+                self._drained.carry_out(reconciler, self._changed, self._still_leads)
             parts.events.close(_FLUSH_SECONDS)
+
+    def _await_composer(self, lease: str) -> None:
+        await_composer(
+            self._outer,
+            self._clock,
+            self.settings.home,
+            lease,
+            self._changed,
+            lambda: self._is_stopping,
+        )
 
     def _made_parts(self) -> _Parts:
         settings, clock, metrics = self.settings, self._clock, self.metrics
@@ -198,7 +231,14 @@ class Controller:
             metrics.api_errors.labels(error.reason).inc()
 
         tools = PartTools(self._cluster, clock, alarms, events.post, count_error, metrics)
-        actionsets = ActionSets(
+        actionsets = self._made_actionsets(tools) if settings.runs_actionsets else None
+        others = [make(tools) for make in self._part_makers]
+        own = () if actionsets is None else (actionsets,)
+        return _Parts(alarms, events, actionsets, (*own, *others))
+
+    def _made_actionsets(self, tools: PartTools) -> ActionSets:
+        settings = self.settings
+        return ActionSets(
             tools,
             self._functions,
             self._effects,
@@ -209,13 +249,13 @@ class Controller:
                 settings.workers_per_namespace,
                 settings.passes,
                 settings.keep_newest,
+                settings.limits,
+                settings.is_paused,
             ),
             self.lines,
             self._leadership.check,
             self._stores,
         )
-        others = [make(tools) for make in self._part_makers]
-        return _Parts(alarms, events, actionsets, (actionsets, *others))
 
     def _refuse_neighbours(self) -> None:
         self._sees_neighbours = refuse_neighbours(self._outer, self.settings.namespaces or ("",))
@@ -287,7 +327,10 @@ class Controller:
             parts = self._parts
             self._changed.notify_all()
         if parts is not None:
-            parts.actionsets.reconciler.drain()
+            if parts.actionsets is not None:
+                parts.actionsets.reconciler.drain()
+            else:
+                _LOG.info("Stops%s: begins nothing new", f" on {why}" if why else "")
             return
         if not was_stopping:
             _LOG.info("Stops%s; it did not lead", f" on {why}" if why else "")
@@ -330,7 +373,8 @@ class Controller:
     @property
     def active_runs(self) -> int:
         """Say how many ActionSets are under way here."""
-        return self._parts.actionsets.reconciler.active_runs if self._parts is not None else 0
+        actionsets = self._parts.actionsets if self._parts is not None else None
+        return actionsets.reconciler.active_runs if actionsets is not None else 0
 
     def checks(self) -> Mapping[str, Callable[[], str]]:
         """Say what has to be fine for this process to be ready, for an endpoint of health.
@@ -346,6 +390,11 @@ class Controller:
         if parts is None:
             return self._leadership.why_never
         return next(filter(None, (each.trouble for each in parts.all)), "")
+
+
+def _acts_on(settings: ControllerSettings) -> str:
+    kinds = (("actionsets", settings.runs_actionsets), ("compositions", settings.composes))
+    return ",".join(kind for kind, is_on in kinds if is_on)
 
 
 def _warn_of_missing_namespaces(cluster: Cluster, namespaces: Sequence[str]) -> None:

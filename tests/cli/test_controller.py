@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Callable
 from io import StringIO
+from pathlib import Path
 from threading import Thread, get_ident
 from typing import Any
 
@@ -75,6 +76,9 @@ def test_flags_may_come_from_the_environment() -> None:
         ("--workers", "10000", "a whole number from 1 to 9999"),
         ("--workers-per-namespace", "-1", "a whole number from 0 to 9999"),
         ("--keep", "-1", "a whole number from 0 to 999999"),
+        ("--limit", "mysql", "[NAMESPACE/]BLUEPRINT[:ACTION]=N, such as shop/mysql=2"),
+        ("--limit", "mysql=0", "[NAMESPACE/]BLUEPRINT[:ACTION]=N, such as shop/mysql=2"),
+        ("--limit", "a/b/c=1", "[NAMESPACE/]BLUEPRINT[:ACTION]=N, such as shop/mysql=2"),
         ("--compose-workers", "0", "a whole number from 1 to 9999"),
         ("--keep-composition-revisions", "-2", "a whole number from 0 to 999999"),
         ("--port", "70000", "a port from 0 to 65535"),
@@ -91,6 +95,23 @@ def test_what_makes_no_sense_is_refused_with_what_would(
 ) -> None:
     assert main(["controller", f"{flag}={found}"]) == 64
     assert f"{flag}: must be {wanted}, found {found!r}" in capsys.readouterr().err
+
+
+def test_a_controller_that_does_nothing_at_all_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    users = [{"name": "u", "user": {}}]
+    kubeconfig.write_text(
+        json.dumps(
+            {"clusters": [cluster], "contexts": [context], "users": users, "current-context": "c"}
+        )
+    )
+    words = ["controller", "--disable-actionsets", "--no-http", "--kubeconfig", str(kubeconfig)]
+    assert main(words) == 64
+    assert "--disable-actionsets goes with --enable-compositions" in capsys.readouterr().err
 
 
 def test_what_makes_no_sense_is_refused_from_the_environment_too() -> None:

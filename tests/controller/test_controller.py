@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from kanister_py.controller.actionsets.concurrency import parse_limit
 from kanister_py.controller.actionsets.projection import CONCURRENCY_KEY
 from kanister_py.controller.actionsets.status import FINALIZER
 from kanister_py.controller.controller import LEASE_NAME, Controller
@@ -50,6 +51,14 @@ def events_of(world: World, name: str = "one") -> list[tuple[str, str]]:
         for each in sorted(found, key=lambda each: int(each["metadata"]["resourceVersion"]))
         if each["involvedObject"]["name"] == name
     ]
+
+
+def until_told(world: World, reason: str, name: str) -> None:
+    """Wait for an event: they are posted beside everything else."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while reason not in dict(events_of(world, name)) and time.monotonic() < until:
+        threading.Event().wait(0.005)
+    assert reason in dict(events_of(world, name))
 
 
 def sample(controller: Controller, name: str, **labels: str) -> float:
@@ -405,6 +414,66 @@ def test_who_is_deleted_while_waiting_holds_nobody_up(world: World) -> None:
     world.until(waits_for, "c")
     world.cluster.delete(ACTION_SETS, "b", namespace="default")
     world.until(lambda obj: "default/a" in waits_for(obj), "c")
+
+
+def test_no_more_run_at_once_of_a_blueprint_and_action_than_its_limit_says(world: World) -> None:
+    world.create(blueprint(phase("Gate")), blueprint(phase("Echo"), name="other"))
+    limits = tuple(map(parse_limit, ("made-up:act=2", "elsewhere/made-up=1", "*:other=1")))
+    world.controller(limits=limits)
+    names = ("a", "b", "c", "d")
+    for name in names[:2]:
+        world.create(actionset(name))
+        world.until_state("running", name)
+    world.create(*(actionset(name) for name in names[2:]), actionset("free", blueprint="other"))
+    for name in names[2:]:
+        world.until(lambda obj: waits_for(obj) == "Waits for room (limit made-up:act=2)", name)
+    world.until_state("complete", "free")
+    assert [world.status(name)["state"] for name in names[2:]] == ["pending"] * 2
+    world.cluster.patch(ACTION_SETS, "a", {"spec": {"cancel": True}}, namespace="default")
+    world.until_state("running", "c")
+    assert world.status("d")["state"] == "pending"
+    world.open_gate()
+    for name in names[1:]:
+        world.until_state("complete", name)
+    assert not waits_for(world.get("d"))
+
+
+def test_limits_and_keys_hold_together_and_after_a_restart(world: World) -> None:
+    world.create(blueprint(phase("Gate")))
+    limits = (parse_limit("default/made-up=2"),)
+    first = world.controller(limits=limits)
+    for name in ("a", "b"):
+        world.create(keyed(name) if name == "a" else actionset(name))
+        world.until_state("running", name)
+    world.create(keyed("keyed"))
+    world.until(lambda obj: "default/a" in waits_for(obj), "keyed")
+    world.create(actionset("limited"))
+    world.until(lambda obj: "limit" in waits_for(obj), "limited")
+    first.stop()
+    world.controller(limits=limits)
+    world.open_gate()
+    for name in ("a", "b", "keyed", "limited"):
+        world.until_state("complete", name)
+
+
+def test_a_paused_controller_ends_what_is_under_way_and_begins_nothing(world: World) -> None:
+    world.create(blueprint(phase("Gate")))
+    first = world.controller()
+    world.create(actionset("under-way"))
+    world.until_state("running", "under-way")
+    first.stop()
+    paused = world.controller(is_paused=True)
+    world.create(actionset("new"), actionset("wrong", blueprint="missing"))
+    world.open_gate()
+    world.until_state("complete", "under-way")
+    assert sample(paused, "kanister_py_paused") == 1
+    for name in ("new", "wrong"):
+        until_told(world, "Paused", name)
+        assert not world.status(name)
+    paused.stop()
+    world.controller()
+    world.until_state("complete", "new")
+    world.until_state("failed", "wrong")
 
 
 def test_the_order_of_those_that_wait_outlives_a_restart(world: World) -> None:

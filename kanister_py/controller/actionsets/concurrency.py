@@ -1,24 +1,98 @@
-"""Concurrency keys: which of the ActionSets that share one runs next, and who waits for it.
+"""Concurrency: which of the ActionSets that share a key or a limit run next, and who waits.
 
 ActionSets of one namespace that carry the same `kanister-py.io/concurrency-key`, as an
-annotation or a label, run one at a time, the oldest first.
+annotation or a label, run one at a time, the oldest first. A limit bounds how many run at
+once of those with an action of a Blueprint, over all namespaces that it means.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime
+from heapq import nsmallest
 from threading import Lock
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.core.errors import UsageError
+
+_LIMIT: Final = re.compile(
+    r"(?:(?P<namespace>[a-z0-9-]+)/)?(?P<blueprint>\*|[a-z0-9.-]+)"
+    r"(?::(?P<action>[^=\s]+))?=(?P<at_once>[1-9][0-9]{0,5})"
+)
 
 
-class _Shared(NamedTuple):
-    """What only one may hold at a time."""
+class Limit(NamedTuple):
+    """How many ActionSets run at once of those that it means; what is empty means all."""
 
     namespace: str
-    key: str
+    blueprint: str
+    action: str
+    at_once: int
+
+    def __str__(self) -> str:
+        where = f"{self.namespace}/" if self.namespace else ""
+        action = f":{self.action}" if self.action else ""
+        return f"{where}{self.blueprint or '*'}{action}={self.at_once}"
+
+    def means(self, namespace: str, blueprint: str, action: str) -> bool:
+        return all(
+            not mine or mine == theirs
+            for mine, theirs in zip(self[:3], (namespace, blueprint, action), strict=True)
+        )
+
+
+def parse_limit(text: str) -> Limit:
+    """Read `[NAMESPACE/]BLUEPRINT[:ACTION]=N`, a Blueprint of `*` for all."""
+    found = _LIMIT.fullmatch(text)
+    if found is None:
+        raise UsageError(
+            f"must be [NAMESPACE/]BLUEPRINT[:ACTION]=N, such as shop/mysql=2, found {text!r}",
+            reason="InvalidLimit",
+        )
+    blueprint = found["blueprint"]
+    return Limit(
+        found["namespace"] or "",
+        "" if blueprint == "*" else blueprint,
+        found["action"] or "",
+        int(found["at_once"]),
+    )
+
+
+class Line(NamedTuple):
+    """What only so many may hold at a time."""
+
+    namespace: str
+    name: str
+    at_once: int = 1
+
+    def why_waiting(self, before: ObjectKey) -> str:
+        if self.namespace:
+            return f"Waits for {before} (concurrency key {self.name})"
+        return f"Waits for room (limit {self.name})"
+
+
+Lines: TypeAlias = tuple[Line, ...]
+
+
+def lines_of(
+    key: ObjectKey,
+    concurrency_key: str,
+    limits: Iterable[Limit],
+    actions: Iterable[tuple[str, str, str]],
+) -> Lines:
+    """Say in which lines an ActionSet stands; an action is a namespace, a Blueprint, a name."""
+    own = (Line(key.namespace, concurrency_key),) if concurrency_key else ()
+    asked = tuple(actions)
+    return (
+        *own,
+        *(
+            Line("", str(limit), limit.at_once)
+            for limit in limits
+            if any(limit.means(*each) for each in asked)
+        ),
+    )
 
 
 class _Place(NamedTuple):
@@ -29,59 +103,72 @@ class _Place(NamedTuple):
     arrival: int
 
 
-class ConcurrencyKeys:
-    """All lines, with who stands in them. Whoever left the cluster has to be let go."""
+class Concurrency:
+    """All lines, with who stands in them. Whoever left the cluster has to be let go.
+
+    One order holds in all lines: the first of those that wait waits only for some that
+    are at work, so there is always somebody who goes on.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._places: dict[_Shared, dict[ObjectKey, _Place]] = {}
-        self._key_of: dict[ObjectKey, _Shared] = {}
+        self._places: dict[Line, dict[ObjectKey, _Place]] = {}
+        self._lines_of: dict[ObjectKey, Lines] = {}
         self._arrivals = 0
 
-    def stand(self, key: ObjectKey, name: str, since: datetime, *, is_waiting: bool) -> None:
-        """Put somebody into a line, where their age puts them."""
-        shared = _Shared(key.namespace, name)
+    def stand(self, key: ObjectKey, lines: Lines, since: datetime, *, is_waiting: bool) -> None:
+        """Put somebody into lines, where their age puts them."""
         with self._lock:
-            if self._key_of.get(key, shared) != shared:
+            before = self._place_of(key)
+            if self._lines_of.get(key, lines) != lines:
                 self._leave(key)
-            places = self._places.setdefault(shared, {})
-            before = places.get(key)
             if before is not None:
                 # Who has begun to work does not go back to waiting.
-                is_waiting = is_waiting and before.is_waiting
-                places[key] = before._replace(is_waiting=is_waiting)
+                place = before._replace(is_waiting=is_waiting and before.is_waiting)
             else:
                 self._arrivals += 1
-                places[key] = _Place(is_waiting, since, self._arrivals)
-            self._key_of[key] = shared
+                place = _Place(is_waiting, since, self._arrivals)
+            for line in lines:
+                self._places.setdefault(line, {})[key] = place
+            self._lines_of[key] = lines
 
-    def before(self, key: ObjectKey) -> ObjectKey | None:
-        """Say who stands right before somebody; nobody if it is their turn."""
+    def _place_of(self, key: ObjectKey) -> _Place | None:
+        return next((self._places[line][key] for line in self._lines_of.get(key, ())), None)
+
+    def waits_in(self, key: ObjectKey) -> tuple[Line, ObjectKey] | None:
+        """Say in which line somebody waits, and who stands right before; None on their turn."""
         with self._lock:
-            shared = self._key_of.get(key)
-            if shared is None:
-                return None
-            places = self._places[shared]
-            mine = places[key]
-            ahead = [other for other, place in places.items() if other != key and place < mine]
-            return max(ahead, key=places.__getitem__, default=None)
+            for line in self._lines_of.get(key, ()):
+                places = self._places[line]
+                mine = places[key]
+                ahead = [other for other, place in places.items() if place < mine]
+                if len(ahead) >= line.at_once:
+                    return line, max(ahead, key=places.__getitem__)
+        return None
 
     def leave(self, key: ObjectKey) -> list[ObjectKey]:
-        """Let somebody go, and say who may have moved up for it."""
-        if key not in self._key_of:
+        """Let somebody go, and say for whom it is not as it was."""
+        if key not in self._lines_of:
             return []
         with self._lock:
             return self._leave(key)
 
     def _leave(self, key: ObjectKey) -> list[ObjectKey]:
-        shared = self._key_of.pop(key, None)
-        if shared is None:
-            return []
-        places = self._places[shared]
-        mine = places.pop(key)
-        if not places:
-            del self._places[shared]
-            return []
-        behind: Iterable[ObjectKey] = (other for other, place in places.items() if place > mine)
-        following = min(behind, key=places.__getitem__, default=None)
-        return [following] if following is not None else []
+        moved: dict[ObjectKey, None] = {}
+        for line in self._lines_of.pop(key, ()):
+            places = self._places[line]
+            mine = places.pop(key)
+            if not places:
+                del self._places[line]
+                continue
+            behind = (other for other, place in places.items() if place > mine)
+            following = min(behind, key=places.__getitem__, default=None)
+            if following is not None:
+                moved[following] = None
+            first = nsmallest(line.at_once, places.items(), key=_place_in)
+            moved |= {other: None for other, place in first if place.is_waiting}
+        return list(moved)
+
+
+def _place_in(item: tuple[ObjectKey, _Place]) -> _Place:
+    return item[1]

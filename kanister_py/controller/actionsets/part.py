@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from kanister_py.controller.actionsets.collection import parents_in_need, surplus
-from kanister_py.controller.actionsets.concurrency import ConcurrencyKeys
+from kanister_py.controller.actionsets.concurrency import Concurrency, Limit
 from kanister_py.controller.actionsets.planner import Planner
 from kanister_py.controller.actionsets.projection import Kept, Live, keep
 from kanister_py.controller.actionsets.reconcile import ActionSetReconciler, Equipment
@@ -50,6 +50,8 @@ class ActionSetSettings(NamedTuple):
     workers_per_namespace: int = 0
     passes: int = 4
     keep_newest: int | None = None
+    limits: tuple[Limit, ...] = ()
+    is_paused: bool = False
 
 
 class ActionSets:
@@ -110,7 +112,7 @@ class ActionSets:
         self.reconciler = ActionSetReconciler(
             Equipment(
                 *(cluster, clock, form, self.store, self._passes.queue, self.tidying),
-                *(tools.alarms, ConcurrencyKeys()),
+                *(tools.alarms, Concurrency(), settings.limits, settings.is_paused),
                 Planner(
                     *(cluster, clock, functions),
                     allows_other_namespaces=settings.allows_other_namespaces,

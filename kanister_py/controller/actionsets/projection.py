@@ -6,7 +6,7 @@ long ago. Of those only what decides on their deletion is kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from sys import intern
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -15,6 +15,7 @@ from kanister_py.controller.actionsets.status import FINALIZER
 from kanister_py.core.actionsets.creation import PARENT, RETRY_OF
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.actionsets.stored_status import read_status_data
+from kanister_py.core.objects.parts import namespace_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
 
@@ -78,6 +79,16 @@ def keep(obj: KubeObject, clock: Clock | None = None) -> Kept:
         parents=_parents_in(notes),
         seen_at=float("-inf") if clock is None else clock.monotonic(),
     )
+
+
+def actions_of(live: Live) -> Iterator[tuple[str, str, str]]:
+    """Give of each of its actions the Blueprint's namespace and name, and its own name."""
+    spec = live.obj.get("spec")
+    actions = spec.get("actions") if isinstance(spec, dict) else None
+    for each in actions if isinstance(actions, list) else ():
+        if isinstance(each, dict):
+            where, _, name = str(each.get("blueprint") or "").rpartition("/")
+            yield where or namespace_of(live.obj), name, str(each.get("name") or "")
 
 
 def _ended(obj: KubeObject, is_complete: bool) -> Ended:

@@ -21,13 +21,13 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.actionsets.active_run import ActiveRun, Host
-from kanister_py.controller.actionsets.concurrency import ConcurrencyKeys
+from kanister_py.controller.actionsets.concurrency import Concurrency, Limit, Lines, lines_of
 from kanister_py.controller.actionsets.planner import Planned, Planner
-from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep
+from kanister_py.controller.actionsets.projection import Ended, Kept, Live, actions_of, keep
 from kanister_py.controller.actionsets.reporting import RunTeller, Tellers
 from kanister_py.controller.actionsets.status import StatusForm, StatusWriter
 from kanister_py.controller.actionsets.tidying import Tidying
-from kanister_py.controller.machine.events import subject_of
+from kanister_py.controller.machine.events import NORMAL, subject_of
 from kanister_py.controller.machine.logs import fields_of
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
@@ -78,7 +78,10 @@ class Equipment(NamedTuple):
     queue: WorkQueue[ObjectKey]
     tidying: Tidying
     alarms: Alarms
-    concurrency: ConcurrencyKeys
+    concurrency: Concurrency
+    limits: tuple[Limit, ...]
+    is_paused: bool
+    """Whether nothing begins that has not begun yet."""
     planner: Planner
     functions: FunctionSource
     tellers: Tellers
@@ -104,11 +107,9 @@ class ActionSetReconciler:
         """Hear that an ActionSet is another than before. Decides only who has to look."""
         concurrency = self._equipment.concurrency
         if isinstance(new, Live):
-            stands = new.concurrency_key and not (new.is_pending and new.is_suspended)
-            if stands:
-                concurrency.stand(
-                    key, new.concurrency_key, new.created_at, is_waiting=new.is_pending
-                )
+            lines = self._lines_of(key, new)
+            if lines and not (new.is_pending and new.is_suspended):
+                concurrency.stand(key, lines, new.created_at, is_waiting=new.is_pending)
             self._equipment.queue.add(key)
             return
         with self._lock:
@@ -242,6 +243,10 @@ class ActionSetReconciler:
 
     def _begin(self, key: ObjectKey, kept: Live) -> None:
         obj = kept.obj
+        if kept.is_pending and self._equipment.is_paused and not kept.is_deleted:
+            told = "The controller is paused: this begins when it goes on"
+            self._equipment.tellers.tell(subject_of(obj), NORMAL, "Paused", told)
+            return
         if not kept.is_pending:
             # Others may have brought it further than our copy says.
             try:
@@ -336,8 +341,9 @@ class ActionSetReconciler:
     # Waiting for others
 
     def _waits(self, key: ObjectKey, kept: Live, writer: StatusWriter, planned: Planned) -> bool:
-        """Say whether an ActionSet has to wait for another one, and tell for which."""
-        if not kept.concurrency_key or kept.is_deleted:
+        """Say whether an ActionSet has to wait for others, and tell for which."""
+        lines = self._lines_of(key, kept)
+        if not lines or kept.is_deleted:
             return False
         if kept.is_suspended:
             # It holds nobody up, and is put in line when it goes on.
@@ -346,19 +352,27 @@ class ActionSetReconciler:
         if not equipment.store.has_synced:
             equipment.queue.add_later(key, _LOOK_AGAIN_SECONDS / 4)
             return True
-        before = equipment.concurrency.before(key)
-        if before is None:
-            equipment.concurrency.stand(
-                key, kept.concurrency_key, kept.created_at, is_waiting=False
-            )
+        waits = equipment.concurrency.waits_in(key)
+        if waits is None:
+            equipment.concurrency.stand(key, lines, kept.created_at, is_waiting=False)
             return False
-        told = f"Waits for {before} (concurrency key {kept.concurrency_key})"
+        line, before = waits
+        told = line.why_waiting(before)
         condition = planned.status.condition(WAITING)
         if condition is None or condition.message != told:
-            waiting = Condition(WAITING, True, "ConcurrencyKey", told, self._now())
+            reason = "ConcurrencyKey" if line.namespace else "Limit"
+            waiting = Condition(WAITING, True, reason, told, self._now())
             others = _without(planned.status, WAITING).conditions
             writer.put(planned.status._replace(conditions=(*others, waiting)))
         return True
+
+    def _lines_of(self, key: ObjectKey, kept: Live) -> Lines:
+        return lines_of(
+            key,
+            kept.concurrency_key,
+            self._equipment.limits,
+            actions_of(kept) if self._equipment.limits else (),
+        )
 
     def _set_out(
         self,

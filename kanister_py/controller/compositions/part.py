@@ -204,6 +204,8 @@ class Compositions:
 
     def look(self, task: Task) -> Look:
         """Look at one object."""
+        if self._settings.is_paused:
+            return DONE
         with self._rewrites.acting(task.role):
             return self._look(task)
 

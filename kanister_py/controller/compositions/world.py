@@ -81,6 +81,7 @@ class CompositionSettings(NamedTuple):
     authority: str = "crossplane-root-ca"
     drains_for: timedelta = timedelta(seconds=30)
     certificate_life: timedelta = timedelta(days=90)
+    is_paused: bool = False
 
 
 class FunctionTools(NamedTuple):

@@ -22,7 +22,7 @@ from kanister_py.core.errors import (
     NotFound,
     TransientError,
 )
-from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.objects.parts import annotations_of, spec_of
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -58,6 +58,7 @@ class Leadership:
         namespace: str,
         name: str,
         terms: LeaseTerms | None = None,
+        notes: Mapping[str, str] | None = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
@@ -65,6 +66,7 @@ class Leadership:
         self._namespace = namespace
         self._name = name
         self._terms = terms or LeaseTerms()
+        self._notes = dict(notes or {})
         self._changed = Condition()
         self._acts_until = float("-inf")
         self._is_held = False
@@ -269,12 +271,13 @@ class Leadership:
             "renewTime": now,
             "leaseTransitions": changes,
         }
+        metadata = {"name": self._name, "namespace": self._namespace}
         if found is not None:
-            return {**found, "spec": spec}
+            metadata = found["metadata"]
         return {
             "apiVersion": LEASES.api_version,
             "kind": "Lease",
-            "metadata": {"name": self._name, "namespace": self._namespace},
+            "metadata": {**metadata, "annotations": {**annotations_of(found or {}), **self._notes}},
             "spec": spec,
         }
 

@@ -109,6 +109,7 @@ class ControllerMetrics:
 
 _GAUGES: Final = {
     "kanister_py_is_leader": "Whether this replica acts (1) or stands by (0)",
+    "kanister_py_paused": "Whether nothing new begins (1), as --paused says",
     "kanister_py_queue_depth": "Objects that wait to be looked at",
     "kanister_py_queue_oldest_seconds": "How long the object has waited that waits for longest",
     "kanister_py_open_breakers": "Revisions of functions that are left alone as they do not answer",

@@ -1,0 +1,142 @@
+"""Composing passes from one Deployment to another, and two never compose at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Condition, Event
+from typing import Any
+
+import pytest
+
+from kanister_py.controller.controller import (
+    COMPOSING_LEASE_NAME,
+    LEASE_NAME,
+    Controller,
+    ControllerSettings,
+)
+from kanister_py.controller.machine.handover import ACTS_ON, await_composer
+from kanister_py.controller.machine.lease import LeaseTerms
+from kanister_py.controller.machine.part import Part, PartTools
+from kanister_py.core.objects.resources import LEASES
+from kanister_py.executor.loading import load_function
+from kanister_py.executor.run.actions import FunctionSource
+from tests.controller.conftest import PATIENCE_SECONDS, World, actionset, blueprint, phase, registry
+from tests.fake_clock import FakeClock
+
+# Looks often, and is not lost on a machine that is busy for long.
+QUICK = LeaseTerms(term_seconds=60, acts_for_seconds=50, renews_every_seconds=0.05)
+
+
+class Composes:
+    """A part that says when it began."""
+
+    def __init__(self) -> None:
+        self.began = Event()
+
+    def __call__(self, _tools: PartTools) -> Part:
+        return self
+
+    is_settled = True
+    trouble = ""
+
+    def start(self) -> None:
+        self.began.set()
+
+    def close(self) -> None:
+        pass
+
+
+def composing(world: World, name: str, *, alone: bool) -> tuple[Controller, Composes]:
+    part = Composes()
+    made = Controller(
+        world.cluster,
+        FunctionSource(registry(), load_function),
+        clock=world.clock,
+        settings=ControllerSettings(
+            identity=name, runs_actionsets=not alone, composes=True, stands_by=True, terms=QUICK
+        ),
+        parts=[part],
+    )
+    world.controllers.append(made)
+    made.start()
+    return made, part
+
+
+def lease(
+    world: World,
+    name: str,
+    holder: str,
+    notes: Sequence[tuple[str, str]] = (),
+    *,
+    seconds: int = 3600,
+) -> None:
+    made: dict[str, Any] = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": "default", "annotations": dict(notes)},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": "x"},
+    }
+    world.create(made)
+
+
+def test_who_only_composes_leads_beside_who_runs_actionsets(world: World) -> None:
+    world.create(blueprint(phase("Echo")))
+    world.controller(terms=QUICK)
+    _, part = composing(world, "composer", alone=True)
+    assert part.began.wait(PATIENCE_SECONDS)
+    world.create(actionset())
+    world.until_state("complete")
+    found = {
+        each["metadata"]["name"]: each["metadata"]["annotations"][ACTS_ON]
+        for each in world.cluster.list(LEASES).items
+    }
+    assert found == {LEASE_NAME: "actionsets", COMPOSING_LEASE_NAME: "compositions"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(False, True, id="from one Deployment to two"),
+        pytest.param(True, False, id="from two to one"),
+    ],
+)
+def test_the_next_composes_only_when_the_one_before_has_ended(
+    world: World, first: bool, second: bool
+) -> None:
+    before, part = composing(world, "before", alone=first)
+    assert part.began.wait(PATIENCE_SECONDS)
+    _, following = composing(world, "after", alone=second)
+    # Long enough for both its Lease and many looks at the other.
+    assert not following.began.wait(0.5)
+    before.stop()
+    assert following.began.wait(PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("notes", "waits"),
+    [
+        pytest.param([], True, id="of a release before the notes, which may do everything"),
+        pytest.param([(ACTS_ON, "actionsets,compositions")], True, id="who does both"),
+        pytest.param([(ACTS_ON, "actionsets")], False, id="who runs ActionSets"),
+    ],
+)
+def test_a_holder_says_what_it_acts_on(
+    world: World, notes: list[tuple[str, str]], waits: bool
+) -> None:
+    lease(world, LEASE_NAME, "somebody", notes)
+    _, part = composing(world, "composer", alone=True)
+    assert part.began.wait(0.5 if waits else PATIENCE_SECONDS) is not waits
+
+
+def test_a_holder_that_has_died_is_waited_for_as_long_as_its_term(world: World) -> None:
+    lease(world, LEASE_NAME, "dead", seconds=20)
+    clock = FakeClock(jumps=True)
+    await_composer(world.cluster, clock, "default", LEASE_NAME, Condition(), lambda: False)
+    assert 20 <= clock.monotonic() < 25
+
+
+def test_who_is_stopped_waits_no_longer(world: World) -> None:
+    lease(world, LEASE_NAME, "somebody")
+    made, part = composing(world, "composer", alone=True)
+    made.stop()
+    assert not part.began.is_set()
