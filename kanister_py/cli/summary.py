@@ -162,8 +162,7 @@ def _entry(what: str, text: str) -> Line:
 
 def _failure(error: RunError, ending: Ending) -> Iterator[Line]:
     if error.problems:
-        told = f"Action {error.action} cannot go well, and nothing was touched"
-        yield [Tint("error:", "red"), f" {told}"]
+        yield [Tint("error:", "red"), f" {_refused(error, ending.status)}"]
         for problem in error.problems:
             message, _, original = problem.partition(ORIGINAL)
             yield ["  ", Tint("✗", "red"), f" {message}"]
@@ -188,6 +187,14 @@ def _failure(error: RunError, ending: Ending) -> Iterator[Line]:
         _entry("last log" if index == 0 else "", f"│ {line}")
         for index, line in enumerate(error.log_tail)
     )
+
+
+def _refused(error: RunError, status: Status) -> str:
+    if len(status.actions) == 1:
+        return f"Action {error.action} cannot go well, and nothing was touched"
+    if status.totals.unlaunched == len(status.actions):
+        return "The ActionSet cannot go well, and nothing was touched"
+    return f"Action {error.action} cannot go well, and has touched nothing"
 
 
 def _ways_to_give(problems: Sequence[str], gives: Mapping[str, str]) -> list[str]:

@@ -40,6 +40,7 @@ from kanister_py.core.templates.facts import (
     resolve_profile,
     workload_of,
 )
+from kanister_py.core.templates.render import ORIGINAL
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 T = TypeVar("T")
@@ -47,6 +48,13 @@ T = TypeVar("T")
 
 class OwnerMissing(NotFound):
     """What stands between a workload and its pods is not there."""
+
+
+class Missing(NamedTuple):
+    """Something that is not there, and under which names templates would see it."""
+
+    error: KanisterError
+    names: tuple[tuple[str, ...], ...]
 
 
 class Fetched(NamedTuple):
@@ -57,7 +65,12 @@ class Fetched(NamedTuple):
     """
 
     facts: ActionFacts
-    missing: tuple[KanisterError, ...] = ()
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def open(self) -> dict[tuple[str, ...], str]:
+        """Say of the names under which something is missing why nothing is known of them."""
+        return {names: "it is not there" for each in self.missing for names in each.names}
 
 
 def fetch_facts(
@@ -73,15 +86,17 @@ def fetch_facts(
     taken as they are: a later phase must see the pods that were there before the
     first one scaled them away.
     """
-    missing: list[KanisterError] = []
+    missing: list[Missing] = []
     reference = reference_as_dict(spec.object)
-    seen = _attempt(lambda: _facts_of_target(cluster, reference, workload, found, missing), missing)
+    roots = [(root,) for root in (*WORKLOADS, "Object", "PVC", "Namespace")]
+    read_target = partial(_facts_of_target, cluster, reference, workload, found, missing)
+    seen = _attempt(read_target, missing, *roots)
     facts = ActionFacts(
         time=text_of_moment(time),
         artifacts=artifacts_as_dict(spec.artifacts),
         config_maps=_fetch_each(cluster, CONFIG_MAPS, "configMaps", spec.config_maps, missing),
         secrets=_fetch_each(cluster, SECRETS, "secrets", spec.secrets, missing),
-        profile=_attempt(lambda: fetch_profile(cluster, spec), missing),
+        profile=_attempt(lambda: fetch_profile(cluster, spec), missing, ("Profile",)),
         options=spec.options,
         pod_override=spec.pod_override,
         pod_labels=spec.pod_labels,
@@ -91,14 +106,20 @@ def fetch_facts(
     return Fetched(facts, tuple(missing))
 
 
-def _attempt(read: Callable[[], T], missing: list[KanisterError]) -> T | None:
+OF_PODS: Final = ("Pods", "Containers", "PersistentVolumeClaims")
+WORKLOADS: Final = ("StatefulSet", "Deployment", "DeploymentConfig")
+_OF_TARGET: Final = (("Object",), *((root, field) for root in WORKLOADS for field in OF_PODS))
+"""What templates see of the object of an action, but for its name and namespace."""
+
+
+def _attempt(read: Callable[[], T], missing: list[Missing], *names: tuple[str, ...]) -> T | None:
     """Go on without what is not there. What may pass by itself is raised."""
     try:
         return read()
     except TransientError:
         raise
     except KanisterError as error:
-        missing.append(error)
+        missing.append(Missing(error, names))
         return None
 
 
@@ -107,13 +128,14 @@ def _fetch_each(
     resource: GroupVersionResource,
     field: str,
     references: Mapping[str, ObjectReference],
-    missing: list[KanisterError],
+    missing: list[Missing],
 ) -> dict[str, KubeObject]:
     found = {}
+    root = f"{field[0].upper()}{field[1:]}"
     for name, each in references.items():
         need = ObjectNeed(resource, each.name, each.namespace)
         role = f"{field}.{name} of the action"
-        there = _attempt(partial(fetch_named, cluster, need, role), missing)
+        there = _attempt(partial(fetch_named, cluster, need, role), missing, (root, name))
         if there is not None:
             found[name] = there
     return found
@@ -124,18 +146,18 @@ def _facts_of_target(
     reference: Mapping[str, Any],
     workload: Workload | None,
     known: KubeObject | None,
-    missing: list[KanisterError],
+    missing: list[Missing],
 ) -> dict[str, Any]:
     needs = needs_of(reference)
     name, namespace = needs.object.name, needs.object.namespace
-    found = known or _attempt(lambda: _fetch_object(cluster, needs.object), missing)
+    found = known or _attempt(lambda: _fetch_object(cluster, needs.object), missing, *_OF_TARGET)
     if needs.workload is None:
         seen = workload
     elif workload is not None or found is None:
         seen = workload or Workload(name, namespace)
     else:
         there = found
-        seen = _attempt(lambda: _fetch_workload(cluster, needs, there), missing)
+        seen = _attempt(lambda: _fetch_workload(cluster, needs, there), missing, *_OF_TARGET)
         seen = seen or Workload(name, namespace)
     stand_in = {"metadata": {"name": name, "namespace": namespace}}
     return facts_of_object(reference, found or stand_in, seen)
@@ -165,6 +187,11 @@ _KINDS: Final[Mapping[str, str]] = {
     "secrets": "Secret",
     "configmaps": "ConfigMap",
     "profiles": "Profile",
+    "namespaces": "Namespace",
+    "deployments": "Deployment",
+    "statefulsets": "StatefulSet",
+    "deploymentconfigs": "DeploymentConfig",
+    "persistentvolumeclaims": "PersistentVolumeClaim",
 }
 
 
@@ -175,7 +202,11 @@ def _fetch_object(cluster: Cluster, need: ObjectNeed) -> KubeObject:
         raise
     except ApiError as error:
         resource = need.resource
+        kind = _KINDS.get(resource.resource, resource.resource)
+        place = f"{need.namespace}/{need.name}" if need.namespace else need.name
+        what = "is not there" if isinstance(error, NotFound) else "cannot be read"
         raise ObjectNotFetched(
+            f"{kind} {place}, the object of the action, {what}{ORIGINAL}"
             f"Could not fetch object name: {need.name}, namespace: {need.namespace}, "
             f"group: {resource.group}, version: {resource.version}, "
             f"resource: {resource.resource}: {error.message}"

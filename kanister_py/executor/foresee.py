@@ -82,15 +82,17 @@ def foresee(
     cluster: Cluster,
     *,
     done: int = 0,
+    is_later: bool = False,
     place_of: Callable[[Location], Location] = lambda location: location,
 ) -> Foreseen:
     """Plan the phases of an action that are not done yet. Reads the cluster, and no more.
 
-    `place_of` says what stands in for a store of a Profile.
+    `is_later`: other actions run before it, and may make what it refers to. `place_of`
+    says what stands in for a store of a Profile.
 
     `known.params` grows by the objects of the phases: it must have no other user.
     """
-    looking = _Looking(blueprint, name, known, cluster, place_of)
+    looking = _Looking(blueprint, name, known, cluster, place_of, may_make=is_later)
     every = blueprint.actions[name].every_phase()
     for (path, phase), choice in zip(every, choices, strict=True):
         if not isinstance(path[-1], int) or path[-1] >= done:
@@ -122,6 +124,8 @@ class _Looking:
         known: Known,
         cluster: Cluster,
         place_of: Callable[[Location], Location],
+        *,
+        may_make: bool,
     ) -> None:
         self.phases: list[PlannedPhase] = []
         self.obstacles: list[Obstacle] = []
@@ -132,7 +136,7 @@ class _Looking:
         self._known = known
         self._cluster = cluster
         self._place_of = place_of
-        self._may_make = False
+        self._may_make = may_make
         self._is_sure: dict[int | None, bool] = {None: True}
 
     @property

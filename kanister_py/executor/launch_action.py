@@ -28,7 +28,13 @@ from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.facts import ActionFacts, texts_of_secret
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
-from kanister_py.executor.fetch_facts import fetch_facts, parse_workload, workload_as_dict
+from kanister_py.executor.fetch_facts import (
+    WORKLOADS,
+    Fetched,
+    fetch_facts,
+    parse_workload,
+    workload_as_dict,
+)
 from kanister_py.executor.foresee import ActionRefused, forbidden, foresee, words_before
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run_phase import PhaseWork, enter, leave
@@ -36,6 +42,10 @@ from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.function import Func
 
 _LARGEST_OBJECT_BYTES: Final = 16 * 1024
+_OF_CLUSTER: Final[Mapping[tuple[str, ...], str]] = {
+    (root,): "actions before this one may change it"
+    for root in ("Object", *WORKLOADS, "Secrets", "ConfigMaps", "Profile")
+}
 
 
 class SecretBook:
@@ -43,8 +53,8 @@ class SecretBook:
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._lock = Lock()
-        self._texts = set(texts)
-        self.masker = Masker(self._texts)
+        self.texts = set(texts)
+        self.masker = Masker(self.texts)
 
     def learn(self, secrets: Iterable[Mapping[str, Any]]) -> Masker:
         """Take in Secrets as the cluster gives them."""
@@ -54,9 +64,9 @@ class SecretBook:
         """Take in what is secret, as text."""
         new = set(texts)
         with self._lock:
-            if not new <= self._texts:
-                self._texts |= new
-                self.masker = Masker(self._texts)
+            if not new <= self.texts:
+                self.texts |= new
+                self.masker = Masker(self.texts)
             return self.masker
 
 
@@ -113,17 +123,11 @@ def launch_action(
     params = Params(fetched.facts)
     warnings: tuple[Warned, ...] = ()
     if status.start_time is None:
-        # What only a look at later phases shows must not be seen by earlier ones.
-        known = Known(renderer, Params(fetched.facts), load, is_whole=not fetched.missing)
-        try:
-            warnings = _look_first(course, choices, known, surroundings, fetched.missing, status)
-        finally:
-            masker = secrets.take_in(known.params.secret_texts())
-        warnings = tuple(each._replace(message=masker.mask(each.message)) for each in warnings)
+        warnings = _look_first(course, choices, load, surroundings, fetched, status, secrets)
     else:
         secrets.take_in(params.secret_texts())
         if fetched.missing:
-            raise fetched.missing[0]
+            raise fetched.missing[0].error
     phases = {}
     for (path, phase), choice in zip(course.action.every_phase(), choices, strict=True):
         if isinstance(choice, KanisterError):
@@ -144,15 +148,38 @@ def launch_action(
     return work
 
 
+def look_at_action(
+    course: ActionCourse,
+    choices: Choices,
+    load: Callable[[FunctionEntry], type[Func]],
+    surroundings: Surroundings,
+    time: datetime,
+    status: ActionStatus,
+    *,
+    secrets: SecretBook,
+    is_later: bool,
+) -> None:
+    """Raise what an action is sure to fail for, without launching it.
+
+    `is_later`: other actions run before it, which may change what it finds in the cluster.
+    """
+    fetched = fetch_facts(surroundings.facts or surroundings.cluster, course.spec, time)
+    _look_first(course, choices, load, surroundings, fetched, status, secrets, is_later=is_later)
+
+
 def _look_first(
     course: ActionCourse,
     choices: Choices,
-    known: Known,
+    load: Callable[[FunctionEntry], type[Func]],
     surroundings: Surroundings,
-    missing: Sequence[KanisterError],
+    fetched: Fetched,
     status: ActionStatus,
+    secrets: SecretBook,
+    *,
+    is_later: bool = False,
 ) -> tuple[Warned, ...]:
     """Refuse what is sure to fail, and give what is worth a word before it runs."""
+    name, cluster = course.spec.name, surroundings.cluster
     done = current_phase(status)
     done = len(status.phases) if done is None else done
     over: dict[tuple[str, ...], str] = {
@@ -160,23 +187,35 @@ def _look_first(
         for phase in status.phases[:done]
         for kind in ("Secrets", "ConfigMaps")
     }
-    known = known._replace(open={**known.open, **over})
-    name = course.spec.name
+    known = Known(
+        renderer_of(course.blueprint, name, surroundings.effects),
+        # What only a look at later phases shows must not be seen by earlier ones.
+        Params(fetched.facts),
+        load,
+        {**(_OF_CLUSTER if is_later else fetched.open), **over},
+        is_whole=True,
+    )
     stores = surroundings.stores
-    more = {} if stores is None else {"place_of": stores.place_of}
-    seen = foresee(course.blueprint, name, choices, known, surroundings.cluster, done=done, **more)
-    obstacles = [Obstacle(None, (), each.message, each.reason) for each in missing]
-    obstacles += seen.obstacles
+    more: dict[str, Any] = {} if stores is None else {"place_of": stores.place_of}
+    more |= {"done": done, "is_later": is_later}
+    try:
+        seen = foresee(course.blueprint, name, choices, known, cluster, **more)
+    finally:
+        masker = secrets.take_in(known.params.secret_texts())
+    obstacles = [*seen.obstacles]
+    if not is_later:
+        missing = [each.error for each in fetched.missing]
+        obstacles[:0] = [Obstacle(None, (), each.message, each.reason) for each in missing]
     if surroundings.checks_access:
         namespace = course.spec.object.namespace
-        obstacles += forbidden(seen, known.renderer.origin, surroundings.cluster, namespace)
+        obstacles += forbidden(seen, known.renderer.origin, cluster, namespace)
     if obstacles:
         raise ActionRefused(obstacles)
     warnings = [Warned("NotChecked", each, name) for each in seen.unchecked]
     if not done:
         words = words_before(course.blueprint, course.spec, seen.reads)
         warnings += [Warned(reason, text, name) for reason, text in words]
-    return tuple(warnings)
+    return tuple(each._replace(message=masker.mask(each.message)) for each in warnings)
 
 
 def _catch_up(work: ActionWork, status: ActionStatus, cluster: Cluster) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from kanister_py.core.actionsets.course import ActionNotFound
 from kanister_py.core.actionsets.masking import Masker
@@ -19,7 +19,7 @@ from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
 from kanister_py.core.versions.semver import Version
-from kanister_py.executor.fetch_facts import OwnerMissing, fetch_facts
+from kanister_py.executor.fetch_facts import OF_PODS, OwnerMissing, fetch_facts
 from kanister_py.executor.foresee import MISSING, foresee, reads_of_action, unused_options
 from kanister_py.executor.loading import load_function
 from kanister_py.gotemplate import Effects
@@ -64,9 +64,6 @@ class Circumstances(NamedTuple):
     is_strict: bool = False
 
 
-_OF_PODS: Final = ("Pods", "Containers", "PersistentVolumeClaims")
-
-
 def plan_action(
     blueprint: Blueprint, spec: ActionSpec, cluster: Cluster, given: Circumstances
 ) -> Plan:
@@ -82,7 +79,9 @@ def plan_action(
     # A plan may be given less than a run: what is not there is no error. Where
     # nothing runs pods, a workload may be there, and what stands between it and its
     # pods may not.
-    unread = [each.message for each in fetched.missing if not isinstance(each, OwnerMissing)]
+    unread = [
+        each.error.message for each in fetched.missing if not isinstance(each.error, OwnerMissing)
+    ]
     params = Params(fetched.facts)
     renderer = renderer_of(blueprint, spec.name, given.effects)
     known = Known(
@@ -140,7 +139,7 @@ def _pods_to_come(facts: ActionFacts) -> Mapping[tuple[str, ...], str]:
         if each is not None
     )
     why = f"the pods of {root} {workload.name} do not run yet"
-    return {(root, field): why for field in _OF_PODS}
+    return {(root, field): why for field in OF_PODS}
 
 
 def _masked(phase: PlannedPhase, masker: Masker) -> PlannedPhase:

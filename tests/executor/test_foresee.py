@@ -14,7 +14,7 @@ from kanister_py.core.objects.access import Access
 from kanister_py.core.registry.entries import RegistryBuilder
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.run.handle import Run
-from kanister_py.runs import RunSettings, run_blueprint
+from kanister_py.runs import RunSettings, run_actionset, run_blueprint
 from kanister_py.wiring import registry_of
 
 _ACTED: list[str] = []
@@ -387,3 +387,61 @@ def test_of_a_thousand_problems_as_many_are_told_as_fit_into_a_status() -> None:
     found = problems_of(run)
     assert found[-1] == "and 950 more"
     assert sum(map(len, found)) < 50_000
+
+
+def ran_set(mode: str, *actions: str, objects: Iterable[Any] = ()) -> Run:
+    """Run an ActionSet over the actions of one Blueprint."""
+    _ACTED.clear()
+    made = blueprint(act("first"))
+    made["actions"] |= {
+        "typo": {"phases": [act("second", "{{ .Options.wrod }}")]},
+        "stranger": {"phases": [act("third", func="Akt")]},
+        "secretive": {
+            "phases": [act("fourth", READS_IT.replace("second", "fourth"), objects=ABSENT)]
+        },
+    }
+    named = {"kind": "Namespace", "name": "default"}
+    actionset = {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "ActionSet",
+        "metadata": {"name": "several"},
+        "spec": {
+            "executionMode": mode,
+            "actions": [
+                {"name": each, "blueprint": "made-up", "object": named} for each in actions
+            ],
+        },
+    }
+    settings = RunSettings(objects=tuple(objects), registry=registry_of(Act))
+    return run_actionset(actionset, [made], settings).wait(60)
+
+
+@pytest.mark.parametrize("mode", ["Parallel", "Sequential"])
+def test_of_an_actionset_with_several_actions_all_problems_are_told(mode: str) -> None:
+    run = ran_set(mode, "go", "typo", "stranger", "typo")
+    found = problems_of(run)
+    assert [each.split()[0] for each in found] == ["typo/second", "stranger/third"]
+    error = run.progress.error
+    assert error is not None
+    assert (error.action, error.phase) == ("typo", "second")
+    assert _ACTED == []
+
+
+def test_what_an_earlier_action_of_a_sequence_may_make_is_not_held_against_a_later_one() -> None:
+    run = ran_set("Sequential", "go", "secretive")
+    assert _ACTED == ["first"]
+    assert problems_of(run) != []
+
+
+def test_of_actions_that_run_side_by_side_none_waits_for_what_another_may_make() -> None:
+    found = problems_of(ran_set("Parallel", "go", "secretive"))
+    assert _ACTED == []
+    assert "Secret shop/absent" in found[0]
+
+
+def test_a_missing_object_does_not_hide_other_problems() -> None:
+    made = blueprint(act("first", "{{ .Options.wrod }} {{ index .Deployment.Pods 0 }}"))
+    found = problems_of(ran(made, object="Deployment/shop/db", options={"word": "x"}))
+    assert "Deployment shop/db, the object of the action, is not there" in found[0]
+    assert [each.split(":")[0] for each in found[1:]] == ["go/first args.say"]
+    assert 'no "wrod"' in found[1]

@@ -113,16 +113,25 @@ def _record_launched(rules: Rules, status: Status, outcome: Launched) -> Status:
     return _settled_action(rules, status, outcome.action, outcome.time)
 
 
-def _action_to_launch(rules: Rules, status: Status, index: int) -> ActionStatus | None:
+def _action_waiting(_: Rules, status: Status, index: int) -> ActionStatus | None:
     action = _action_at(status, index)
     if action is None or action.start_time is not None or action.completion_time is not None:
+        return None
+    return action
+
+
+def _action_to_launch(rules: Rules, status: Status, index: int) -> ActionStatus | None:
+    action = _action_waiting(rules, status, index)
+    if action is None:
         return None
     is_in_turn = rules.mode is ExecutionMode.PARALLEL or first_open(status) == index
     return action if is_in_turn or status.state is State.PENDING else None
 
 
 def _record_launch_failed(rules: Rules, status: Status, outcome: LaunchFailed) -> Status:
-    action = _action_to_launch(rules, status, outcome.action)
+    # A sequence is looked at as a whole before its first action: any of them may be refused.
+    is_first = status.totals.unlaunched == len(status.actions)
+    action = (_action_waiting if is_first else _action_to_launch)(rules, status, outcome.action)
     if action is None:
         return status
     error = outcome.error

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.course import ChosenVersions, Course, choose_versions
-from kanister_py.core.actionsets.status import ActionStatus, PhaseError, Place
-from kanister_py.core.errors import KanisterError
+from kanister_py.core.actionsets.masking import Masker
+from kanister_py.core.actionsets.rules import ExecutionMode
+from kanister_py.core.actionsets.status import ActionStatus, PhaseError, Place, State, Status
+from kanister_py.core.blueprints.plan import Obstacle
+from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.registry.choose import Asked, Choice, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.retries import RetryRule
+from kanister_py.executor.foresee import ActionRefused
 from kanister_py.executor.insist import insist
-from kanister_py.executor.launch_action import ActionWork, Choices, SecretBook, launch_action
+from kanister_py.executor.launch_action import (
+    ActionWork,
+    Choices,
+    SecretBook,
+    launch_action,
+    look_at_action,
+)
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run_phase import leave, phase_error_of
 from kanister_py.ports.function import Func, OnRestart
 
 LAUNCH_RETRY: Final = RetryRule(limit=6, backoff_seconds=1.0, max_backoff_seconds=30.0)
 """How often, and after which waits, what an action needs to start is read again."""
+
+_MOST_REFUSED: Final = 50
+"""How many refused actions are brought together: no status holds more problems."""
 
 
 class FunctionSource(NamedTuple):
@@ -46,6 +60,7 @@ class Actions:
         self._chosen: dict[int, ChosenVersions] = {}
         self._work: dict[int, ActionWork] = {}
         self._secrets: dict[int, SecretBook] = {}
+        self._looking = Lock()
 
     def choose_versions(self, index: int) -> ChosenVersions:
         """Choose the version of every function of an action: once in a run, in every host."""
@@ -84,6 +99,57 @@ class Actions:
             )
         return work
 
+    def refusal(
+        self,
+        refused: Mapping[int, KanisterError],
+        status: Status,
+        now: datetime,
+        is_wanted: Callable[[], bool],
+    ) -> tuple[int, ActionRefused] | None:
+        """Say what all actions that wait to start are refused for, and which is the first of them.
+
+        `refused` are those that are known already.
+        """
+        found = dict(refused)
+        is_sequential = self._course.rules.mode is ExecutionMode.SEQUENTIAL
+        # What one thread has brought together, no other needs to.
+        with self._looking:
+            for index, action in enumerate(status.actions):
+                if len(found) >= _MOST_REFUSED or not is_wanted():
+                    break
+                if index in found or action.start_time is not None or action.completion_time:
+                    continue
+                if index not in self._chosen and status.state is State.PENDING:
+                    self.choose_versions(index)
+                try:
+                    look_at_action(
+                        self._course.actions[index],
+                        self._choices_of(index, action),
+                        self._functions.load,
+                        self._surroundings,
+                        now,
+                        action,
+                        secrets=self._secrets.setdefault(index, SecretBook()),
+                        is_later=is_sequential and index > 0,
+                    )
+                except TransientError:
+                    continue
+                except KanisterError as error:
+                    found[index] = error
+        if not found:
+            return None
+        every = {each.message: each for index in sorted(found) for each in self._told(index, found)}
+        return min(found), ActionRefused([*every.values()])
+
+    def _told(self, index: int, found: Mapping[int, KanisterError]) -> Iterator[Obstacle]:
+        """Give what an action is refused for; where there are others, each says of which."""
+        error = found[index]
+        name = self._course.actions[index].spec.name
+        own = error.obstacles if isinstance(error, ActionRefused) else ()
+        for each in own or [Obstacle(None, (), error.message, error.reason)]:
+            is_placed = bool(each.path) or len(self._course.actions) == 1
+            yield each if is_placed else each._replace(message=f"{name}: {each.message}")
+
     def _choices_of(self, index: int, status: ActionStatus) -> Choices:
         chosen = self._chosen.get(index)
         if chosen is not None:
@@ -101,10 +167,12 @@ class Actions:
             data = book.masker.mask_data(data)
         return data
 
-    def error_of(self, index: int, error: KanisterError) -> PhaseError:
-        """Say what went wrong with an action outside its phases, without its secrets."""
-        book = self._secrets.get(index)
-        return phase_error_of(error, masker=book.masker if book is not None else None)
+    def error_of(self, error: KanisterError) -> PhaseError:
+        """Say what went wrong with actions outside their phases, without their secrets."""
+        return phase_error_of(error, masker=self._masker())
+
+    def _masker(self) -> Masker:
+        return Masker({each for book in list(self._secrets.values()) for each in book.texts})
 
     def leave(self, place: Place, output: Mapping[str, Any] | None) -> None:
         """Let later templates see what a phase gave."""

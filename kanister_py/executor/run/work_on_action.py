@@ -110,17 +110,35 @@ class ActionThread:
             work = self._found()
         except KanisterError as error:
             work = error
+        at, work = self._judged(work)
         with run.lock:
             if run.is_over:
                 return
             if isinstance(work, KanisterError):
-                failure = run.actions.error_of(self._action, work)
+                failure = run.actions.error_of(work)
                 at_fault = work.phase if isinstance(work, ActionRefused) else None
-                run.record(LaunchFailed(run.now(), self._action, failure, at_fault))
+                run.record(LaunchFailed(run.now(), at, failure, at_fault))
                 return
             run.record(Launched(run.now(), self._action, work.facts, work.warnings))
             if run.memory.status.totals.unlaunched == 0:
                 run.advance()
+
+    def _judged(self, work: ActionWork | KanisterError) -> tuple[int, ActionWork | KanisterError]:
+        """Look at the other actions, too: where one is refused, and before the first of a sequence.
+
+        Gives the action that is refused, or our own, with what is told of it.
+        """
+        run, at = self._run, self._action
+        status = run.memory.status
+        is_first = status.totals.unlaunched == len(status.actions) > 1
+        is_of_sequence = run.course.rules.mode is ExecutionMode.SEQUENTIAL and is_first
+        if not isinstance(work, ActionRefused) and (
+            isinstance(work, KanisterError) or not is_of_sequence
+        ):
+            return at, work
+        refused = {at: work} if isinstance(work, ActionRefused) else {}
+        refusal = run.actions.refusal(refused, status, run.now(), lambda: not run.is_over)
+        return refusal or (at, work)
 
     def _found(self) -> ActionWork:
         run = self._run
@@ -149,7 +167,7 @@ class ActionThread:
             artifacts = self._found().render_artifacts()
             outcome = ArtifactsRendered(run.now(), self._action, artifacts)
         except KanisterError as error:
-            failure = run.actions.error_of(self._action, error)
+            failure = run.actions.error_of(error)
             outcome = ArtifactsFailed(run.now(), self._action, failure)
         with run.lock:
             run.record(outcome)
@@ -162,7 +180,7 @@ class ActionThread:
         try:
             work = self._found()
         except KanisterError as error:
-            return Failed(run.actions.error_of(self._action, error))
+            return Failed(run.actions.error_of(error))
         identity = RunIdentity(
             run.course.actionset.metadata.uid,
             place,
