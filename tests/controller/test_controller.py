@@ -511,7 +511,7 @@ def test_a_run_that_waits_for_a_worker_hears_that_it_is_cancelled(world: World) 
     while world.controllers[0].active_runs < 2 and time.monotonic() < until:
         time.sleep(0.01)
     world.cluster.patch(ACTION_SETS, "second", {"spec": {"cancel": True}}, namespace="default")
-    until = time.monotonic() + 5.0
+    until = time.monotonic() + PATIENCE_SECONDS
     while world.status("second").get("state") != "failed" and time.monotonic() < until:
         time.sleep(0.01)
     assert world.status("second").get("state") == "failed"

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import grpc
@@ -239,16 +240,15 @@ def test_idle_streams_of_reflection_keep_nobody_from_a_call(cleanup: ExitStack) 
 
     streams = [reflect(idle()) for _ in range(16)]
     cleanup.callback(lambda: [each.cancel() for each in streams])
+    ended: Queue[None] = Queue()
+    for stream in streams:
+        stream.add_done_callback(lambda _: ended.put(None))
     # Most are refused at once; those that wait for a thread are, once they have one.
-    refused = [each for each in streams if _is_refused(each)]
-    assert len(refused) == 14
+    for _ in range(14):
+        ended.get(timeout=PATIENCE_SECONDS)
     data = b"\x0a\x03\x0a\x01t"
     assert channel.unary_unary(METHODS[V1])(data, timeout=PATIENCE_SECONDS)
     assert channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=PATIENCE_SECONDS)
-
-
-def _is_refused(stream: Any) -> bool:
-    """Whether the server ends a stream; one that it keeps has no end."""
-    ended = threading.Event()
-    stream.add_done_callback(lambda _: ended.set())
-    return ended.wait(2) and stream.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    refused = [each for each in streams if not each.is_active()]
+    assert {each.code() for each in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+    assert len(refused) == 14

@@ -135,7 +135,7 @@ def test_no_pod_of_a_phase_is_left_that_a_restart_has_cut_off(world: World) -> N
     world.controller(identity="one-pod")
     world.until_state("failed")
     world.until(lambda obj: not obj["metadata"].get("finalizers"))
-    until = time.monotonic() + 20
+    until = time.monotonic() + PATIENCE_SECONDS
     while world.cluster.list(PODS).items and time.monotonic() < until:
         time.sleep(0.01)
     assert [each["metadata"]["name"] for each in world.cluster.list(PODS).items] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from threading import Event
 from typing import Any
@@ -106,18 +105,16 @@ def test_nobody_says_that_all_is_well_who_could_not_be_judged(world: World) -> N
 def test_all_go_on_within_seconds_of_its_first_answer(world: World) -> None:
     world.say(composition())
     moody(world).is_away = True
-    names = [f"waits-{number}" for number in range(6)]
+    # One that is tried every four seconds would have them wait for longer than is waited here.
+    names = [f"waits-{number}" for number in range(30)]
     for name in names:
         world.say(bucket(name, ("a",)))
     for name in names:
         world.until(lambda: world.condition("Synced", name).get("status") == "Unknown")  # noqa: B023 # it is asked for at once
     registry = world.metrics.registry
     world.until(lambda: registry.get_sample_value("kanister_py_open_breakers") == 1.0)
-    time.sleep(3.0)
-    began = time.monotonic()
     moody(world).is_away = False
     world.until(lambda: all(map(world.is_ready, names)))
-    assert time.monotonic() - began < 6.0
 
 
 def test_a_composition_that_calls_another_function_shares_with_its_callers(world: World) -> None:
