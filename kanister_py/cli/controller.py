@@ -110,6 +110,11 @@ def _add_where(where: Any) -> None:
     where.add_argument("--kubeconfig", default="", metavar="FILE", help="how to reach the cluster")
     where.add_argument("--context", default="", help="which context of the kubeconfig")
     where.add_argument(
+        "--check-access",
+        action="store_true",
+        help="ask the cluster for the rights of all phases before the first one of an action acts",
+    )
+    where.add_argument(
         "--strict-versions",
         action="store_true",
         help="refuse versions that are not known, and releases of other people's functions that "
@@ -348,6 +353,7 @@ def settings_of(
         composes=args.enable_compositions,
         is_paused=args.paused,
         drain_seconds=args.drain,
+        checks_access=args.check_access,
     )
 
 

@@ -74,6 +74,8 @@ class ControllerSettings(NamedTuple):
     is_paused: bool = False
     """Whether nothing new begins: runs that are under way go on, composing rests."""
     drain_seconds: float = 20.0
+    checks_access: bool = False
+    """Whether the cluster is asked for the rights of all phases before the first one acts."""
     terms: LeaseTerms = LeaseTerms()
     refuses_neighbours: bool = True
     neighbours_every_seconds: float = 300.0
@@ -251,6 +253,7 @@ class Controller:
                 settings.keep_newest,
                 settings.limits,
                 settings.is_paused,
+                settings.checks_access,
             ),
             self.lines,
             self._leadership.check,

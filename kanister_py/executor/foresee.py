@@ -277,15 +277,18 @@ def _not_there(inside: Path, need: ObjectNeed) -> Unknown:
     return Unknown(".".join(map(str, inside)), (), f"{place} is not there")
 
 
-def forbidden(
-    seen: Foreseen, origin: Origin, cluster: Cluster, namespace: str
-) -> Iterator[Obstacle]:
-    """Ask a cluster for the rights that phases need, and say which it does not give."""
+def forbidden(seen: Foreseen, origin: Origin, cluster: Cluster) -> Iterator[Obstacle]:
+    """Ask a cluster for the rights that phases need, and say which it does not give.
+
+    What is touched under a name that is not known yet is not asked for.
+    """
     for phase in seen.phases:
         path: Path = ("deferPhase",) if phase.is_deferred else ("phases", phase.at)
-        for access in missing_accesses(cluster, phase.accesses, namespace):
-            if phase.is_wanted:
-                told = f"{origin.where(path)}: the cluster does not allow us to {access}"
+        if phase.is_wanted:
+            known = [each for each in phase.accesses if "{" not in each.namespace + each.name]
+            for access in missing_accesses(cluster, known, cluster.default_namespace):
+                told = f"{origin.where(path)}: the cluster does not allow us to {access}; "
+                told += "kanister-py rbac prints the Role that does"
                 yield Obstacle(phase.at, path, told, "Forbidden")
 
 

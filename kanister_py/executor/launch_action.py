@@ -207,8 +207,7 @@ def _look_first(
         missing = [each.error for each in fetched.missing]
         obstacles[:0] = [Obstacle(None, (), each.message, each.reason) for each in missing]
     if surroundings.checks_access:
-        namespace = course.spec.object.namespace
-        obstacles += forbidden(seen, known.renderer.origin, cluster, namespace)
+        obstacles += forbidden(seen, known.renderer.origin, cluster)
     if obstacles:
         raise ActionRefused(obstacles)
     warnings = [Warned("NotChecked", each, name) for each in seen.unchecked]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from importlib.resources import files
 from threading import Event, Lock
@@ -15,6 +15,7 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.errors import AlreadyExists, LeadershipLost, NotFound
+from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS, NAMESPACES
 from kanister_py.core.registry.declared import entries_of
@@ -68,6 +69,10 @@ class Once(Func):
 
     class Args(Args):
         name: str
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [Access("", "configmaps", ("create",), "default")]
 
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
         made = {

@@ -280,6 +280,43 @@ def test_what_is_sure_to_fail_is_refused_whole_and_nothing_acts(world: World) ->
     assert [reason for reason, _ in events_of(world)] == ["ActionSetFailed Action: act"]
 
 
+class Grudging:
+    """A cluster that lets us make no ConfigMaps in the namespace `default`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def create(self, obj: KubeObject, **more: Any) -> KubeObject:
+        if obj["kind"] != "SelfSubjectAccessReview":
+            return self._cluster.create(obj, **more)
+        asked = obj["spec"]["resourceAttributes"]
+        is_refused = (asked["resource"], asked["namespace"]) == ("configmaps", "default")
+        return {"status": {"allowed": not is_refused}}
+
+
+@pytest.mark.parametrize("checks_access", [True, False])
+def test_a_right_that_a_later_phase_lacks_is_told_before_the_first_one_acts(
+    world: World, *, checks_access: bool
+) -> None:
+    world.create(
+        blueprint(phase("Brand", args={"colour": "red"}), phase("Once", args={"name": "m"}))
+    )
+    world.controller(Grudging(world.cluster), checks_access=checks_access)
+    world.create(actionset())
+    status = world.until_state("failed" if checks_access else "complete")
+    labels = world.cluster.get(NAMESPACES, "default")["metadata"].get("labels") or {}
+    assert ("colour" in labels) is not checks_access
+    if checks_access:
+        (problem,) = status["error"]["problems"]
+        assert problem.startswith(
+            "act/once (Blueprint default/made-up): the cluster does not allow"
+        )
+        assert "create configmaps in default; kanister-py rbac prints the Role" in problem
+
+
 @pytest.mark.parametrize(
     ("made", "reason", "told"),
     [

@@ -360,6 +360,25 @@ def test_rights_are_looked_for_when_somebody_asks_for_that(checks_access: bool, 
     assert bool(_ACTED) is not checks_access
 
 
+class Named(Act):
+    """Touches a pod that its arguments name."""
+
+    name = "Named"
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [Access("", "pods", ("create",), name=args["say"])]
+
+
+def test_no_right_is_looked_for_under_a_name_that_is_not_known_yet() -> None:
+    settings = RunSettings(
+        cluster=Grudging(clock=SystemClock()), registry=registry_of(Act, Named), checks_access=True
+    )
+    later = act("second", "{{ .Phases.first.Output.said }}", func="Named")
+    run = run_blueprint(blueprint(act("first"), later), "go", settings=settings).wait(60)
+    assert problems_of(run) == []
+
+
 def test_a_key_that_takes_seconds_to_make_is_not_made_twice() -> None:
     costly = "{{ .Options.absent | genPrivateKey }}"
     run = ran(blueprint(act("first"), act("second", costly)), options={})

@@ -52,6 +52,7 @@ class ActionSetSettings(NamedTuple):
     keep_newest: int | None = None
     limits: tuple[Limit, ...] = ()
     is_paused: bool = False
+    checks_access: bool = False
 
 
 class ActionSets:
@@ -144,6 +145,7 @@ class ActionSets:
             workers = share
         return Surroundings(
             *(self._tools.cluster, self._tools.clock, workers, self._watches, self._effects),
+            checks_access=self._settings.checks_access,
             stores=self._stores,
             # Phases change Namespaces, and wait for changes of them: they see them as they are.
             facts=self._namespaces.as_cluster(),
