@@ -63,7 +63,7 @@ def is_tag_of_parts(tag: str) -> bool:
 class Checksum:
     """Compares what is read with a checksum: CRC32 with its prefix, MD5, a tag of parts, or none.
 
-    Works beside whoever reads, one chunk behind.
+    MD5 is worked out beside whoever reads, one chunk behind; a CRC is sooner done than handed on.
     """
 
     def __init__(self, wanted: str) -> None:
@@ -72,11 +72,14 @@ class Checksum:
         self._digests: list[bytes] | None = [] if is_tag_of_parts(wanted) else None
         self._in_part = 0
         self._crc: int | None = 0 if wanted.startswith(CRC_PREFIX) else None
-        self._worker = ThreadPoolExecutor(1, "checksum") if wanted else None
+        is_slow = wanted and self._crc is None
+        self._worker = ThreadPoolExecutor(1, "checksum") if is_slow else None
         self._behind: Future[None] | None = None
 
     def feed(self, data: bytes) -> None:
-        if self._worker is not None:
+        if self._crc is not None:
+            self._crc = zlib.crc32(data, self._crc)
+        elif self._worker is not None:
             self._catch_up()
             self._behind = self._worker.submit(self._take, data)
 
@@ -97,9 +100,7 @@ class Checksum:
             self._behind.result()
 
     def _take(self, data: bytes) -> None:
-        if self._crc is not None:
-            self._crc = zlib.crc32(data, self._crc)
-        elif self._digests is None:
+        if self._digests is None:
             self._whole.update(data)
         else:
             self._take_parts(memoryview(data), self._digests)

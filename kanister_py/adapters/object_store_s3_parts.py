@@ -36,9 +36,9 @@ from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.objects.locations import Location
 
 DEFAULT_REGION: Final = "us-east-1"
-_IN_FLIGHT_BYTES: Final = 16 * 1024 * 1024
+_IN_FLIGHT_BYTES: Final = 8 * 1024 * 1024
 _MOST_PARTS: Final = 10_000
-_WORKERS: Final = 3
+_WORKERS: Final = 2
 _UNSIGNED: Final = "UNSIGNED-PAYLOAD"
 _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 MD5_MARK: Final = "kanister-py-md5"
