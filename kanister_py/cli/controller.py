@@ -395,7 +395,7 @@ def seen_of(
 
     where = (namespaces or ("",)) if has_actionsets else ()
     usage = UsageCensus(cluster, functions.registry, where)
-    revisions = RevisionCensus(cluster)
+    revisions = RevisionCensus(cluster, functions.registry)
     for census in (usage, revisions) if has_revisions else (usage,):
         repeating = census.every_now_and_then(clock)
         stack.callback(repeating.close)

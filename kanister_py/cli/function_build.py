@@ -146,6 +146,7 @@ def _meant(args: argparse.Namespace) -> tuple[Project | None, str, str]:
 
 def _described(project: Project | None, name: str, args: argparse.Namespace) -> bytes:
     from kanister_py.core.objects.documents import dump_yaml, parse_documents
+    from kanister_py.core.revisions.lifecycles import LIFECYCLE, read_lifecycle
     from kanister_py.core.revisions.package import META_GROUP, parse_function_package
     from kanister_py.wiring import package_tools
 
@@ -167,7 +168,9 @@ def _described(project: Project | None, name: str, args: argparse.Namespace) -> 
             if str(each.get("apiVersion", "")).startswith(f"{META_GROUP}/"):
                 _overlay(each, args.name, labels, args.capability)
     described = "---\n".join(dump_yaml(each) for each in said).encode()
-    parse_function_package(described, where)
+    record = parse_function_package(described, where).annotations.get(LIFECYCLE)
+    if record:
+        read_lifecycle(record)
     return described
 
 

@@ -219,7 +219,7 @@ def _page(reference: Mapping[str, Any], *, markdown: bool, level: int = 1) -> It
     yield ""
     others = ", ".join(f"{each['version']} ({each['status']})" for each in reference["versions"])
     yield f"Versions: {others}"
-    yield f"From: {reference['source']}"
+    yield f"From: {reference['source']}, {reference['origin']}"
 
 
 _RESTARTS = {

@@ -15,7 +15,7 @@ Automatic the controller would put them back.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
@@ -41,7 +41,15 @@ class RevisionNotSwitched(UsageError):
 
 
 _KINDS: Final = {"composition": "CompositionRevision", "function": "FunctionRevision"}
-_COLOURS: Final = {"routable": "green", "newest": "green", "inactive": "dim", "older": "dim"}
+_COLOURS: Final = {
+    "routable": "green",
+    "newest": "green",
+    "inactive": "dim",
+    "older": "dim",
+    "deprecated": "yellow",
+    "removed": "red",
+    "planned": "dim",
+}
 _KEPT: Final = 10
 
 
@@ -108,8 +116,9 @@ def run(args: argparse.Namespace) -> int:
 def act(args: argparse.Namespace, cluster: Cluster) -> int:
     """Do what a command line says on a cluster that is open."""
     from kanister_py.executor.revision_inventory import read_inventory
+    from kanister_py.wiring import read_functions
 
-    inventory = read_inventory(cluster)
+    inventory = read_inventory(cluster, read_functions().registry)
     if args.verb == "list":
         return _list(inventory, args)
     if args.verb == "diff":
@@ -136,7 +145,7 @@ def _list(inventory: Inventory, args: argparse.Namespace) -> int:
     def people() -> Iterable[Line]:
         if not found:
             return ["There are no revisions."]
-        head = ("KIND", "OF", "REVISION", "NAME", "STATE", "USED BY")
+        head = ("KIND", "OF", "REVISION", "NAME", "STATE", "RUNS", "FROM", "USED BY")
         return table(head, [_row(each) for each in found], markdown=args.output == "markdown")
 
     write_data({"revisions": [each.told() for each in found]}, args.output, people)
@@ -146,7 +155,20 @@ def _list(inventory: Inventory, args: argparse.Namespace) -> int:
 def _row(known: Known) -> Sequence[Cell]:
     uses = [f"{way.split()[1]} {_number_of(who)}" for way, who in known.uses.items()]
     state = Tint(_state_of(known), _COLOURS.get(known.state, "yellow"))
-    return known.kind, known.owner, str(known.number), known.name, state, ", ".join(uses)
+    told = known.told()
+    colour = _COLOURS.get(told.get("status", ""))
+    runs = Tint(_runs_of(told), colour) if colour else _runs_of(told)
+    described = (state, runs, told.get("origin", ""), ", ".join(uses))
+    return (known.kind, known.owner, str(known.number), known.name, *described)
+
+
+def _runs_of(told: Mapping[str, Any]) -> str:
+    """Say which version a revision of a function runs, and what it is worth if that is little."""
+    runs, status = str(told.get("runs", "")), told.get("status", "served")
+    if status == "served":
+        return runs
+    until = f" until {told['removedIn']}" if "removedIn" in told else ""
+    return f"{runs}, {status}{until if status == 'deprecated' else ''}"
 
 
 def _state_of(known: Known) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from kanister_py.core.compositions.built_in import run_by_package
 from kanister_py.core.compositions.definitions import is_legacy, machinery_of, target_version
+from kanister_py.core.compositions.endpoints import BUILTIN, scheme_of
 from kanister_py.core.errors import NoMatch, NotFound, UsageError
 from kanister_py.core.objects.parts import labels_of, spec_of
 from kanister_py.core.objects.resources import GroupVersionResource
-from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.core.revisions.functions import revision_of
+from kanister_py.core.registry.entries import FunctionEntry, FunctionRevision, Registry
+from kanister_py.core.registry.reference import revision_summary
+from kanister_py.core.revisions.functions import revision_of, says_in_process
 from kanister_py.core.revisions.identity import COMPOSITION_NAME_LABEL
 from kanister_py.core.revisions.kinds import (
     COMPOSITION_REVISIONS,
@@ -19,6 +23,7 @@ from kanister_py.core.revisions.kinds import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
 )
+from kanister_py.core.revisions.lifecycles import with_lifecycles
 from kanister_py.core.revisions.policy import RevisionFacts, rules_of, wishes_of
 from kanister_py.core.revisions.users import (
     Holder,
@@ -82,6 +87,7 @@ class Known(NamedTuple):
             "usedBy": {way: list(who) for way, who in self.uses.items()},
         }
         if self.function is not None:
+            told |= revision_summary(self.function)
             told["image"] = str(spec_of(self.object).get("image") or "")
             told["endpoint"] = self.function.endpoint
             told["healthy"] = self.function.is_healthy
@@ -103,8 +109,10 @@ class Inventory(NamedTuple):
         return found[0]
 
 
-def read_inventory(cluster: Cluster, *, composed: bool = True) -> Inventory:
-    """Read every revision, and everybody who may use one.
+def read_inventory(
+    cluster: Cluster, entries: Registry[FunctionEntry], *, composed: bool = True
+) -> Inventory:
+    """Read every revision, what it is worth, and everybody who may use one.
 
     Without `composed` those of functions alone: who uses these, compositions say, and no
     composite resource has to be read.
@@ -119,7 +127,7 @@ def read_inventory(cluster: Cluster, *, composed: bool = True) -> Inventory:
     for owner in sorted({each.composition for each in facts}):
         users = users_of_composition(owner, facts, holders)
         found += _known(COMPOSITION, owner, revised, users, COMPOSITION_NAME_LABEL)
-    revisions = {each["metadata"]["name"]: revision_of(each) for each in called}
+    revisions = {each.name: each for each in _judged(called, entries)}
     for owner in sorted({each.function for each in revisions.values()}):
         of_this = [each for each in revisions.values() if each.function == owner]
         users = users_of_function(owner, of_this, pipelines)
@@ -127,6 +135,26 @@ def read_inventory(cluster: Cluster, *, composed: bool = True) -> Inventory:
         found += _known(FUNCTION, owner, objects, users, "", revisions)
     functions = {each["metadata"]["name"]: each for each in _all(cluster, FUNCTIONS)}
     return Inventory(tuple(found), functions)
+
+
+def _judged(
+    called: Sequence[KubeObject], entries: Registry[FunctionEntry]
+) -> Iterator[FunctionRevision]:
+    """Say of revisions of functions what they run and what that is worth."""
+    by_function: dict[str, list[FunctionRevision]] = defaultdict(list)
+    for obj in called:
+        revision = revision_of(obj)
+        if says_in_process(obj) or scheme_of(revision.endpoint) == BUILTIN:
+            here = run_by_package(revision, entries, obj)
+            # How it fares is for the controller to say, which may be of another release.
+            revision = here._replace(
+                endpoint=revision.endpoint,
+                is_healthy=revision.is_healthy,
+                trouble=revision.trouble,
+            )
+        by_function[revision.function].append(revision)
+    for revisions in by_function.values():
+        yield from with_lifecycles(revisions)
 
 
 def _known(

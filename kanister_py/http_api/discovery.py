@@ -209,12 +209,12 @@ def installed_functions(revisions: Revisions, name: str = "") -> list[dict[str, 
     ]
 
 
-_TOLD = ("name", "revision", "state", "image", "labels", "created", "usedBy")
+_UNTOLD = ("kind", "of", "endpoint", "healthy", "desiredState")
 
 
 def _told(revision: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out where a revision answers: that is the cluster's own affair."""
-    return {key: revision[key] for key in _TOLD}
+    return {key: value for key, value in revision.items() if key not in _UNTOLD}
 
 
 def _with_revisions(document: Mapping[str, Any], revisions: Revisions) -> Mapping[str, Any]:

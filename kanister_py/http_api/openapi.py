@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kanister_py.core.registry.entries import FunctionKind
+from kanister_py.core.registry.entries import FunctionKind, Origin
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.http_api.discovery import Publication
 from kanister_py.http_api.negotiation import JSON, YAML
@@ -411,6 +411,7 @@ def _schemas() -> dict[str, Any]:
     for key in ("since", "deprecatedIn", "removedIn"):
         window[key] = _RELEASE
         window[f"{key}Date"] = _DATE
+    windows = tuple(window)
     window |= {
         "replacement": _VERSION,
         "renamedArgs": {"type": "object", "additionalProperties": _TEXT},
@@ -436,6 +437,7 @@ def _schemas() -> dict[str, Any]:
         "name": _TEXT,
         "kind": {"enum": [str(each) for each in FunctionKind]},
         "source": {"type": "string", "description": "The package that brings the function"},
+        "origin": {"enum": [str(Origin.BUILT_IN), str(Origin.PLUGIN)]},
     }
     field = {"name": _TEXT, "type": _TEXT, "required": _FLAG, "description": _TEXT}
     fields = {"type": "array", "items": {"$ref": "#/components/schemas/Field"}}
@@ -475,6 +477,19 @@ def _schemas() -> dict[str, Any]:
         "FunctionRevision": _object(
             {
                 "name": _TEXT,
+                "origin": {
+                    "description": "Where the code comes from that it runs",
+                    "enum": [str(each) for each in Origin],
+                },
+                "version": {
+                    **maybe,
+                    "description": "What steps ask for; null where its package names none",
+                },
+                "runs": {"type": "string", "description": "The function and version behind it"},
+                "status": {
+                    "description": "What that version is worth",
+                    "enum": [str(each) for each in Support],
+                },
                 "revision": {"type": "integer", "description": "The highest that can serve does"},
                 "state": {"enum": ["routable", "active", "inactive"]},
                 "image": {"type": "string", "description": "The package, by its digest"},
@@ -485,7 +500,8 @@ def _schemas() -> dict[str, Any]:
                     "description": "Which compositions use it, by the way they do",
                     "additionalProperties": {"type": "array", "items": _TEXT},
                 },
-            }
+            },
+            {key: window[key] for key in (*windows, "replacement")},
         ),
         "Function": _object(
             {

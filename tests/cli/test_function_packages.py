@@ -23,6 +23,7 @@ from kanister_py.adapters.packages_oci.images import (
     read_archive,
 )
 from kanister_py.adapters.packages_oci.registry import OciPackages
+from kanister_py.core.revisions.lifecycles import LIFECYCLE
 from kanister_py.core.revisions.package import (
     PackageReference,
     has_capability,
@@ -213,6 +214,30 @@ def test_what_a_project_says_about_itself_is_taken_with_its_inputs(
     assert package.labels == {"channel": "alpha", "team": "a"}
     assert has_capability(package.capabilities, "operation")
     assert b"inputs.example.org" in package_in(image)
+
+
+def test_a_record_of_versions_goes_with_its_package_if_it_can_be_read(
+    kanister: CommandLine, project: Path, tmp_path: Path
+) -> None:
+    function = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {name: theirs}\n"
+    record = (
+        "apiVersion: kanister-py.io/v1alpha1\nkind: FunctionVersions\n"
+        "releases: [{version: 1.0.0}, {version: 1.1.0}, {version: 1.2.0}]\n"
+        "functions:\n  theirs:\n    kind: Composition\n    versions:\n"
+        "      v1.0.0: {since: 1.0.0, deprecatedIn: 1.0.0, removedIn: 1.2.0}\n"
+    )
+    written(project, {"package/crossplane.yaml": function, "package/versions.yaml": record})
+    build = ("function", "build", str(project), "--package-only")
+    done = kanister(*build, cwd=tmp_path)
+    assert done.code == 0, done.err
+    packed = package_in(read_archive(tmp_path / done.out.strip()))
+    assert LIFECYCLE in parse_function_package(packed, "it").annotations
+    written(
+        project, {"package/versions.yaml": record.replace("removedIn: 1.2.0", "removedIn: 1.1.0")}
+    )
+    done = kanister(*build, cwd=tmp_path)
+    assert done.code == 1
+    assert "so 1.2.0 at the earliest" in done.err
 
 
 def test_a_class_alone_is_packed_with_the_module_it_lies_in(

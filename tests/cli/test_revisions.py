@@ -138,11 +138,63 @@ def test_every_revision_is_listed_with_who_uses_it(ask: Ask) -> None:
 
 def test_people_get_a_table_and_may_ask_for_less(ask: Ask) -> None:
     lines = ask("list", "--kind", "function").splitlines()
-    assert lines[0].split() == ["KIND", "OF", "REVISION", "NAME", "STATE", "USED", "BY"]
+    head = ["KIND", "OF", "REVISION", "NAME", "STATE", "RUNS", "FROM", "USED", "BY"]
+    assert lines[0].split() == head
     assert len(lines) == 5
     assert "templates-3" in lines[2]
     assert yaml.safe_load(ask("list", "nobody", "-o", "yaml")) == {"revisions": []}
     assert ask("list", "nobody") == "There are no revisions.\n"
+
+
+def test_what_a_revision_runs_is_told_with_its_origin_and_what_it_is_worth(
+    cluster: MemoryCluster, ask: Ask
+) -> None:
+    def installed(number: int, image: str, **annotations: str) -> dict[str, Any]:
+        made = function_revision(number, "Active", channel="alpha", serves=True)
+        made["metadata"]["name"] = f"painter-{number}"
+        made["metadata"]["labels"]["pkg.crossplane.io/package"] = "painter"
+        made["metadata"]["annotations"] = {f"kanister-py.io/{k}": v for k, v in annotations.items()}
+        made["spec"]["image"] = image
+        return made
+
+    record = {
+        "releases": [{"version": f"1.{minor}.0"} for minor in range(3)],
+        "versions": {
+            "v1.0.0": {
+                "since": "1.0.0",
+                "deprecatedIn": "1.0.0",
+                "removedIn": "1.2.0",
+                "replacement": "v1.1.0",
+            },
+            "v1.1.0": {"since": "1.1.0"},
+        },
+    }
+    here = "example.org/function-jinja-templating@sha256:0"
+    by_default = installed(2, "example.org/crossplane-contrib/function-auto-ready:v0.7.1")
+    # The controller was told to run packages here that say nothing of that.
+    by_default["status"]["endpoint"] = "builtin:function-auto-ready@v0.1.0"
+    newest = {"package-tag": "v1.1.0", "lifecycle": json.dumps(record)}
+    cluster.load(
+        [
+            installed(1, here, **{"package-tag": "v0.1.0", "runtime": "InProcess"}),
+            by_default,
+            installed(3, "example.org/painter@sha256:1", **{"package-tag": "v1.0.0"}),
+            installed(4, "example.org/painter@sha256:2", **newest),
+        ]
+    )
+    told = {
+        each["name"]: (each["origin"], each["runs"], each["status"], each.get("replacement"))
+        for each in json.loads(ask("list", "painter", "-o", "json"))["revisions"]
+    }
+    assert told == {
+        "painter-1": ("built in", "function-jinja-templating v0.1.0", "deprecated", "v0.2.0"),
+        "painter-2": ("built in", "function-auto-ready v0.1.0", "served", None),
+        "painter-3": ("package", "v1.0.0", "deprecated", "v1.1.0"),
+        "painter-4": ("package", "v1.1.0", "served", None),
+    }
+    lines = ask("list", "painter")
+    assert "function-jinja-templating v0.1.0, deprecated until 0.4.0" in lines
+    assert "v1.0.0, deprecated until 1.2.0" in lines
 
 
 def test_one_that_is_meant_to_serve_and_does_not_says_why(cluster: MemoryCluster, ask: Ask) -> None:

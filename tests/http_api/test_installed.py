@@ -18,6 +18,7 @@ from kanister_py.core.objects.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.http_api.app import build_app
 from kanister_py.http_api.discovery import Publication
+from kanister_py.wiring import read_functions
 from tests.cli.test_revisions import CRDS, function_revision
 
 
@@ -32,6 +33,12 @@ def revision(of: str, number: int, state: str, **used: Sequence[str]) -> dict[st
         "created": "2026-01-01T00:00:00Z",
         "usedBy": {way.replace("_", " "): list(who) for way, who in used.items()},
         "image": f"example.org/{of}@sha256:abc",
+        "origin": "package",
+        "version": "v1.0.0",
+        "runs": "v1.0.0",
+        "status": "deprecated",
+        "deprecatedIn": "1.0.0",
+        "removedIn": "1.2.0",
         "endpoint": "ipv4:10.0.0.1:9443",
         "healthy": True,
         "desiredState": "Active",
@@ -120,6 +127,7 @@ def test_people_see_it_on_the_page(app: Starlette, seen: Seen) -> None:
     assert "Installed in this cluster" in page.text
     assert "templates-2" in page.text
     assert "Composition/bucket" in page.text
+    assert "v1.0.0, deprecated until 1.2.0" in page.text
     assert page.headers["etag"] != first.headers["etag"]
     again = get(app, "/", **{"If-None-Match": page.headers["etag"]})
     assert again.status_code == 304
@@ -145,7 +153,7 @@ def test_a_cluster_is_asked_now_and_then_and_a_failure_keeps_what_was_known() ->
             return getattr(cluster, name)
 
     fragile: Any = Fragile()
-    census = RevisionCensus(fragile)
+    census = RevisionCensus(fragile, read_functions().registry)
     census.count()
     found = census.revisions
     assert found is not None

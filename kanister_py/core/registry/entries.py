@@ -85,6 +85,14 @@ class Candidate(Protocol):
 T = TypeVar("T", bound=Candidate)
 
 
+class Origin(StrEnum):
+    """Where the code of a version comes from."""
+
+    BUILT_IN = "built in"
+    PLUGIN = "plugin"
+    PACKAGE = "package"
+
+
 class FunctionEntry(NamedTuple):
     """One version of a function: where its code is, and what the record says of it.
 
@@ -112,6 +120,10 @@ class FunctionEntry(NamedTuple):
     def title(self) -> str:
         return str(self.version)
 
+    @property
+    def origin(self) -> Origin:
+        return Origin.BUILT_IN if self.source.is_ours else Origin.PLUGIN
+
     def support_at(self, release: Version | None = None) -> Support:
         """Say how a release treats this version: the installed one, if none is named."""
         return support_of(self.listing, release or self.source.release)
@@ -122,14 +134,6 @@ class DesiredState(StrEnum):
 
     ACTIVE = "Active"
     INACTIVE = "Inactive"
-
-
-class Origin(StrEnum):
-    """Where the code of a revision comes from."""
-
-    BUILT_IN = "built in"
-    PLUGIN = "plugin"
-    PACKAGE = "package"
 
 
 UNKNOWN_SOURCE = Source("", Version(0, 0, 0))
@@ -168,13 +172,12 @@ class FunctionRevision(NamedTuple):
 
     def run_by(self, entry: FunctionEntry, endpoint: str) -> FunctionRevision:
         """Give it as run by a version that is here, and worth what that is worth."""
-        origin = Origin.BUILT_IN if entry.source.is_ours else Origin.PLUGIN
         return self._replace(
             endpoint=endpoint if entry.target is not None else "",
             version=self.version or entry.version,
             listing=entry.listing,
             source=entry.source,
-            origin=origin,
+            origin=entry.origin,
             entry=entry,
         )
 

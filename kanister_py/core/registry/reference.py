@@ -8,8 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind
-from kanister_py.core.versions.deprecation import Support
+from kanister_py.core.registry.entries import (
+    Family,
+    FunctionEntry,
+    FunctionKind,
+    FunctionRevision,
+    Source,
+)
+from kanister_py.core.versions.deprecation import Listing, Support
 from kanister_py.core.versions.semver import Version
 
 _NO_RELEASES: Mapping[str, Version] = {}
@@ -25,6 +31,7 @@ def function_summary(
         "name": family.function,
         "kind": str(first.kind),
         "source": first.source.name,
+        "origin": str(first.origin),
         "release": (at.get(first.source.name) or first.source.release).bare,
         "stableVersion": str(stable.version) if stable else None,
         "defaultVersion": str(family.default.version) if family.default else None,
@@ -42,19 +49,8 @@ def version_summary(
         "status": status_of(entry, at),
         "stable": entry.is_stable,
         "prerelease": entry.version.is_prerelease,
+        **_window_of(listing, entry.source),
     }
-    for key, release in (
-        ("since", listing.since),
-        ("deprecatedIn", listing.deprecated_in),
-        ("removedIn", listing.removed_in),
-    ):
-        if release is not None:
-            summary[key] = release.bare
-            known = entry.source.release_on(release)
-            if known is not None and known.date is not None:
-                summary[f"{key}Date"] = known.date.isoformat()
-    if listing.replacement is not None:
-        summary["replacement"] = str(listing.replacement)
     if listing.renamed_args:
         summary["renamedArgs"] = dict(listing.renamed_args)
     if listing.reads:
@@ -62,6 +58,36 @@ def version_summary(
     if listing.message:
         summary["message"] = listing.message
     return summary
+
+
+def _window_of(listing: Listing, source: Source) -> dict[str, str]:
+    window = {}
+    for key, release in (
+        ("since", listing.since),
+        ("deprecatedIn", listing.deprecated_in),
+        ("removedIn", listing.removed_in),
+    ):
+        if release is not None:
+            window[key] = release.bare
+            known = source.release_on(release)
+            if known is not None and known.date is not None:
+                window[f"{key}Date"] = known.date.isoformat()
+    if listing.replacement is not None:
+        window["replacement"] = str(listing.replacement)
+    return window
+
+
+def revision_summary(revision: FunctionRevision) -> dict[str, Any]:
+    """Say where a revision is from, what it runs, and what that is worth."""
+    entry = revision.entry
+    version = str(revision.version or "")
+    return {
+        "origin": str(revision.origin),
+        "version": version or None,
+        "runs": f"{entry.function} {entry.version}" if entry is not None else version,
+        "status": str(revision.support_at()),
+        **_window_of(revision.listing, revision.source),
+    }
 
 
 def status_of(entry: FunctionEntry, at: Mapping[str, Version] = _NO_RELEASES) -> str:
@@ -78,6 +104,7 @@ def version_reference(
         "name": entry.function,
         "kind": str(entry.kind),
         "source": entry.source.name,
+        "origin": str(entry.origin),
         **version_summary(entry, at),
     }
     if code is None:

@@ -1,8 +1,9 @@
 """Lifecycles that packages bring: what the newest one says of the versions before it.
 
 A package may carry the record of its versions as an annotation, in the words of
-versions.yaml. It is counted in the package's own releases, which are its versions: the
-newest that is installed says what each of them is worth. Without one all are served.
+versions.yaml, or as such a file. It is counted in the package's own releases, which are
+its versions: the newest that is installed says what each of them is worth. Without one
+all are served.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.registry.entries import FunctionRevision, Origin, Source
 from kanister_py.core.versions.catalogue import Lifecycle
+from kanister_py.core.versions.deprecation import Listing, Read
+from kanister_py.core.versions.rules import wrong_listings
 
 LIFECYCLE: Final = "kanister-py.io/lifecycle"
 
@@ -25,7 +28,21 @@ def read_lifecycle(text: str) -> Lifecycle:
     # The library for models takes long to import, and few packages bring a record.
     from kanister_py.core.versions.judge import parse_lifecycle
 
-    return parse_lifecycle(parse_document(text, LIFECYCLE).value, LIFECYCLE)
+    document = parse_document(text, LIFECYCLE)
+    found = parse_lifecycle(document.value, LIFECYCLE)
+    releases = [each.version for each in found.releases]
+    problems = [
+        document.problem(("versions", str(where[0]), *where[1:]), message)
+        for where, message in wrong_listings(found.versions, releases, releases[0], _unread)
+    ]
+    if problems:
+        raise InvalidDocument(problems)
+    return found
+
+
+def _unread(read: Read) -> Listing | None:
+    """Leave to blueprints what reads the results of what."""
+    raise LookupError(read.function)
 
 
 def with_lifecycles(revisions: Iterable[FunctionRevision]) -> list[FunctionRevision]:

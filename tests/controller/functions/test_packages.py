@@ -16,9 +16,11 @@ from kanister_py.controller.functions.packages import FunctionReconciler
 from kanister_py.controller.machine.events import Subject
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import SECRETS
-from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.core.registry.entries import FunctionRevision, Origin
 from kanister_py.core.revisions.functions import Runtime, revision_of
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS
+from kanister_py.core.revisions.lifecycles import with_lifecycles
+from kanister_py.core.versions.deprecation import Support
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.packages import RegistryUnavailable
@@ -53,6 +55,7 @@ class World(NamedTuple):
         repository: str = "x",
         annotations: dict[str, str] | None = None,
         needs: Sequence[dict[str, str]] = (),
+        beside: str = "",
     ) -> str:
         labels = f"  labels: {{release-channel: {channel}}}\n" if channel else ""
         if annotations:
@@ -60,7 +63,7 @@ class World(NamedTuple):
         package = (
             "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\n"
             f"metadata:\n  name: function-x\n{labels}"
-            f"spec: {{dependsOn: {json.dumps(needs)}}}\n# {tag} {text}\n"
+            f"spec: {{dependsOn: {json.dumps(needs)}}}\n# {tag} {text}\n{beside}"
         )
         image = build_image([package_layer(package.encode())])
         reference = self.registry.reference(repository, tag)
@@ -374,6 +377,21 @@ def test_the_record_of_a_package_goes_to_its_revision(world: World) -> None:
     world.reconcile()
     (revision,) = world.revisions()
     assert revision.lifecycle == record
+
+
+def test_a_file_beside_says_the_same(world: World) -> None:
+    record = (
+        "---\napiVersion: kanister-py.io/v1alpha1\nkind: FunctionVersions\n"
+        "releases: [{version: 1.0.0}, {version: 1.1.0}, {version: 1.2.0}]\n"
+        "functions:\n  function-x:\n    kind: Composition\n    versions:\n"
+        "      v1.0.0: {since: 1.0.0, deprecatedIn: 1.0.0, removedIn: 1.2.0}\n"
+    )
+    world.push("v1.0.0", beside=record)
+    world.function("v1.0.0")
+    world.reconcile()
+    (revision,) = with_lifecycles(world.revisions())
+    assert revision.support_at() is Support.DEPRECATED
+    assert revision.origin is Origin.PACKAGE
 
 
 def test_a_version_of_ours_that_was_removed_is_not_installed(world: World) -> None:

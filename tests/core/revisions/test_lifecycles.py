@@ -65,6 +65,13 @@ def test_without_a_record_every_version_is_served() -> None:
     assert choose_revision(known, "function-a", asked).notices == ()
 
 
+def test_a_window_that_is_too_short_is_refused() -> None:
+    record = json.loads(RECORD)
+    record["versions"]["v1.0.0"]["removedIn"] = "1.1.0"
+    with pytest.raises(InvalidDocument, match=r"so 1\.2\.0 at the earliest"):
+        read_lifecycle(json.dumps(record))
+
+
 def test_a_record_that_cannot_be_read_says_what_is_wrong() -> None:
     with pytest.raises(InvalidDocument, match="did you mean versions"):
         read_lifecycle('{"releases": [{"version": "1.0.0"}], "version": {}}')
