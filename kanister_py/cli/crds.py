@@ -4,8 +4,8 @@ kanister-py crds print --only blueprints
 kanister-py crds install --context staging
 kanister-py crds upgrade --dry-run
 
-`blueprints` are those of Blueprints, ActionSets and Profiles, `compositions` those of
-compositions and their functions. `install` makes what is missing and leaves what is there;
+`blueprints` are those of Blueprints, ActionSets, Profiles and Schedules, `compositions`
+those of compositions and their functions. `install` makes what is missing and leaves what is there;
 `upgrade` puts ours in place of older ones, and of those that Kanister or Crossplane has
 installed: existing objects stay. Both are safe to repeat. Nothing is replaced while
 Kanister's operator or Crossplane still runs: it would put its own back.
@@ -88,7 +88,10 @@ def guard_on(cluster: Cluster) -> Guard:
     asked: dict[str, str] = {}
 
     def guard(definition: KubeObject) -> None:
-        neighbour = KANISTER if definition["spec"]["group"] == "cr.kanister.io" else CROSSPLANE
+        group = definition["spec"]["group"]
+        if group == "kanister-py.io":
+            return
+        neighbour = KANISTER if group == "cr.kanister.io" else CROSSPLANE
         if neighbour.name not in asked:
             asked[neighbour.name] = find_neighbour(cluster, neighbour)
         if asked[neighbour.name]:

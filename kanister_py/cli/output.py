@@ -17,7 +17,12 @@ from kanister_py.core.notices import Notice, Severity
 from kanister_py.core.objects.visible import visible
 
 # Kinds that a cluster has only once our definitions of them are installed.
-_OUR_GROUPS = ("cr.kanister.io", "apiextensions.crossplane.io", "pkg.crossplane.io")
+_OUR_GROUPS = (
+    "cr.kanister.io",
+    "kanister-py.io",
+    "apiextensions.crossplane.io",
+    "pkg.crossplane.io",
+)
 
 DATA_FORMATS = ("table", "json", "yaml", "markdown")
 

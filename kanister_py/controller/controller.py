@@ -33,6 +33,7 @@ from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.neighbours import refuse_neighbours
 from kanister_py.controller.machine.part import Part, PartMaker, PartTools
+from kanister_py.controller.schedules.part import Schedules
 from kanister_py.core.errors import KanisterError, LeadershipLost, NotFound, TransientError
 from kanister_py.core.objects.resources import NAMESPACES
 from kanister_py.executor.alarms import Alarms
@@ -235,7 +236,10 @@ class Controller:
         tools = PartTools(self._cluster, clock, alarms, events.post, count_error, metrics)
         actionsets = self._made_actionsets(tools) if settings.runs_actionsets else None
         others = [make(tools) for make in self._part_makers]
-        own = () if actionsets is None else (actionsets,)
+        own: tuple[Part, ...] = ()
+        if actionsets is not None:
+            # Who makes ActionSets at their times is who runs them.
+            own = (actionsets, Schedules(tools, settings.namespaces))
         return _Parts(alarms, events, actionsets, (*own, *others))
 
     def _made_actionsets(self, tools: PartTools) -> ActionSets:

@@ -17,6 +17,7 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject
 
 _MANAGER: Final = "kanister-py"
+_OF_BLUEPRINTS: Final = ("cr.kanister.io", "kanister-py.io")
 _ATTEMPTS: Final = 5
 _ESTABLISH_SECONDS: Final = 30.0
 
@@ -51,7 +52,7 @@ def read_definitions(only: str = "") -> list[dict[str, Any]]:
     if not only:
         return found
     is_ours = only == "blueprints"
-    return [each for each in found if (each["spec"]["group"] == "cr.kanister.io") is is_ours]
+    return [each for each in found if (each["spec"]["group"] in _OF_BLUEPRINTS) is is_ours]
 
 
 def install_definitions(

@@ -415,7 +415,7 @@ class World:
 
 def definitions() -> Iterator[dict[str, Any]]:
     """Give the definitions that come with us."""
-    for name in ("actionsets", "blueprints", "profiles"):
+    for name in ("actionsets", "blueprints", "profiles", "schedules"):
         text = files("kanister_py.crds").joinpath(f"{name}.yaml").read_text("utf-8")
         yield from (each.value for each in parse_documents(text))
 

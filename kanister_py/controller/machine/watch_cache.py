@@ -50,7 +50,7 @@ class _Change(NamedTuple, Generic[T]):
 class Store(Generic[T]):
     """What is kept of each object of one kind. What is not worth keeping whole is kept slim."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 # all but the first five have a name and a default
         self,
         cluster: Cluster,
         clock: Clock,
@@ -61,6 +61,7 @@ class Store(Generic[T]):
         namespaces: Sequence[str] = ("",),
         on_error: Callable[[KanisterError], None] | None = None,
         on_listed: Callable[[str], None] = lambda _version: None,
+        label_selector: str = "",
     ) -> None:
         self.resource = resource
         self._lock = RLock()
@@ -74,7 +75,10 @@ class Store(Generic[T]):
         self._on_change = on_change
         self._on_listed = on_listed
         self._feeds = [
-            _Feed(cluster, clock, resource, each, self._replace_all, self._take, on_error)
+            _Feed(
+                *(cluster, clock, resource, each, self._replace_all, self._take, on_error),
+                label_selector,
+            )
             for each in namespaces
         ]
 
@@ -212,6 +216,7 @@ class _Feed:
         take_all: Callable[[str, Iterator[ObjectList]], str],
         take: Callable[[EventType, KubeObject], None],
         on_error: Callable[[KanisterError], None] | None,
+        label_selector: str = "",
     ) -> None:
         self.has_listed = False
         self.is_watching = False
@@ -223,6 +228,7 @@ class _Feed:
         self._take_all = take_all
         self._take = take
         self._on_error = on_error
+        self._label_selector = label_selector
         self._changed = Condition()
         self._watch: Watch | None = None
         self._is_closed = False
@@ -262,7 +268,11 @@ class _Feed:
         token = ""
         while True:
             page = self._cluster.list(
-                self._resource, namespace=self._namespace, limit=_PAGE, continue_token=token
+                self._resource,
+                namespace=self._namespace,
+                label_selector=self._label_selector,
+                limit=_PAGE,
+                continue_token=token,
             )
             yield page
             token = page.continue_token
@@ -273,6 +283,7 @@ class _Feed:
         watch = self._cluster.watch(
             self._resource,
             namespace=self._namespace,
+            label_selector=self._label_selector,
             resource_version=self._version,
             timeout_seconds=_WATCH_SECONDS,
             bookmarks=True,

@@ -1,0 +1,202 @@
+"""The part of the controller that makes ActionSets at their times: watches, a queue, one timer.
+
+At rest a schedule costs an alarm and a few dozen bytes: what it says is read when its time
+has come.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Final, NamedTuple
+
+from kanister_py.controller.machine.part import PartTools
+from kanister_py.controller.machine.repeating import Repeating
+from kanister_py.controller.machine.watch_cache import ObjectKey, Store
+from kanister_py.controller.machine.work_loop import Look, WorkLoop
+from kanister_py.controller.schedules.reconcile import ScheduleReconciler
+from kanister_py.core.errors import Forbidden, InvalidDocument, NotFound
+from kanister_py.core.objects.parts import status_of
+from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.schedules.decisions import Act, Situation, decide
+from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
+from kanister_py.core.schedules.runs import SCHEDULE_LABEL, Run, read_run
+from kanister_py.core.schedules.status import created_at, is_suspended, memory_of
+from kanister_py.ports.cluster import KubeObject
+
+_LOG: Final = logging.getLogger(__name__)
+
+_THREADS: Final = 2
+_LOOK_FOR_KIND_SECONDS: Final = 60.0
+_TRY_AGAIN_SECONDS: Final = 2.0
+_LOOK_AT_CLOCK_SECONDS: Final = 10.0
+_CLOCK_IS_SET_SECONDS: Final = 0.5
+_NOT_SYNCED_SECONDS: Final = 0.2
+
+
+class Rest(NamedTuple):
+    """What is kept of a schedule: when it is to be looked at, at once if `is_new`."""
+
+    uid: str
+    generation: int
+    look_at: datetime | None = None
+    is_new: bool = False
+
+
+class Schedules:
+    """Runs the schedules of a cluster for as long as the controller leads.
+
+    A cluster that has no such kind, or does not let us see it, is asked again every minute.
+    """
+
+    def __init__(self, tools: PartTools, namespaces: Sequence[str]) -> None:
+        cluster, clock = tools.cluster, tools.clock
+        self._cluster = cluster
+        self._clock = clock
+        watched = tuple(namespaces) or ("",)
+        self._namespaces = watched
+        self._lock = Lock()
+        self._is_watching = False
+        self._told = ""
+        self._runs_by_schedule: dict[ObjectKey, dict[str, Run]] = {}
+        self.store: Store[Rest] = Store(
+            *(cluster, clock, SCHEDULES, self._keep, self._on_schedule),
+            namespaces=watched,
+            on_error=tools.on_error,
+        )
+        self._runs: Store[Run] = Store(
+            *(cluster, clock, ACTION_SETS, read_run, self._on_run),
+            namespaces=watched,
+            on_error=tools.on_error,
+            label_selector=SCHEDULE_LABEL,
+        )
+        self._loop: WorkLoop[ObjectKey] = WorkLoop(
+            *("Schedule", clock, tools.alarms, tools.metrics), threads=_THREADS
+        )
+        self._reconciler = ScheduleReconciler(cluster, clock, tools.tell, self.runs_of)
+        self._beginning = Repeating(
+            *(clock, "the look for schedules", self._begin),
+            every_seconds=_LOOK_FOR_KIND_SECONDS,
+            retry_seconds=_TRY_AGAIN_SECONDS,
+        )
+        self._clock_set_at = self._offset()
+        self._clock_watch = Repeating(
+            *(clock, "the look at the clock", self._look_at_clock),
+            first_seconds=_LOOK_AT_CLOCK_SECONDS,
+            every_seconds=_LOOK_AT_CLOCK_SECONDS,
+        )
+
+    # Its life
+
+    def start(self) -> None:
+        self._beginning.start(at_once=True)
+        self._clock_watch.start()
+        self._loop.start(self._look)
+
+    def close(self) -> None:
+        self._beginning.close()
+        self._clock_watch.close()
+        self._loop.close()
+        self.store.close()
+        self._runs.close()
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._is_watching:
+                return
+        try:
+            self._cluster.list(SCHEDULES, namespace=self._namespaces[0], limit=1)
+        except (NotFound, Forbidden) as error:
+            if error.message != self._told:
+                _LOG.warning("Schedules do not run here: %s", error.message)
+            self._told = error.message
+            return
+        with self._lock:
+            self._is_watching = True
+        self._runs.start()
+        self.store.start()
+
+    @property
+    def is_settled(self) -> bool:
+        has_synced = self.store.has_synced and self._runs.has_synced
+        return not self._is_watching or (has_synced and self._loop.queue.is_idle)
+
+    @property
+    def trouble(self) -> str:
+        return self.store.trouble or self._runs.trouble if self._is_watching else ""
+
+    # What the watches tell
+
+    def _keep(self, obj: KubeObject) -> Rest:
+        """Keep of a schedule when to look at it; what it says is forgotten again."""
+        metadata, status = obj["metadata"], status_of(obj)
+        uid, generation = metadata["uid"], metadata.get("generation", 0)
+        if status.get("observedGeneration") != generation:
+            return Rest(uid, generation, is_new=True)
+        try:
+            schedule = parse_schedule(obj)
+        except InvalidDocument:
+            return Rest(uid, generation)
+        now = self._clock.now()
+        memory, created = memory_of(obj, schedule, now), created_at(obj, now)
+        decision = decide(Situation(schedule, uid, created, memory, is_running=False, now=now))
+        is_new = decision.act is not Act.REST or is_suspended(obj) is not schedule.is_suspended
+        return Rest(uid, generation, decision.look_at, is_new=is_new)
+
+    def _on_schedule(self, key: ObjectKey, old: Rest | None, new: Rest | None) -> None:
+        if new is None:
+            self._reconciler.forget(key)
+        elif new != old:
+            self._set_alarm(key, new)
+
+    def _set_alarm(self, key: ObjectKey, rest: Rest) -> None:
+        if rest.is_new:
+            self._loop.queue.add(key)
+        elif rest.look_at is not None:
+            left = (rest.look_at - self._clock.now()).total_seconds()
+            self._loop.queue.add_later(key, left)
+
+    def _on_run(self, key: ObjectKey, old: Run | None, new: Run | None) -> None:
+        run = new or old
+        if run is None or not run.schedule:
+            return
+        schedule = ObjectKey(key.namespace, run.schedule)
+        with self._lock:
+            runs = self._runs_by_schedule.setdefault(schedule, {})
+            runs.pop(key.name, None)
+            if new is not None:
+                runs[key.name] = new
+            elif not runs:
+                del self._runs_by_schedule[schedule]
+        is_news = old is None or new is None or old.ended != new.ended
+        if is_news and self.store.get(schedule) is not None:
+            self._loop.queue.add(schedule)
+
+    def runs_of(self, key: ObjectKey) -> Sequence[Run]:
+        """Give what is seen of the ActionSets of a schedule."""
+        with self._lock:
+            return tuple(self._runs_by_schedule.get(key, {}).values())
+
+    def _look(self, key: ObjectKey) -> Look | None:
+        if not self._runs.has_synced:
+            # A run under way that is not seen yet would be no reason to wait.
+            self._loop.queue.add_later(key, _NOT_SYNCED_SECONDS)
+            return None
+        return self._reconciler.reconcile(key)
+
+    # The clock on the wall
+
+    def _offset(self) -> timedelta:
+        return timedelta(seconds=self._clock.now().timestamp() - self._clock.monotonic())
+
+    def _look_at_clock(self) -> None:
+        """Set every alarm anew once somebody has set the clock: alarms count seconds alone."""
+        offset = self._offset()
+        if abs((offset - self._clock_set_at).total_seconds()) < _CLOCK_IS_SET_SECONDS:
+            return
+        self._clock_set_at = offset
+        _LOG.info("The clock was set: the times of all schedules are looked at again")
+        for key, rest in self.store.items():
+            self._set_alarm(key, rest)

@@ -1,0 +1,198 @@
+"""Reconciling a schedule: one look at it, and what is due carried out.
+
+What decides is read anew in each look, never taken from a watch: a look that starts
+something must not rest on a status of yesterday.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from threading import Lock
+from typing import Final, NamedTuple
+
+from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
+from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.controller.machine.work_loop import DONE, FAILED, Look
+from kanister_py.controller.machine.writing import condition, find, write_status
+from kanister_py.core.actionsets.status import text_of_time
+from kanister_py.core.errors import AlreadyExists, ApiError, Conflict, NotFound, TransientError
+from kanister_py.core.objects.parts import namespace_of, status_of
+from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.schedules.decisions import Act, Decision, Reason, Situation, decide
+from kanister_py.core.schedules.model import SCHEDULES, parse_schedule, why_invalid
+from kanister_py.core.schedules.runs import Run, name_of_run, run_of, surplus_runs
+from kanister_py.core.schedules.status import Told, created_at, memory_of, status_after
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+_LOG: Final = logging.getLogger(__name__)
+
+_SAID: Final = {
+    Reason.MISSED: "Left out the time {time}: it was missed by more than startingDeadline",
+    Reason.STILL_RUNNING: "Left out the time {time}: a run is still under way",
+}
+
+
+class Made(NamedTuple):
+    """A run that was made here, until the watch tells of it."""
+
+    name: str
+    uid: str
+
+
+class ScheduleReconciler:
+    """Carries out what is due. `runs_of` gives what is seen of a schedule's ActionSets."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        tell: Tell,
+        runs_of: Callable[[ObjectKey], Sequence[Run]],
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._tell = tell
+        self._runs_of = runs_of
+        self._lock = Lock()
+        self._made: dict[ObjectKey, Made] = {}
+
+    def forget(self, key: ObjectKey) -> None:
+        """Hear that a schedule is gone."""
+        with self._lock:
+            self._made.pop(key, None)
+
+    def reconcile(self, key: ObjectKey) -> Look:
+        """Look at a schedule, and do what is due; say when it is to be looked at again."""
+        obj = find(self._cluster, SCHEDULES, key.name, key.namespace)
+        if obj is None or obj["metadata"].get("deletionTimestamp"):
+            return DONE
+        why = why_invalid(obj)
+        if why:
+            return self._refuse(obj, why)
+        now = self._clock.now()
+        schedule = parse_schedule(obj)
+        runs, unseen = self._runs(key)
+        situation = Situation(
+            schedule,
+            obj["metadata"]["uid"],
+            created_at(obj, now),
+            memory_of(obj, schedule, now),
+            bool(unseen) or any(each.is_active for each in runs),
+            now,
+        )
+        decision = decide(situation)
+        started = unseen
+        if decision.act is Act.START and decision.time is not None:
+            try:
+                started = self._start(key, obj, decision.time)
+            except TransientError:
+                raise
+            except ApiError as error:
+                return self._fail(obj, error)
+        elif decision.act is Act.REPLACE:
+            self._cancel(obj, runs)
+        status = status_after(obj, situation, decision, Told(runs, started))
+        conditions = [
+            condition("Ready", "True", "Scheduled"),
+            condition("Suspended", "True" if schedule.is_suspended else "False", "AsSaid"),
+        ]
+        write_status(self._cluster, self._clock, obj, conditions, status)
+        # Told once it is noted: whoever dies in between tells of it the next time.
+        self._say(obj, decision, started)
+        self._collect(surplus_runs(runs, schedule.history))
+        return _again(decision, now)
+
+    # Runs
+
+    def _runs(self, key: ObjectKey) -> tuple[Sequence[Run], str]:
+        """Give the runs that are seen, and the name of one that was made and is not seen yet."""
+        runs = self._runs_of(key)
+        with self._lock:
+            made = self._made.get(key)
+            if made is not None and any(each.uid == made.uid for each in runs):
+                del self._made[key]
+                made = None
+        if made is None:
+            return runs, ""
+        # A watch tells of most within a moment; what was gone before it told is asked for.
+        there = find(self._cluster, ACTION_SETS, made.name, key.namespace)
+        if there is not None and there["metadata"]["uid"] == made.uid:
+            return runs, made.name
+        self.forget(key)
+        return runs, ""
+
+    def _start(self, key: ObjectKey, obj: KubeObject, time: datetime) -> str:
+        """Make the ActionSet of a time, unless somebody has; give its name."""
+        name = name_of_run(key.name, obj["metadata"]["uid"], time)
+        try:
+            made = self._cluster.create(run_of(obj, name, time))
+        except AlreadyExists:
+            # Who made it died before that was noted, or acts at this very moment.
+            found = find(self._cluster, ACTION_SETS, name, key.namespace)
+            if found is None:
+                return ""
+            made = found
+        with self._lock:
+            self._made[key] = Made(name, made["metadata"]["uid"])
+        return name
+
+    def _cancel(self, obj: KubeObject, runs: Sequence[Run]) -> None:
+        for each in runs:
+            if each.is_active and not each.is_cancelled:
+                self._on(each, {"spec": {"cancel": True}})
+                said = f"Cancelled {each.name}; the next run begins when it has ended"
+                self._tell(subject_of(obj), NORMAL, "Replaced", said)
+
+    def _collect(self, runs: Sequence[Run]) -> None:
+        for each in runs:
+            self._on(each, None)
+
+    def _on(self, run: Run, patch: dict[str, object] | None) -> None:
+        """Change an ActionSet, or delete it without a change; one that is gone is fine."""
+        namespace = run.namespace
+        try:
+            if patch is None:
+                self._cluster.delete(ACTION_SETS, run.name, namespace=namespace, uid=run.uid)
+            else:
+                self._cluster.patch(ACTION_SETS, run.name, patch, namespace=namespace)
+        except (NotFound, Conflict):
+            return
+
+    # What is said
+
+    def _refuse(self, obj: KubeObject, why: str) -> Look:
+        if status_of(obj).get("observedGeneration") != obj["metadata"].get("generation"):
+            self._tell(subject_of(obj), WARNING, "Invalid", why)
+        status = {
+            **status_of(obj),
+            "observedGeneration": obj["metadata"].get("generation", 0),
+        }
+        status.pop("nextTimes", None)
+        refused = condition("Ready", "False", "Invalid", why)
+        write_status(self._cluster, self._clock, obj, [refused], status)
+        return DONE
+
+    def _fail(self, obj: KubeObject, error: ApiError) -> Look:
+        """Say that the cluster does not take the ActionSet; it is tried again, then more rarely."""
+        said = f"The ActionSet cannot be made: {error.message}"
+        refused = condition("Ready", "False", error.reason, said)
+        if write_status(self._cluster, self._clock, obj, [refused]) is not obj:
+            self._tell(subject_of(obj), WARNING, error.reason, said)
+        return FAILED
+
+    def _say(self, obj: KubeObject, decision: Decision, started: str) -> None:
+        if decision.act is Act.START:
+            _LOG.info("Schedule %s/%s runs %s", namespace_of(obj), obj["metadata"]["name"], started)
+            self._tell(subject_of(obj), NORMAL, "Started", f"Made ActionSet {started}")
+        elif decision.act is Act.SKIP and decision.time is not None:
+            said = _SAID[decision.reason].format(time=text_of_time(decision.time))
+            self._tell(subject_of(obj), WARNING, str(decision.reason), said)
+
+
+def _again(decision: Decision, now: datetime) -> Look:
+    if decision.look_at is None:
+        return DONE
+    return Look(max(0.0, (decision.look_at - now).total_seconds()))

@@ -1,0 +1,221 @@
+"""Schedules as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.errors import InvalidDocument, Problem
+from kanister_py.core.objects.documents import Document, Path
+from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
+from kanister_py.core.objects.names import MAX_LABEL
+from kanister_py.core.objects.reading import Reader, UnknownKey
+from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.schedules.times import (
+    Cron,
+    InvalidTimetable,
+    Timetable,
+    Window,
+    check_windows,
+    parse_timetable,
+    zone_of,
+)
+
+SCHEDULES: Final = GroupVersionResource("kanister-py.io", "v1alpha1", "schedules")
+KIND: Final = "Schedule"
+
+_MOST_JITTER_SECONDS: Final = 86_400
+
+
+class ConcurrencyPolicy(StrEnum):
+    """What becomes of a time at which a run is still under way."""
+
+    FORBID = "Forbid"
+    """It is left out."""
+    REPLACE = "Replace"
+    """What is under way is cancelled, and the new run begins when that has ended."""
+    QUEUE = "Queue"
+    """It waits; of several that wait, the last one."""
+
+
+class HistoryLimits(NamedTuple):
+    """How many runs are kept that ended well, and how many that did not."""
+
+    complete: int = 10
+    failed: int = 10
+
+
+class Schedule(NamedTuple):
+    """When an ActionSet is made, and of which template."""
+
+    times: Timetable
+    timing: str
+    """All that says when it comes due, as a text: another one counts anew."""
+    jitter_seconds: float = 0.0
+    is_suspended: bool = False
+    policy: ConcurrencyPolicy = ConcurrencyPolicy.FORBID
+    deadline: timedelta | None = None
+    windows: tuple[Window, ...] = ()
+    history: HistoryLimits = HistoryLimits()
+    template: Mapping[str, Any] = MappingProxyType({})
+
+
+_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
+_SPEC_KEYS = (
+    *("schedule", "timeZone", "jitter", "suspend", "concurrencyPolicy", "startingDeadline"),
+    *("windows", "historyLimits", "template"),
+)
+
+
+def parse_schedule(obj: Mapping[str, Any]) -> Schedule:
+    """Read an object as a Schedule, or refuse it with every problem in it."""
+    reader = _Reader()
+    read = reader.schedule(obj)
+    if read is None or reader.problems:
+        raise InvalidDocument(reader.problems_in(Document.of(dict(obj))))
+    return read
+
+
+def read_what_can_be_read(document: Document, path: Path) -> tuple[list[UnknownKey], list[Problem]]:
+    """Read a part of a document as a Schedule: the keys that nothing reads, and what is none."""
+    node = document.node_at(path)
+    reader = _Reader()
+    reader.schedule(node.value if node is not None else None)
+    return reader.unknown, reader.problems_in(document, path)
+
+
+class _Reader(Reader):
+    """Reads Schedules."""
+
+    def schedule(self, value: Any) -> Schedule | None:
+        data = self.mapping(value, (), _KEYS)
+        metadata = self.mapping(data.get("metadata"), ("metadata",))
+        name = self.text(metadata, "name", ("metadata",))
+        if len(name) > MAX_LABEL:
+            said = "it is a label of the ActionSets that are made"
+            self.note(("metadata", "name"), f"Must be no more than {MAX_LABEL} characters: {said}")
+        path = ("spec",)
+        spec = self.mapping(data.get("spec"), path, _SPEC_KEYS)
+        line = self.wanted(spec, "schedule", path)
+        zone_name = self.text(spec, "timeZone", path)
+        jitter = self._seconds(spec, "jitter", path) or 0.0
+        if jitter > _MOST_JITTER_SECONDS:
+            self.note((*path, "jitter"), "Must be no more than 24h")
+        deadline = self._seconds(spec, "startingDeadline", path)
+        windows = self._windows(spec, path, zone_name)
+        template = self._template(spec, path)
+        times = self._times(line, zone_name, path)
+        policy, history = self._policy(spec, path), self._history(spec, path)
+        is_suspended = self.flag(spec, "suspend", path)
+        if times is None or self.problems:
+            return None
+        return Schedule(
+            times,
+            " ".join([*line.split(), zone_name or "UTC", f"{jitter:g}"]),
+            jitter,
+            is_suspended,
+            policy,
+            None if deadline is None else timedelta(seconds=deadline),
+            windows,
+            history,
+            template,
+        )
+
+    def _times(self, said: str, zone_name: str, path: Path) -> Timetable | None:
+        try:
+            zone = zone_of(zone_name)
+        except InvalidTimetable as error:
+            self.note((*path, "timeZone"), error.message)
+            return None
+        if not said:
+            return None
+        try:
+            return parse_timetable(said, zone)
+        except InvalidTimetable as error:
+            self.note((*path, "schedule"), error.message)
+            return None
+
+    def _seconds(self, data: Mapping[str, Any], key: str, path: Path) -> float | None:
+        text = self.text(data, key, path)
+        if not text:
+            return None
+        try:
+            seconds = parse_seconds(text)
+        except InvalidDuration:
+            seconds = -1.0
+        if seconds < 0:
+            self.refuse((*path, key), "a duration such as 30s or 1h30m", text)
+            return None
+        return seconds
+
+    def _windows(self, spec: Mapping[str, Any], path: Path, zone_name: str) -> tuple[Window, ...]:
+        count, found = len(self.problems), []
+        for index, each in enumerate(self.items(spec, "windows", path)):
+            inside = (*path, "windows", index)
+            data = self.mapping(each, inside, ("schedule", "duration"))
+            begins = self.wanted(data, "schedule", inside)
+            self.wanted(data, "duration", inside)
+            seconds = self._seconds(data, "duration", inside)
+            if not begins or not seconds:
+                continue
+            try:
+                times = parse_timetable(begins, zone_of(zone_name))
+            except InvalidTimetable as error:
+                self.note((*inside, "schedule"), error.message)
+                continue
+            if not isinstance(times, Cron):
+                self.note((*inside, "schedule"), "Must be a cron line: a window has a time of day")
+                continue
+            found.append(Window(times, seconds))
+        if len(self.problems) == count:
+            try:
+                check_windows(found)
+            except InvalidTimetable as error:
+                self.note((*path, "windows"), error.message)
+        return tuple(found)
+
+    def _policy(self, spec: Mapping[str, Any], path: Path) -> ConcurrencyPolicy:
+        value = spec.get("concurrencyPolicy", ConcurrencyPolicy.FORBID)
+        if value in tuple(ConcurrencyPolicy):
+            return ConcurrencyPolicy(value)
+        known = ", ".join(repr(str(each)) for each in ConcurrencyPolicy)
+        self.refuse((*path, "concurrencyPolicy"), f"one of {known}", value)
+        return ConcurrencyPolicy.FORBID
+
+    def _history(self, spec: Mapping[str, Any], path: Path) -> HistoryLimits:
+        inside = (*path, "historyLimits")
+        data = self.mapping(spec.get("historyLimits"), inside, HistoryLimits._fields)
+        return HistoryLimits(
+            *(
+                int(self.number(data, key, inside, default, least=0, whole=True))
+                for key, default in HistoryLimits._field_defaults.items()
+            )
+        )
+
+    def _template(self, spec: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+        inside = (*path, "template")
+        if spec.get("template") is None:
+            self.note(inside, "Must be given: the ActionSet that is made each time")
+            return {}
+        data = self.mapping(spec["template"], inside, ("metadata", "spec"))
+        metadata = self.mapping(
+            data.get("metadata"), (*inside, "metadata"), ("labels", "annotations")
+        )
+        self.texts(metadata, "labels", (*inside, "metadata"))
+        self.texts(metadata, "annotations", (*inside, "metadata"))
+        content = self.mapping(data.get("spec"), (*inside, "spec"))
+        if not self.items(content, "actions", (*inside, "spec")):
+            self.note((*inside, "spec", "actions"), "Must have an action: without one nothing runs")
+        return data
+
+
+def why_invalid(obj: Mapping[str, Any]) -> str:
+    """Say in one line what is wrong with a Schedule; empty if nothing is."""
+    try:
+        parse_schedule(obj)
+    except InvalidDocument as error:
+        return "; ".join(f"{each.path}: {each.message}" for each in error.problems)
+    return ""

@@ -1,0 +1,106 @@
+"""Status of a schedule: what its passes remember, and what people see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from kanister_py.core.actionsets.status import parse_time, text_of_time
+from kanister_py.core.objects.parts import conditions_of, metadata_of, status_of
+from kanister_py.core.schedules.decisions import Act, Decision, Memory, Situation, next_starts
+from kanister_py.core.schedules.model import Schedule
+from kanister_py.core.schedules.runs import Run
+
+
+def created_at(obj: Mapping[str, Any], now: datetime) -> datetime:
+    return parse_time(metadata_of(obj).get("creationTimestamp")) or now
+
+
+def is_suspended(obj: Mapping[str, Any]) -> bool:
+    """Say whether a schedule was seen to be suspended."""
+    return any(
+        each.get("type") == "Suspended" and each.get("status") == "True"
+        for each in conditions_of(obj)
+    )
+
+
+def memory_of(obj: Mapping[str, Any], schedule: Schedule, now: datetime) -> Memory:
+    """Read what was done about a schedule; another timing, or a resumption, counts from now."""
+    status = status_of(obj)
+    last = parse_time(status.get("lastScheduleTime"))
+    times = map(parse_time, status.get("recentTimes") or ())
+    recent = tuple(each for each in times if each is not None)
+    timing = status.get("timing")
+    since = parse_time(status.get("countsFrom")) or created_at(obj, now)
+    if timing is not None:
+        is_resumed = is_suspended(obj) and not schedule.is_suspended
+        if timing != schedule.timing or is_resumed:
+            since = now
+    return Memory(since, last, recent)
+
+
+class Told(NamedTuple):
+    """What a status says beside the memory."""
+
+    runs: Sequence[Run]
+    started: str = ""
+    """The name of the run that was just begun, which nobody has seen yet."""
+
+
+def status_after(
+    obj: Mapping[str, Any], situation: Situation, decision: Decision, told: Told
+) -> dict[str, Any]:
+    """Write the status that a schedule has once a decision is carried out."""
+    memory = decision.memory
+    status: dict[str, Any] = {
+        "observedGeneration": metadata_of(obj).get("generation", 0),
+        "timing": situation.schedule.timing,
+        "countsFrom": text_of_time(memory.since),
+    }
+    after = situation._replace(memory=memory)
+    _set(status, "lastScheduleTime", memory.last)
+    if memory.recent:
+        status["recentTimes"] = list(map(text_of_time, memory.recent))
+    nexts = [text_of_time(each) for each in next_starts(after)]
+    if nexts:
+        status["nextTimes"] = nexts
+    if decision.act in (Act.WAIT, Act.REPLACE):
+        _set(status, "waitingTime", decision.time)
+    _add_runs(status, status_of(obj), told)
+    if conditions_of(obj):
+        status["conditions"] = list(conditions_of(obj))
+    return status
+
+
+def _set(status: dict[str, Any], key: str, time: datetime | None) -> None:
+    if time is not None:
+        status[key] = text_of_time(time)
+
+
+def _add_runs(status: dict[str, Any], before: Mapping[str, Any], told: Told) -> None:
+    active = sorted(each.name for each in told.runs if each.is_active)
+    if told.started and told.started not in active:
+        active.append(told.started)
+    if active:
+        status["active"] = active
+    for key, name, is_complete in (
+        ("lastSuccessfulTime", "lastSuccessful", True),
+        ("lastFailureTime", "lastFailed", False),
+    ):
+        last = _last_ended(each for each in told.runs if each.is_complete is is_complete)
+        known = parse_time(before.get(key))
+        if last is not None and last.ended is not None and (known is None or last.ended >= known):
+            status[key], status[name] = text_of_time(last.ended), last.name
+        elif known is not None:
+            # Its ActionSet may be gone; that it was is remembered.
+            status[key], status[name] = before[key], before.get(name, "")
+    ended = _last_ended(told.runs)
+    last_state = "running" if active else ended.state if ended else before.get("lastState")
+    if last_state:
+        status["lastState"] = last_state
+
+
+def _last_ended(runs: Iterable[Run]) -> Run | None:
+    ended = [each for each in runs if each.ended is not None]
+    return max(ended, key=lambda each: (each.ended, each.name), default=None)

@@ -1,0 +1,69 @@
+"""Do schedules run on a controller that lives: its watches, its timer, its end?"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+
+from kanister_py.core.objects.resources import ACTION_SETS, CUSTOM_RESOURCE_DEFINITIONS
+from kanister_py.core.schedules.model import SCHEDULES
+from kanister_py.ports.cluster import KubeObject
+from tests.controller.conftest import SetClock, World, actionset, blueprint, phase
+from tests.core.schedules.schedules import schedule
+
+
+def test_a_run_begins_by_itself_and_its_end_is_noted(world: World) -> None:
+    world.create(blueprint(phase("Echo")), schedule(schedule="@every 1s"))
+    world.controller()
+
+    def has_ended(obj: KubeObject) -> bool:
+        status = obj.get("status") or {}
+        return bool(status.get("lastSuccessfulTime"))
+
+    found = world.until(has_ended, "nightly", resource=SCHEDULES)
+    assert found["status"]["lastSuccessful"].startswith("nightly-")
+
+
+def test_a_clock_that_is_set_forward_makes_up_for_one_time(world: World) -> None:
+    clock = SetClock()
+    world.clock = clock
+    world.create(blueprint(phase("Echo")), schedule())
+    world.controller()
+    world.until(lambda obj: bool(obj.get("status")), "nightly", resource=SCHEDULES)
+    now = clock.now()
+    last = now.replace(hour=2, minute=0, second=0, microsecond=0) + timedelta(days=4)
+    clock.set_by = last + timedelta(minutes=5) - now
+
+    def has_run(obj: KubeObject) -> bool:
+        return bool((obj.get("status") or {}).get("lastSuccessfulTime"))
+
+    found = world.until(has_run, "nightly", resource=SCHEDULES)
+    assert found["status"]["lastScheduleTime"] == f"{last:%Y-%m-%dT%H:%M:%SZ}"
+    assert len(world.cluster.list(ACTION_SETS).items) == 1
+
+
+def test_each_time_runs_once_across_controllers_that_die(world: World) -> None:
+    world.create(
+        blueprint(phase("Echo")),
+        schedule(schedule="@every 1s", historyLimits={"complete": 1000}),
+    )
+    for number in range(1, 5):
+        controller = world.controller(identity="one-pod")
+        world.until(partial(_has_run, number), "nightly", resource=SCHEDULES)
+        controller.kill()
+    made = world.cluster.list(ACTION_SETS).items
+    times = [each["metadata"]["annotations"]["kanister-py.io/scheduled-at"] for each in made]
+    assert len(times) == len(set(times)) > 3
+
+
+def _has_run(times: int, obj: KubeObject) -> bool:
+    return len((obj.get("status") or {}).get("recentTimes", [])) > times
+
+
+def test_a_cluster_without_schedules_is_served_all_the_same(world: World) -> None:
+    world.cluster.delete(CUSTOM_RESOURCE_DEFINITIONS, "schedules.kanister-py.io")
+    controller = world.controller()
+    world.create(blueprint(phase("Echo")), actionset())
+    world.until_state("complete")
+    (why,) = [check() for check in controller.checks().values()]
+    assert why == ""

@@ -1,0 +1,375 @@
+"""What becomes of a Schedule when somebody looks at it?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.controller.machine.work_loop import Look
+from kanister_py.controller.schedules.reconcile import ScheduleReconciler
+from kanister_py.core.actionsets.artifacts import ARTIFACTS_ANNOTATION, DELETED
+from kanister_py.core.errors import KanisterError, LeadershipLost
+from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.schedules.model import SCHEDULES
+from kanister_py.core.schedules.runs import Run, read_run
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.ports.cluster import KubeObject
+from tests.controller.conftest import Mortal, definitions
+from tests.core.schedules.schedules import CREATED, at, schedule
+from tests.fake_clock import FakeClock
+
+KEY = ObjectKey("default", "nightly")
+
+
+class Place:
+    """A cluster with schedules whose clock stands still, and those who look at them."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock(CREATED)
+        self.cluster = MemoryCluster(clock=self.clock)
+        for each in definitions():
+            self.cluster.create(each)
+        self.events: list[tuple[str, str]] = []
+        self.looker = self.another()
+
+    def another(self, cluster: Any = None) -> ScheduleReconciler:
+        """Start another process, which has seen nothing but what the cluster tells."""
+
+        def tell(_subject: object, _kind: str, reason: str, message: str) -> None:
+            self.events.append((reason, message))
+
+        return ScheduleReconciler(cluster or self.cluster, self.clock, tell, self.runs_of)
+
+    def runs_of(self, key: ObjectKey) -> Sequence[Run]:
+        runs = [read_run(each) for each in self.actionsets()]
+        return [each for each in runs if each.schedule == key.name]
+
+    def actionsets(self) -> list[KubeObject]:
+        return self.cluster.list(ACTION_SETS, namespace="default").items
+
+    def times(self) -> list[str]:
+        """List the times that something ran at."""
+        return sorted(
+            each["metadata"]["annotations"]["kanister-py.io/scheduled-at"][:16]
+            for each in self.actionsets()
+        )
+
+    def create(self, **spec: Any) -> None:
+        self.cluster.create(schedule(**spec))
+
+    def change(self, **spec: Any) -> None:
+        self.cluster.patch(SCHEDULES, KEY.name, {"spec": spec}, namespace="default")
+
+    def go_to(self, moment: str | datetime) -> None:
+        to = at(moment) if isinstance(moment, str) else moment
+        self.clock.advance((to - self.clock.now()).total_seconds())
+
+    def look(self, moment: str = "") -> Look:
+        if moment:
+            self.go_to(moment)
+        return self.looker.reconcile(KEY)
+
+    def end(self, name: str, state: str = "complete", **more: Any) -> None:
+        found = self.cluster.get(ACTION_SETS, name, namespace="default")
+        kind = "Complete" if state == "complete" else "Failed"
+        ended = {
+            "type": kind,
+            "status": "True",
+            "lastTransitionTime": f"{self.clock.now():%Y-%m-%dT%H:%M:%SZ}",
+        }
+        status = {"state": state, "conditions": [ended], **more}
+        self.cluster.replace_status({**found, "status": status})
+
+    def status(self) -> dict[str, Any]:
+        found = self.cluster.get(SCHEDULES, KEY.name, namespace="default")
+        return found.get("status") or {}
+
+    def conditions(self) -> dict[str, tuple[str, str]]:
+        return {each["type"]: (each["status"], each["reason"])
+                for each in self.status()["conditions"]}  # fmt: skip
+
+
+@pytest.fixture(name="there")
+def _there() -> Place:
+    return Place()
+
+
+def test_the_actionset_of_a_time_says_what_the_template_says(there: Place) -> None:
+    template = schedule()["spec"]["template"]
+    template["metadata"] = {"labels": {"team": "db"}, "annotations": {"why": "nightly"}}
+    there.create(template=template)
+    assert there.look().again_seconds == 14 * 3600
+    there.look("2026-11-19T02:00")
+    (made,) = there.actionsets()
+    assert made["metadata"]["name"].startswith("nightly-20261119020000-")
+    assert made["metadata"]["labels"] == {"team": "db", "kanister-py.io/schedule": "nightly"}
+    assert made["metadata"]["annotations"] == {
+        "why": "nightly",
+        "kanister-py.io/scheduled-at": "2026-11-19T02:00:00Z",
+    }
+    assert "ownerReferences" not in made["metadata"], "what a backup left outlives its schedule"
+    assert made["spec"] == template["spec"]
+    status = there.status()
+    assert status["lastScheduleTime"] == "2026-11-19T02:00:00Z"
+    assert status["nextTimes"][0] == "2026-11-20T02:00:00Z"
+    assert status["active"] == [made["metadata"]["name"]]
+    assert there.conditions() == {"Ready": ("True", "Scheduled"), "Suspended": ("False", "AsSaid")}
+
+
+def test_at_rest_nothing_is_written(there: Place) -> None:
+    there.create()
+    there.look()
+    before = there.cluster.get(SCHEDULES, KEY.name, namespace="default")
+    for hour in range(13, 20):
+        there.look(f"2026-11-18T{hour}:00")
+    assert there.cluster.get(SCHEDULES, KEY.name, namespace="default") == before
+
+
+# A look that starts something writes twice: the ActionSet, and the status that notes it.
+@pytest.mark.parametrize("is_lost", [True, False], ids=["write is lost", "write is made"])
+@pytest.mark.parametrize("writes", [1, 2])
+def test_wherever_it_dies_a_time_runs_exactly_once(
+    there: Place, writes: int, *, is_lost: bool
+) -> None:
+    there.create()
+    there.look()
+    mortal = Mortal(there.cluster, writes, before=is_lost)
+    there.go_to("2026-11-19T02:00")
+    with pytest.raises(LeadershipLost):
+        there.another(mortal).reconcile(KEY)
+    for minutes in (1, 2, 30):
+        there.go_to(at("2026-11-19T02:00") + timedelta(minutes=minutes))
+        there.another().reconcile(KEY)
+    assert there.times() == ["2026-11-19T02:00"]
+    assert there.status()["lastScheduleTime"] == "2026-11-19T02:00:00Z"
+
+
+def test_wherever_it_dies_a_run_is_replaced_by_exactly_one(there: Place) -> None:
+    for writes in (1, 2, 3, 4):
+        for is_lost in (True, False):
+            there = Place()
+            there.create(concurrencyPolicy="Replace")
+            there.look("2026-11-19T02:00")
+            mortal: Any = Mortal(there.cluster, writes, before=is_lost)
+            _replaced(there, there.another(mortal))
+            _replaced(there, there.another())
+            assert there.times() == ["2026-11-19T02:00", "2026-11-20T02:00"]
+
+
+def _replaced(there: Place, looker: ScheduleReconciler) -> None:
+    try:
+        there.go_to(max(there.clock.now(), at("2026-11-20T02:00")))
+        looker.reconcile(KEY)
+        for each in there.actionsets():
+            if each["spec"].get("cancel") and "status" not in each:
+                there.end(each["metadata"]["name"], "failed")
+        looker.reconcile(KEY)
+    except LeadershipLost:
+        return
+
+
+def test_two_who_believe_to_lead_make_one_actionset(there: Place) -> None:
+    there.create()
+    first, second = there.another(), there.another()
+    first.reconcile(KEY)
+    there.go_to("2026-11-19T02:00")
+
+    class Behind:
+        """A cluster that lets somebody else look in between, right before each write."""
+
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(there.cluster, name)
+            if name not in ("create", "replace_status"):
+                return found
+
+            def call(*args: Any, **options: Any) -> Any:
+                second.reconcile(KEY)
+                return found(*args, **options)
+
+            return call
+
+    cluster: Any = Behind()
+    looker = there.another(cluster)
+    with pytest.raises(KanisterError):
+        looker.reconcile(KEY)
+    looker.reconcile(KEY)
+    assert there.times() == ["2026-11-19T02:00"]
+
+
+def test_a_status_that_is_behind_starts_nothing_twice(there: Place) -> None:
+    there.create()
+    there.look("2026-11-19T02:00")
+    (made,) = there.actionsets()
+    there.end(made["metadata"]["name"])
+    # The look reads the schedule anew: what a watch has not told yet does not matter.
+    there.another().reconcile(KEY)
+    assert len(there.actionsets()) == 1
+
+
+def test_missed_times_run_once(there: Place) -> None:
+    there.create(schedule="*/10 * * * *")
+    there.look()
+    there.look("2026-11-21T09:05")
+    assert there.times() == ["2026-11-21T09:00"]
+
+
+def test_a_deadline_that_has_passed_is_told(there: Place) -> None:
+    there.create(startingDeadline="1h")
+    there.look()
+    there.look("2026-11-19T03:30")
+    assert there.times() == []
+    assert there.events == [
+        (
+            "Missed",
+            "Left out the time 2026-11-19T02:00:00Z: it was missed by more than startingDeadline",
+        )
+    ]
+    assert there.status()["lastScheduleTime"] == "2026-11-19T02:00:00Z"
+    there.look()
+    assert len(there.events) == 1
+
+
+def test_a_run_under_way_forbids_the_next_one(there: Place) -> None:
+    there.create()
+    there.look("2026-11-19T02:00")
+    there.look("2026-11-20T02:00")
+    assert there.times() == ["2026-11-19T02:00"]
+    assert there.events[-1][0] == "StillRunning"
+    (made,) = there.actionsets()
+    there.end(made["metadata"]["name"])
+    there.look("2026-11-20T03:00")
+    assert there.times() == ["2026-11-19T02:00"], "a time that was left out is over"
+    there.look("2026-11-21T02:00")
+    assert there.times() == ["2026-11-19T02:00", "2026-11-21T02:00"]
+
+
+def test_one_run_waits_for_the_one_under_way(there: Place) -> None:
+    there.create(concurrencyPolicy="Queue", schedule="*/10 * * * *")
+    there.look("2026-11-19T02:00")
+    there.look("2026-11-19T02:10")
+    there.look("2026-11-19T02:20")
+    assert there.status()["waitingTime"] == "2026-11-19T02:20:00Z"
+    (made,) = there.actionsets()
+    there.end(made["metadata"]["name"])
+    there.look("2026-11-19T02:25")
+    assert there.times() == ["2026-11-19T02:00", "2026-11-19T02:20"]
+    assert "waitingTime" not in there.status()
+
+
+def test_a_run_that_no_watch_has_told_of_yet_is_under_way(there: Place) -> None:
+    there.create(schedule="*/10 * * * *")
+    blind = ScheduleReconciler(
+        there.cluster, there.clock, lambda *_told: None, lambda _key: ()
+    )  # fmt: skip
+    there.go_to("2026-11-19T02:00")
+    blind.reconcile(KEY)
+    there.go_to("2026-11-19T02:10")
+    blind.reconcile(KEY)
+    assert there.times() == ["2026-11-19T02:00"]
+    assert len(there.status()["active"]) == 1
+
+
+def test_what_was_suspended_is_not_made_up_for(there: Place) -> None:
+    there.create()
+    there.look()
+    there.change(suspend=True)
+    there.look("2026-11-18T20:00")
+    assert there.conditions()["Suspended"] == ("True", "AsSaid")
+    assert "nextTimes" not in there.status()
+    assert there.look("2026-11-20T12:00").again_seconds is None
+    there.change(suspend=False)
+    there.look("2026-11-20T13:00")
+    assert there.times() == []
+    there.look("2026-11-21T02:00")
+    assert there.times() == ["2026-11-21T02:00"]
+
+
+def test_another_timing_counts_from_when_it_is_said(there: Place) -> None:
+    there.create()
+    there.look("2026-11-19T02:00")
+    (made,) = there.actionsets()
+    there.end(made["metadata"]["name"])
+    there.change(schedule="0 8 * * *")
+    there.look("2026-11-19T12:00")
+    assert there.times() == ["2026-11-19T02:00"]
+    assert there.status()["nextTimes"][0] == "2026-11-20T08:00:00Z"
+
+
+def test_the_history_is_kept_by_outcome_and_what_has_artifacts_stays(there: Place) -> None:
+    there.create(schedule="@every 1h", historyLimits={"complete": 1, "failed": 2})
+    for hour, (state, more) in enumerate(
+        [
+            ("complete", {"actions": [{"artifacts": {"dump": {"keyValue": {"path": "x"}}}}]}),
+            ("complete", {}),
+            ("failed", {}),
+            ("failed", {}),
+            ("complete", {}),
+            ("failed", {}),
+        ]
+    ):
+        there.look(f"2026-11-18T{13 + hour}:00")
+        (made,) = (each for each in there.actionsets() if not each.get("status"))
+        there.end(made["metadata"]["name"], state, **more)
+    there.look()
+    kept = ["2026-11-18T13:00", "2026-11-18T16:00", "2026-11-18T17:00", "2026-11-18T18:00"]
+    assert there.times() == kept
+    status = there.status()
+    assert (status["lastSuccessfulTime"], status["lastFailureTime"], status["lastState"]) == (
+        "2026-11-18T17:00:00Z",
+        "2026-11-18T18:00:00Z",
+        "failed",
+    )
+    note = {"metadata": {"annotations": {ARTIFACTS_ANNOTATION: DELETED}}}
+    (first, *_others) = there.actionsets()
+    there.cluster.patch(ACTION_SETS, first["metadata"]["name"], note, namespace="default")
+    there.look()
+    assert there.times() == kept[1:]
+
+
+def test_what_cannot_be_read_is_said_and_left_alone(there: Place) -> None:
+    there.create(schedule="0 0 30 2 *")
+    assert there.look().again_seconds is None
+    assert there.conditions() == {"Ready": ("False", "Invalid")}
+    (event,) = there.events
+    assert "never comes" in event[1]
+    there.look()
+    assert len(there.events) == 1
+    there.change(schedule="0 2 * * *")
+    there.look()
+    assert there.conditions()["Ready"] == ("True", "Scheduled")
+
+
+def test_a_cluster_that_takes_no_actionset_is_asked_again(there: Place) -> None:
+    there.create()
+    there.look()
+    template = schedule()["spec"]["template"]
+    template["metadata"] = {"labels": {"no label": "at all"}}
+    there.change(template=template)
+    assert there.look("2026-11-19T02:00").has_failed
+    assert there.conditions()["Ready"] == ("False", "Invalid")
+    template["metadata"] = {"labels": None}
+    there.change(template=template)
+    there.look("2026-11-19T02:01")
+    assert there.times() == ["2026-11-19T02:00"]
+    assert there.conditions()["Ready"] == ("True", "Scheduled")
+
+
+def test_a_schedule_that_is_gone_or_on_its_way_out_runs_nothing(there: Place) -> None:
+    there.create()
+    there.look()
+    there.cluster.patch(
+        *(SCHEDULES, KEY.name, {"metadata": {"finalizers": ["example.org/hold"]}}),
+        namespace="default",
+    )
+    there.cluster.delete(SCHEDULES, KEY.name, namespace="default")
+    there.look("2026-11-19T02:00")
+    assert there.times() == []
+    there.cluster.patch(
+        *(SCHEDULES, KEY.name, {"metadata": {"finalizers": None}}), namespace="default"
+    )
+    there.look("2026-11-20T02:00")
+    assert there.times() == []

@@ -1,0 +1,227 @@
+"""What is to be done about a schedule now?"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kanister_py.core.schedules.decisions import (
+    Act,
+    Decision,
+    Memory,
+    Reason,
+    Situation,
+    decide,
+    next_starts,
+)
+from kanister_py.core.schedules.model import ConcurrencyPolicy, parse_schedule
+from kanister_py.core.schedules.times import jitter_of
+from tests.core.schedules.schedules import CREATED, at, schedule
+
+
+def situation(
+    now: str | datetime,
+    *,
+    memory: Memory | None = None,
+    is_running: bool = False,
+    **spec: Any,
+) -> Situation:
+    moment = at(now) if isinstance(now, str) else now
+    read = parse_schedule(schedule(**spec))
+    return Situation(read, "uid", CREATED, memory or Memory(CREATED), is_running, moment)
+
+
+OFFICE = [{"schedule": "0 1 * * *", "duration": "4h"}]
+
+
+@pytest.mark.parametrize(
+    ("now", "spec", "is_running", "want", "look_at"),
+    [
+        pytest.param(
+            "2026-11-19T01:59:59", {}, False, (Act.REST, Reason.NOTHING_DUE), "2026-11-19T02:00",
+            id="nothing is due",
+        ),
+        pytest.param(
+            "2026-11-19T02:00:00", {}, False, (Act.START, Reason.DUE), "2026-11-20T02:00",
+            id="it is time",
+        ),
+        pytest.param(
+            "2026-11-19T02:00:00", {"suspend": True}, False, (Act.REST, Reason.SUSPENDED), None,
+            id="it is time, and nothing shall start",
+        ),
+        pytest.param(
+            "2026-11-23T09:00:00", {}, False, (Act.START, Reason.DUE), "2026-11-24T02:00",
+            id="five times were missed",
+        ),
+        pytest.param(
+            "2026-11-19T03:00:00", {"startingDeadline": "1h"}, False,
+            (Act.START, Reason.DUE), "2026-11-20T02:00", id="the last moment before the deadline",
+        ),
+        pytest.param(
+            "2026-11-19T03:00:01", {"startingDeadline": "1h"}, False,
+            (Act.SKIP, Reason.MISSED), "2026-11-20T02:00", id="the deadline has passed",
+        ),
+        pytest.param(
+            "2026-11-19T02:00:00", {"windows": OFFICE}, False,
+            (Act.WAIT, Reason.IN_WINDOW), "2026-11-19T05:00", id="a window is in the way",
+        ),
+        pytest.param(
+            "2026-11-19T05:00:00", {"windows": OFFICE}, False,
+            (Act.START, Reason.DUE), "2026-11-20T02:00", id="the window has ended",
+        ),
+        pytest.param(
+            "2026-11-19T02:00:00", {}, True, (Act.SKIP, Reason.STILL_RUNNING), "2026-11-20T02:00",
+            id="a run is under way and forbids another",
+        ),
+        pytest.param(
+            "2026-11-19T02:00:00", {"concurrencyPolicy": "Queue"}, True,
+            (Act.WAIT, Reason.QUEUED), "2026-11-20T02:00", id="a run under way is waited for",
+        ),
+        pytest.param(
+            "2026-11-19T02:00:00", {"concurrencyPolicy": "Replace"}, True,
+            (Act.REPLACE, Reason.QUEUED), "2026-11-20T02:00", id="a run is under way and has to go",
+        ),
+        pytest.param(
+            "2026-11-19T01:00:00", {"concurrencyPolicy": "Replace"}, True,
+            (Act.REST, Reason.NOTHING_DUE), "2026-11-19T02:00", id="a run under way hurts nobody",
+        ),
+        pytest.param(
+            "2026-11-18T13:00:00", {"schedule": "@every 1h"}, False,
+            (Act.START, Reason.DUE), "2026-11-18T14:00", id="an hour has passed since it was made",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_to_be_done(
+    now: str, spec: dict[str, Any], is_running: bool, want: tuple[Act, Reason], look_at: str | None
+) -> None:
+    found = decide(situation(now, is_running=is_running, **spec))
+    assert (found.act, found.reason) == want
+    assert found.look_at == (at(look_at) if look_at else None)
+
+
+def test_a_run_that_waits_is_looked_at_when_its_deadline_passes() -> None:
+    waits = situation(
+        "2026-11-19T02:10",
+        is_running=True,
+        concurrencyPolicy="Queue",
+        startingDeadline="30m",
+    )
+    found = decide(waits)
+    assert found.act is Act.WAIT
+    assert found.look_at is not None
+    after = decide(waits._replace(now=found.look_at))
+    assert (after.act, after.reason) == (Act.SKIP, Reason.MISSED)
+
+
+def test_of_several_times_that_wait_the_last_one_runs() -> None:
+    waits = situation(
+        "2026-11-19T02:30", is_running=True, concurrencyPolicy="Queue", schedule="*/10 * * * *"
+    )
+    assert decide(waits).time == at("2026-11-19T02:30")
+    started = decide(waits._replace(is_running=False, now=at("2026-11-19T03:05")))
+    assert (started.act, started.time) == (Act.START, at("2026-11-19T03:00"))
+    again = waits._replace(memory=started.memory, is_running=False, now=at("2026-11-19T03:06"))
+    assert decide(again).act is Act.REST
+
+
+def test_jitter_delays_each_run_by_the_same() -> None:
+    late = jitter_of("uid", 600)
+    assert timedelta() < late < timedelta(minutes=10)
+    rests = situation("2026-11-19T02:00", jitter="10m")
+    assert decide(rests).look_at == at("2026-11-19T02:00") + late
+    started = decide(rests._replace(now=at("2026-11-19T02:00") + late))
+    assert (started.act, started.time) == (Act.START, at("2026-11-19T02:00"))
+    assert started.look_at == at("2026-11-20T02:00") + late
+
+
+class TestAClockThatIsSet:
+    """Exactly one run per time, also across clocks that jump."""
+
+    def test_a_clock_that_was_a_little_fast_runs_nothing_twice(self) -> None:
+        started = decide(situation("2026-11-19T02:00"))
+        after = situation("2026-11-19T01:30", memory=started.memory)
+        assert decide(after).act is Act.REST
+        at_its_time = after._replace(now=at("2026-11-19T02:00"))
+        assert decide(at_its_time).act is Act.REST
+        assert decide(at_its_time).look_at == at("2026-11-20T02:00")
+
+    def test_a_clock_that_was_a_year_ahead_stops_no_backups(self) -> None:
+        started = decide(situation("2027-11-19T02:00"))
+        after = situation("2026-11-19T12:00", memory=started.memory)
+        assert decide(after).look_at == at("2026-11-20T02:00")
+        next_one = after._replace(now=at("2026-11-20T02:00"))
+        assert decide(next_one).act is Act.REST, "times count from when it was put right"
+        kept = after._replace(memory=decide(after).memory, now=at("2026-11-20T02:00"))
+        assert decide(kept).act is Act.START
+
+    def test_what_ran_while_the_clock_was_ahead_does_not_run_again(self) -> None:
+        memory = Memory(CREATED)
+        for day in range(19, 23):
+            memory = decide(situation(f"2026-11-{day}T02:00", memory=memory)).memory
+        back = situation("2026-11-19T12:00", memory=memory)
+        memory = decide(back).memory
+        for day in range(20, 23):
+            found = decide(situation(f"2026-11-{day}T02:00", memory=memory))
+            assert found.act is Act.REST
+            memory = found.memory
+        assert decide(situation("2026-11-23T02:00", memory=memory)).act is Act.START
+
+
+MOMENTS = st.integers(0, 6 * 24 * 60).map(lambda minutes: CREATED + timedelta(minutes=minutes))
+SPECS = st.fixed_dictionaries(
+    {
+        "schedule": st.sampled_from(["0 2 * * *", "*/20 * * * *", "@every 7h", "30 23 * * 4"]),
+        "concurrencyPolicy": st.sampled_from([str(each) for each in ConcurrencyPolicy]),
+        "suspend": st.booleans(),
+        "jitter": st.sampled_from(["0s", "15m"]),
+    },
+    optional={
+        "startingDeadline": st.sampled_from(["0s", "10m", "12h"]),
+        "windows": st.just(OFFICE),
+    },
+)
+
+
+@settings(derandomize=True)
+@given(SPECS, st.lists(st.tuples(MOMENTS, st.booleans()), min_size=1, max_size=12))
+def test_whatever_happens_each_time_runs_once_at_most_and_every_wait_ends(
+    spec: dict[str, Any], looks: list[tuple[datetime, bool]]
+) -> None:
+    memory, ran = Memory(CREATED), list[datetime]()
+    for now, is_running in looks:
+        now_ = situation(now, memory=memory, is_running=is_running, **spec)
+        found = decide(now_)
+        _check(now_, found)
+        if found.act is Act.START and found.time is not None:
+            ran.append(found.time)
+        memory = found.memory
+        # Once decided, there is nothing to decide again.
+        again = decide(now_._replace(memory=memory))
+        assert again.act not in (Act.START, Act.SKIP)
+    assert len(ran) == len(set(ran))
+
+
+def _check(now: Situation, found: Decision) -> None:
+    assert found.look_at is None or found.look_at > now.now
+    assert (found.look_at is None) is now.schedule.is_suspended
+    assert (found.time is None) is (found.act is Act.REST)
+    if found.time is not None:
+        assert found.time + now.jitter <= now.now
+    if found.act is Act.START:
+        assert not now.is_running
+        assert not now.schedule.is_suspended
+
+
+def test_the_next_times_have_jitter_and_windows_in() -> None:
+    rests = situation("2026-11-19T12:00", windows=OFFICE)
+    days = ["2026-11-20T05:00", "2026-11-21T05:00", "2026-11-22T05:00"]
+    assert list(next_starts(rests)) == [*map(at, days)]
+    often = situation("2026-11-19T00:30", windows=OFFICE, schedule="*/20 * * * *")
+    assert list(next_starts(often)) == [
+        at("2026-11-19T00:40"), at("2026-11-19T05:00"), at("2026-11-19T05:20")
+    ]  # fmt: skip
+    assert list(next_starts(situation("2026-11-19T12:00", suspend=True))) == []

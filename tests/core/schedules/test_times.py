@@ -1,0 +1,299 @@
+"""When does a schedule come due, also where clocks change?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kanister_py.core.schedules.times import (
+    Cron,
+    InvalidTimetable,
+    Window,
+    check_windows,
+    free_at,
+    jitter_of,
+    last_until,
+    parse_timetable,
+    zone_of,
+)
+
+_ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
+_MINUTE = timedelta(minutes=1)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def times(line: str, zone: str, begin: str, count: int) -> list[str]:
+    """List times as clocks of the zone show them."""
+    table = parse_timetable(line, zone_of(zone))
+    moment, found = at(begin), []
+    for _ in range(count):
+        after = table.next_after(moment, _ANCHOR)
+        assert after is not None
+        moment = after
+        found.append(moment.astimezone(ZoneInfo(zone)).isoformat()[:25])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "begin", "want"),
+    [
+        pytest.param(
+            "30 2 * * *",
+            "2026-03-28T12:00+01:00",
+            ["2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"],
+            id="a time that a spring night lacks comes when the clock has gone forward",
+        ),
+        pytest.param(
+            "15,45 2 * * *",
+            "2026-03-28T12:00+01:00",
+            ["2026-03-29T03:00:00+02:00", "2026-03-30T02:15:00+02:00"],
+            id="two times that a spring night lacks come as one",
+        ),
+        pytest.param(
+            "30 2 * * *",
+            "2026-10-24T12:00+02:00",
+            ["2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"],
+            id="a time that an autumn night has twice comes once, the first time",
+        ),
+        pytest.param(
+            "30 2 * * *",
+            "2026-10-25T02:15+01:00",
+            ["2026-10-26T02:30:00+01:00"],
+            id="looked at in the repeated hour, the time of its first passage has been",
+        ),
+        pytest.param(
+            "*/30 * * * *",
+            "2026-03-29T01:15+01:00",
+            ["2026-03-29T01:30:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-29T03:30:00+02:00"],
+            id="every half hour goes on in spring",
+        ),
+        pytest.param(
+            "*/30 * * * *",
+            "2026-10-25T02:15+02:00",
+            [
+                "2026-10-25T02:30:00+02:00",
+                "2026-10-25T02:00:00+01:00",
+                "2026-10-25T02:30:00+01:00",
+                "2026-10-25T03:00:00+01:00",
+            ],
+            id="every half hour goes on in autumn",
+        ),
+        pytest.param(
+            "0 */2 * * *",
+            "2026-10-25T01:00+02:00",
+            [
+                "2026-10-25T02:00:00+02:00",
+                "2026-10-25T02:00:00+01:00",
+                "2026-10-25T04:00:00+01:00",
+            ],
+            id="every even hour follows the clock on the wall",
+        ),
+        pytest.param(
+            "0 3 * * *",
+            "2026-03-28T12:00+01:00",
+            ["2026-03-29T03:00:00+02:00", "2026-03-30T03:00:00+02:00"],
+            id="the first hour after the gap comes once",
+        ),
+    ],
+)
+def test_daylight_saving_is_met_as_debians_cron_meets_it(
+    line: str, begin: str, want: list[str]
+) -> None:
+    assert times(line, "Europe/Berlin", begin, len(want)) == want
+
+
+class Fields(NamedTuple):
+    """A cron line taken apart."""
+
+    minute: str
+    hour: str
+    weekday: str
+
+    @property
+    def line(self) -> str:
+        return f"{self.minute} {self.hour} * * {self.weekday}"
+
+    @property
+    def is_wild(self) -> bool:
+        return self.minute.startswith("*") or self.hour.startswith("*")
+
+    def fits(self, wall: datetime) -> bool:
+        day = str(wall.isoweekday() % 7)
+        return (
+            wall.minute in _numbers(self.minute, 60)
+            and wall.hour in _numbers(self.hour, 24)
+            and self.weekday in ("*", day)
+        )
+
+
+def _numbers(field: str, end: int) -> set[int]:
+    found: set[int] = set()
+    for part in field.split(","):
+        span, _, step = part.partition("/")
+        low, _, high = span.partition("-")
+        numbers = range(end) if span == "*" else range(int(low), int(high or low) + 1)
+        found |= set(numbers[:: int(step or 1)])
+    return found
+
+
+def as_debians_cron(fields: Fields, zone: str, begin: datetime, minutes: int) -> list[datetime]:
+    """Go through the minutes as Debian's cron does, with its virtual time beside the clock's."""
+    found = []
+    virtual = begin.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    for passed in range(1, minutes + 1):
+        moment = begin + passed * _MINUTE
+        wall = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+        ahead = (wall - virtual) // _MINUTE
+        if ahead == 1:
+            virtual, runs = wall, fields.fits(wall)
+        elif ahead > 1:
+            skipped = [virtual + each * _MINUTE for each in range(1, ahead + 1)]
+            runs = any(map(fields.fits, [wall] if fields.is_wild else skipped))
+            virtual = wall
+        else:
+            runs = fields.is_wild and fields.fits(wall)
+        if runs:
+            found.append(moment)
+    return found
+
+
+MINUTES = st.one_of(
+    st.integers(0, 59).map(str),
+    st.sampled_from(["*", "*/7", "*/15", "*/20", "0,30", "15-20", "5,45"]),
+)
+HOURS = st.one_of(
+    st.integers(0, 23).map(str),
+    st.sampled_from(["*", "*/2", "*/3", "0-4", "1,2,3", "23,0"]),
+)
+CHANGES = st.sampled_from(
+    [
+        ("Europe/Berlin", "2026-03-29T01:00+00:00"),
+        ("Europe/Berlin", "2026-10-25T01:00+00:00"),
+        ("America/New_York", "2026-03-08T07:00+00:00"),
+        ("America/New_York", "2026-11-01T06:00+00:00"),
+        # Not Lord Howe, whose clocks change by half an hour: cronsim loses times of that night.
+        ("Africa/Cairo", "2026-04-23T22:00+00:00"),
+        ("America/Havana", "2026-03-08T05:00+00:00"),
+        ("America/Havana", "2026-11-01T05:00+00:00"),
+        ("Asia/Kolkata", "2026-10-25T01:00+00:00"),
+    ]
+)
+
+
+@settings(derandomize=True)
+@given(MINUTES, HOURS, st.sampled_from(["*", "0", "6"]), CHANGES)
+def test_a_line_comes_when_debians_cron_would_run_it(
+    minute: str, hour: str, weekday: str, change: tuple[str, str]
+) -> None:
+    fields, (zone, text) = Fields(minute, hour, weekday), change
+    begin, minutes = at(text) - timedelta(hours=6), 14 * 60
+    table = Cron(fields.line, ZoneInfo(zone))
+    found: list[datetime] = []
+    moment = begin
+    while (following := table.next_after(moment, begin)) is not None:
+        if following > begin + minutes * _MINUTE:
+            break
+        found.append(following)
+        moment = following
+    assert found == as_debians_cron(fields, zone, begin, minutes)
+
+
+@settings(derandomize=True)
+@given(
+    MINUTES,
+    HOURS,
+    CHANGES,
+    st.integers(-600, 600),
+    st.integers(1, 2000),
+)
+def test_the_last_time_is_the_one_that_going_through_all_of_them_ends_with(
+    minute: str, hour: str, change: tuple[str, str], begin: int, span: int
+) -> None:
+    zone, text = change
+    table = Cron(f"{minute} {hour} * * *", ZoneInfo(zone))
+    after = at(text) + begin * _MINUTE
+    until = after + span * _MINUTE
+    want, moment = None, after
+    while (following := table.next_after(moment, after)) is not None and following <= until:
+        want = moment = following
+    assert last_until(table, after, until, after) == want
+
+
+def test_however_long_nobody_looked_the_last_time_is_found_at_once() -> None:
+    table = parse_timetable("* * * * *", zone_of("Europe/Berlin"))
+    now = at("2026-11-19T05:00:30+00:00")
+    assert last_until(table, at("1990-01-01T00:00+00:00"), now, _ANCHOR) == now.replace(second=0)
+
+
+def test_an_interval_counts_from_its_anchor() -> None:
+    table = parse_timetable("@every 1h30m")
+    assert table.next_after(_ANCHOR, _ANCHOR) == _ANCHOR + timedelta(minutes=90)
+    assert table.next_after(_ANCHOR + timedelta(minutes=90), _ANCHOR) == _ANCHOR + timedelta(
+        hours=3
+    )
+    assert table.next_after(_ANCHOR - timedelta(days=1), _ANCHOR) == _ANCHOR + timedelta(minutes=90)
+    assert last_until(table, _ANCHOR, _ANCHOR + timedelta(hours=4), _ANCHOR) == _ANCHOR + timedelta(
+        hours=3
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("0 0 30 2 *", "never comes: none of its months has such a day"),
+        ("0 0 31 4,6 *", "never comes"),
+        ("61 * * * *", "its minute cannot be read"),
+        ("* * * *", "is no timetable; write five fields"),
+        ("0 * * * * *", "is no timetable; write five fields"),
+        ("@reboot", "is no timetable"),
+        ("@every", "is no interval"),
+        ("@every 1.5s", "whole seconds"),
+        ("@every -1h", "whole seconds"),
+        ("@every 1 fortnight", "is no interval: unknown unit"),
+        ("CRON_TZ=Europe/Berlin 0 2 * * *", "say it in timeZone"),
+        ("", "is no timetable"),
+    ],
+)
+def test_what_never_comes_or_cannot_be_read_is_refused(text: str, want: str) -> None:
+    with pytest.raises(InvalidTimetable) as refused:
+        parse_timetable(text)
+    assert want in refused.value.message
+
+
+@pytest.mark.parametrize("name", ["Europe/Berlim", "/etc/passwd", "../etc", "Europe", "CEST5"])
+def test_a_time_zone_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(InvalidTimetable):
+        zone_of(name)
+
+
+def test_a_window_ends_where_the_last_of_those_that_overlap_ends() -> None:
+    office = Window(Cron("0 8 * * 1-5"), 10 * 3600)
+    evening = Window(Cron("30 17 * * *"), 3600)
+    monday = at("2026-11-16T09:00+00:00")
+    assert free_at([office], monday) == at("2026-11-16T18:00+00:00")
+    assert free_at([office, evening], monday) == at("2026-11-16T18:30+00:00")
+    assert free_at([office], at("2026-11-16T18:00+00:00")) == at("2026-11-16T18:00+00:00")
+    assert free_at([office], at("2026-11-15T09:00+00:00")) == at("2026-11-15T09:00+00:00")
+    assert free_at([], monday) == monday
+
+
+def test_windows_that_leave_no_time_are_refused() -> None:
+    check_windows([Window(Cron("0 0 * * *"), 86_399)])
+    with pytest.raises(InvalidTimetable):
+        check_windows([Window(Cron("0 0 * * *"), 86_400)])
+
+
+def test_jitter_is_the_same_for_ever_and_spreads() -> None:
+    spread = {jitter_of(f"uid-{number}", 600) for number in range(200)}
+    assert all(timedelta() <= each <= timedelta(seconds=600) for each in spread)
+    assert len(spread) > 100
+    assert jitter_of("uid-1", 600) == jitter_of("uid-1", 600)
+    assert jitter_of("uid-1", 0) == timedelta()
