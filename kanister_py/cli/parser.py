@@ -113,6 +113,16 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise CommandLineError(message[:1].upper() + message[1:], self.prog)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            from kanister_py.core.objects.documents import nearest
+
+            known = [str(each) for each in action.choices]
+            meant = did_you_mean(nearest(str(value), known))
+            raise argparse.ArgumentError(
+                action, f"must be one of {', '.join(known)}, found {value!r}{meant}"
+            )
+
     def _unknown(self, word: str) -> NoReturn:
         from kanister_py.core.objects.documents import nearest
 

@@ -38,7 +38,17 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
         pytest.param(["--verbos"], "Unknown flag '--verbos'", id="an unknown flag"),
         pytest.param(["functions"], "The following arguments are required: VERB", id="no verb"),
         pytest.param(
-            ["functions", "list", "-o", "xml"], "invalid choice: 'xml'", id="a bad choice"
+            ["profile", "vaildate"],
+            "must be one of create, validate, found 'vaildate'; did you mean validate?",
+            id="a near verb",
+        ),
+        pytest.param(
+            ["plan", "x", "y", "-o", "jsn"], "found 'jsn'; did you mean json?", id="a near choice"
+        ),
+        pytest.param(
+            ["functions", "list", "-o", "xml"],
+            "must be one of table, json, yaml, markdown, found 'xml'",
+            id="a bad choice",
         ),
     ],
 )

@@ -122,7 +122,11 @@ def test_a_command_line_that_says_too_little_ends_with_64(words: list[str]) -> N
         pytest.param(["--config-map", "=x"], "--config-map: '=x' leads to no", id="no name"),
         pytest.param(["--profile", "a/b/c"], "--profile: 'a/b/c' leads to no", id="no Profile"),
         pytest.param(["--timeout", "soon"], "--timeout: must be a duration", id="no duration"),
-        pytest.param(["--pods", "here"], "--pods: invalid choice: 'here'", id="no such choice"),
+        pytest.param(
+            ["--pods", "here"],
+            "--pods: must be one of processes, sandboxed, found 'here'",
+            id="no such choice",
+        ),
         pytest.param(["--time-out", "1m"], "flag --time-out; did you mean --timeout?", id="a slip"),
         pytest.param(["--xyzzy=1"], "Unknown flag --xyzzy; see", id="like no other flag"),
         pytest.param(["more"], "Unexpected 'more'; see", id="a word too many"),
