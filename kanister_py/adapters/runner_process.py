@@ -77,37 +77,39 @@ class ProcessRunner:
             given = text.encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise FunctionRequestInvalid(*where, f"it cannot be told: {error}") from None
+        program = "its program"
         try:
             command = self._command or command_of(call.revision.endpoint)
             if not command:
                 raise ValueError("it names no program")
+            program = f"its program {command[0]}"
             limit_bytes = call.revision.answer_limit_bytes or self._limit_bytes
             ended = self._carry_out(command, given, limit_bytes, seconds)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            raise FunctionNotServed(*where, f"its program cannot be started: {why}") from None
+            raise FunctionNotServed(*where, f"{program} cannot be started: {why}") from None
         if ended.why_killed == "time":
-            why = f"its program did not answer within {seconds:g} s{_said(ended.err)}"
+            why = f"{program} did not answer within {seconds:g} s{_said(ended.err)}"
             raise FunctionTimedOut(*where, why)
         if ended.why_killed == "size":
             raise FunctionAnswerTooLarge(*where, too_large(None, limit_bytes))
         if ended.code:
-            raise FunctionCallFailed(*where, f"its program {_ending(ended.code)}{_said(ended.err)}")
+            raise FunctionCallFailed(*where, f"{program} {_ending(ended.code)}{_said(ended.err)}")
         if _marks(ended.out) > most_values(limit_bytes):
             raise FunctionAnswerTooLarge(*where, too_many_values(limit_bytes))
-        return self._read(where, ended)
+        return self._read(where, program, ended)
 
-    def _read(self, where: tuple[str, str, str], ended: Ended) -> FunctionResponse:
+    def _read(self, where: tuple[str, str, str], program: str, ended: Ended) -> FunctionResponse:
         try:
             answer = json.loads(ended.out, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             found = "nothing" if not ended.out.strip() else f"no JSON ({_one_line(str(error))})"
-            why = f"its program wrote {found} on stdout{_said(ended.err)}"
+            why = f"{program} wrote {found} on stdout{_said(ended.err)}"
             raise FunctionAnswerInvalid(*where, why) from None
         try:
             return FunctionResponse.of_data(check_message(RESPONSE, answer))
         except NotEncodable as error:
-            raise FunctionAnswerInvalid(*where, f"its program's response: {error}") from None
+            raise FunctionAnswerInvalid(*where, f"the response of {program}: {error}") from None
 
     def _carry_out(
         self, command: list[str], given: bytes, limit_bytes: int, seconds: float

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.output import say
-from kanister_py.cli.parser import seconds
+from kanister_py.cli.parser import seconds_from
 from kanister_py.core.errors import InvalidDocument, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ _PACKAGE = "crossplane.render.v1alpha1"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("render",), help="which protocol")
     parser.add_argument(
-        "--timeout", type=seconds, default="2m", metavar="DURATION", help="default: %(default)s"
+        "--timeout",
+        type=seconds_from("1ms"),
+        default="2m",
+        metavar="DURATION",
+        help="default: %(default)s",
     )
 
 

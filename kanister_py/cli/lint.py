@@ -20,7 +20,7 @@ from kanister_py.cli.connection import add_connection, is_connected
 from kanister_py.cli.files import read_all
 from kanister_py.cli.output import say, say_error, say_warning, write_data
 from kanister_py.cli.parser import CommandLineError
-from kanister_py.cli.releases import Target, add_target_release, releases_at, unplanned
+from kanister_py.cli.releases import add_target_release, releases_at, unplanned
 from kanister_py.core.blueprints.lint.action_sets import NOT_GIVEN
 from kanister_py.core.blueprints.lint.check import Report, lint_sources, rules
 from kanister_py.core.blueprints.lint.context import Context
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandLineError("Name files or folders, - for stdin, or --cluster")
     if is_connected(args) and not args.cluster:
         raise CommandLineError("--context and the like go with --cluster")
-    report, files = _lint(args)
+    report, files, is_beyond = _lint(args)
     findings = [each for each in report.findings if _is_wanted(each, args)]
     shown = findings
     if args.output not in ("json", "yaml") and not args.verbose:
@@ -119,11 +119,15 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "table":
         _say_unreadable(shown)
     _write(shown, args.output)
-    _say_summary(report, shown, files, args.target_release, is_cluster=args.cluster)
+    _say_summary(report, shown, files, is_cluster=args.cluster)
+    if args.target_release:
+        names = ", ".join(str(each) for each in args.target_release)
+        say(f"{_fate_of(shown, is_beyond=is_beyond)} the upgrade to {names}")
     return exit_code_of(findings, Severity(args.fail_on))
 
 
-def _lint(args: argparse.Namespace) -> tuple[Report, int]:
+def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
+    """Give what was found, in how many files, and whether a release is beyond all plans."""
     from kanister_py.executor.loading import load_function
     from kanister_py.functions.builtin import read_signatures
     from kanister_py.wiring import read_functions
@@ -133,7 +137,8 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
         say_warning(broken.message)
     registry = functions.registry
     at = releases_at(args.target_release, registry)
-    for target, last in unplanned(args.target_release, registry):
+    beyond = [*unplanned(args.target_release, registry)]
+    for target, last in beyond:
         say(f"note: {target} is later than {last.bare}, the last release with known plans")
     inputs, texts, problems = read_all(args.paths)
     sources = [
@@ -162,7 +167,7 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int]:
             compositions=report.compositions + there.compositions,
         )
     whole = report._replace(findings=tuple(findings))
-    return whole, len(inputs)
+    return whole, len(inputs), bool(beyond)
 
 
 def _read_action_set(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
@@ -216,7 +221,6 @@ def _say_summary(
     report: Report,
     findings: Sequence[Finding],
     files: int,
-    targets: Sequence[Target],
     *,
     is_cluster: bool,
 ) -> None:
@@ -237,14 +241,14 @@ def _say_summary(
         _count(count, _NAMES[severity]) for severity, count in by_severity.items() if count
     )
     say(f"{looked}: {told or 'nothing found'}")
-    if targets:
-        names = ", ".join(str(each) for each in targets)
-        if any(each.severity is Severity.ERROR and each.rule not in _UNJUDGED for each in findings):
-            say(f"Would not survive the upgrade to {names}")
-        elif any(each.rule in _UNJUDGED for each in findings):
-            say(f"Could not be judged for the upgrade to {names}")
-        else:
-            say(f"Survives the upgrade to {names}")
+
+
+def _fate_of(findings: Sequence[Finding], *, is_beyond: bool) -> str:
+    if any(each.severity is Severity.ERROR and each.rule not in _UNJUDGED for each in findings):
+        return "Would not survive"
+    if any(each.rule in _UNJUDGED for each in findings):
+        return "Could not be judged for"
+    return "Nothing known today stands against" if is_beyond else "Survives"
 
 
 _LANGUAGE = "template-engine"

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import say, say_error, say_notices, write_data, write_text
-from kanister_py.cli.parser import CommandLineError, pair, seconds, whole
+from kanister_py.cli.parser import CommandLineError, pair, seconds_from, whole
 from kanister_py.cli.tracing import add_tracing_argument
 from kanister_py.core.errors import UsageError
 
@@ -106,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument(
         "--timeout",
-        type=seconds,
+        type=seconds_from("1ms"),
         default="1m",
         metavar="DURATION",
         help="how long a step may take; default: %(default)s",
@@ -143,7 +143,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     tests = parser.add_argument_group("tests")
     tests.add_argument(
-        "--assert", dest="suites", action="append", default=[], metavar="FILE", help="suites to run"
+        "--assert",
+        dest="suites",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="RenderSuites to run: cases, each with an XR and what is expected of it; "
+        "docs/compositions.md has one",
     )
     tests.add_argument("--junit", type=Path, metavar="FILE", help="write a report of the suites")
     tests.add_argument("--update", action="store_true", help="rewrite the suites' golden files")
@@ -192,7 +198,7 @@ def _print(
     from kanister_py.core.compositions.dry_run import Shown, documents_of
     from kanister_py.core.compositions.masking import masked_secrets
 
-    masker = _masker(args, inputs)
+    masker = _masker(args, inputs, results, renderer)
     say_notices([*renderer.notices, *(each for result in results for each in result.notices)])
     if args.trace and form != "json":
         from kanister_py.cli.render_trace import trace_lines
@@ -265,21 +271,32 @@ def _as_data(result: Rendered, documents: Sequence[Data], args: argparse.Namespa
     return data
 
 
-def _masker(args: argparse.Namespace, inputs: Inputs) -> Masker:
-    """Give what hides known secrets in a text: functions may say what they were given."""
-    known = [] if args.show_secrets else _secrets_of(inputs)
+def _masker(
+    args: argparse.Namespace, inputs: Inputs, results: Sequence[Rendered], renderer: Renderer
+) -> Masker:
+    """Give what hides known secrets in a text: functions may say what they were given.
+
+    With --mask-secrets that is also what they compose: a template may have it in so many words.
+    """
     from kanister_py.core.actionsets.masking import Masker
+    from kanister_py.core.compositions.masking import secrets_in
 
-    return Masker(known)
+    secrets: list[Data] = []
+    if not args.show_secrets:
+        secrets = [*inputs.secrets, *secrets_in([*inputs.required])]
+    if args.mask_secrets:
+        secrets += secrets_in([each.object for result in results for each in result.resources])
+        for record in (each for records in renderer.records for each in records):
+            if record.response is not None:
+                secrets += secrets_in(record.response.as_data())
+    return Masker(_texts_of(secrets))
 
 
-def _secrets_of(inputs: Inputs) -> list[str]:
+def _texts_of(secrets: Sequence[Data]) -> list[str]:
     from base64 import b64decode
 
-    from kanister_py.executor.given_manifests import is_secret
-
     known = []
-    for secret in (*inputs.secrets, *filter(is_secret, inputs.required)):
+    for secret in secrets:
         known += [str(text) for text in (secret.get("stringData") or {}).values()]
         for text in (secret.get("data") or {}).values():
             try:

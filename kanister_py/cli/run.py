@@ -30,7 +30,7 @@ from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, blueprint_on, connected, is_connected
 from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in
 from kanister_py.cli.output import say, say_error, say_warning, write_data
-from kanister_py.cli.parser import CommandLineError, seconds
+from kanister_py.cli.parser import CommandLineError, seconds_from
 from kanister_py.cli.tracing import add_tracing_argument
 from kanister_py.cli.view import View, view_on
 from kanister_py.cli.written import may_be_written, read_written
@@ -92,7 +92,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--retry-from", metavar="PHASE", help="run again from a phase on")
     how.add_argument(
-        "--timeout", type=seconds, metavar="DURATION", help="cancel after so long, such as 30m"
+        "--timeout",
+        type=seconds_from("1ms"),
+        metavar="DURATION",
+        help="cancel after so long, such as 30m",
     )
     how.add_argument("-o", "--output", choices=("yaml", "json"), help="print the final status")
     how.add_argument(

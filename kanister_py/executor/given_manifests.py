@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kanister_py.core.compositions.masking import is_secret
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.objects.openapi import schema_of_kind
 from kanister_py.core.objects.parts import labels_of, metadata_of
@@ -51,11 +52,6 @@ class ManifestSource:
             **(secret.get("data") or {}),
             **{key: b64encode(str(text).encode()).decode() for key, text in plain.items()},
         }
-
-
-def is_secret(obj: Mapping[str, Any]) -> bool:
-    """Say whether an object is a Secret of Kubernetes."""
-    return (obj.get("apiVersion"), obj.get("kind")) == ("v1", "Secret")
 
 
 def _place(obj: Mapping[str, Any]) -> tuple[str, str]:

@@ -65,7 +65,7 @@ def test_an_exit_code_is_told_with_what_the_program_said() -> None:
         shell("cat >/dev/null; echo first >&2; echo 'second line' >&2; exit 3")(request_with())
     assert caught.value.message == (
         "Step a-step: function function-p, revision p-1: "
-        "its program ended with exit code 3; stderr: first | second line"
+        "its program /bin/sh ended with exit code 3; stderr: first | second line"
     )
 
 
@@ -152,7 +152,7 @@ def test_a_timeout_tells_what_the_program_had_said() -> None:
     "command", [("/does/not/exist",), ("/dev/null",)], ids=["not there", "no program"]
 )
 def test_a_program_that_cannot_be_started_is_named(command: tuple[str, ...]) -> None:
-    with pytest.raises(FunctionNotServed, match="its program cannot be started"):
+    with pytest.raises(FunctionNotServed, match=f"its program {command[0]} cannot be started"):
         running(*command)(request_with())
 
 

@@ -137,6 +137,8 @@ class TestLint:
         done = kanister("lint", "-", "--target-release", release, stdin=FINE)
         assert done.code == 0
         assert "99.0.0 is later than 1.3.0, the last release with known plans" in done.err
+        assert "Nothing known today stands against the upgrade" in done.err
+        assert "Survives" not in done.err
 
     def test_of_a_release_of_nobody_says_who_there_is(self, kanister: CommandLine) -> None:
         done = kanister("lint", "-", "--target-release", "nobody=1.0.0", stdin=FINE)

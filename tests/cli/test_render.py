@@ -533,6 +533,7 @@ class TestSecrets:
             assert secret not in err
         # What a template says in so many words is the author's own input, no Secret.
         assert err.count("aHVudGVyMg==") == 1
+        assert "aHVudGVyMg==" not in render(*words, "--mask-secrets")[2]
         _, _, err = render(*words, "--show-secrets")
         assert "b3Blbi1zZXNhbWU=" in err
 

@@ -3,7 +3,7 @@
     apiVersion: kanister-py.io/v1alpha1
     kind: RenderSuite
     composition: composition.yaml       # for all cases; each may name its own
-    functions: functions.yaml
+    functions: functions.yaml           # likewise required, schemas, credentials, xrd, context
     cases:
       - name: a bucket in Europe
         xr: xr.yaml                     # a file, or the object itself
@@ -11,9 +11,10 @@
         expect:
           resources:
             - name: bucket              # among the XR's resources
-              count: 1                  # or: absent: true
               ready: true
               object: {spec: {region: eu}}
+            - {name: replica, absent: true}
+          resourceCount: 1
           composite: {status: {url: "https://…"}}
           ready: false
           events: [{severity: Warning, message: "a part of it"}]

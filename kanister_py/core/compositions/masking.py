@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 REDACTED = "**REDACTED**"
@@ -13,13 +14,25 @@ def masked_secrets(value: Any) -> Any:
         return [masked_secrets(each) for each in value]
     if not isinstance(value, dict):
         return value
-    is_secret = value.get("kind") == "Secret" and value.get("apiVersion") == "v1"
+    hides = is_secret(value)
     return {
-        key: _redacted(each)
-        if is_secret and key in ("data", "stringData")
-        else masked_secrets(each)
+        key: _redacted(each) if hides and key in ("data", "stringData") else masked_secrets(each)
         for key, each in value.items()
     }
+
+
+def secrets_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Find the Secrets in data, wherever they stand."""
+    if isinstance(value, dict) and is_secret(value):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from secrets_in(each)
+
+
+def is_secret(value: Mapping[str, Any]) -> bool:
+    """Say whether an object is a Secret of Kubernetes."""
+    return value.get("kind") == "Secret" and value.get("apiVersion") == "v1"
 
 
 def masked_message(value: Any) -> Any:
