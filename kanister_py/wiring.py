@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from kanister_py.controller.machine.part import PartMaker, PartTools
     from kanister_py.core.notices import Notice
     from kanister_py.core.objects.documents import Document
-    from kanister_py.core.objects.locations import Location
     from kanister_py.core.objects.resources import GroupVersionResource
     from kanister_py.embedded.cluster.cluster import MemoryCluster
     from kanister_py.embedded.pods.runner import ProcessPodRunner
@@ -60,7 +59,8 @@ if TYPE_CHECKING:
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster, KubeObject
     from kanister_py.ports.function_runner import FunctionRunner
-    from kanister_py.ports.object_store import ObjectStore, ObjectStores
+    from kanister_py.ports.memory import ProcessMemory
+    from kanister_py.ports.object_store import ObjectStores
     from kanister_py.ports.packages import RegistryLogin
     from kanister_py.ports.pods import PodRunner
 
@@ -110,30 +110,9 @@ def object_stores(locations: Path | None = None) -> ObjectStores:
 
     With `locations`, a folder below it stands in for each.
     """
-    return _LazyStores(locations)
+    from kanister_py.adapters.object_store_lazy import LazyStores
 
-
-class _LazyStores:
-    """Most runs open no store: none of them waits for the library."""
-
-    def __init__(self, locations: Path | None) -> None:
-        self._folder = "" if locations is None else str(locations.absolute())
-
-    @cached_property
-    def _stores(self) -> ObjectStores:
-        from kanister_py.adapters.clock_system import SystemClock
-        from kanister_py.adapters.object_store_obstore import LibraryStores
-
-        return LibraryStores(SystemClock().now)
-
-    def open(self, location: Location) -> ObjectStore:
-        return self._stores.open(self.place_of(location))
-
-    def with_keys(self, location: Location) -> Location:
-        return self._stores.with_keys(self.place_of(location))
-
-    def place_of(self, location: Location) -> Location:
-        return location.in_folder(self._folder) if self._folder else location
+    return LazyStores(locations)
 
 
 @lru_cache(maxsize=1)
@@ -298,6 +277,12 @@ def system_clock() -> Clock:
     from kanister_py.adapters.clock_system import SystemClock
 
     return SystemClock()
+
+
+def process_memory() -> ProcessMemory:
+    from kanister_py.adapters.memory_linux import LinuxMemory
+
+    return LinuxMemory()
 
 
 def system_effects(clock: Clock) -> Effects:

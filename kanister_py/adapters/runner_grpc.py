@@ -218,6 +218,8 @@ class _Connection:
             # Channels to the same address share nothing: each revision has its own.
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.enable_http_proxy", 0),
+            # Probing opens the window so wide that what is too large comes in before it is refused.
+            ("grpc.http2.bdp_probe", 0),
         ]
         if self._security.is_insecure:
             return grpc.insecure_channel(self.endpoint, options)

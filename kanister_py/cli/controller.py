@@ -49,7 +49,7 @@ from kanister_py.cli.controller_compositions import (
 from kanister_py.cli.controller_webhook import add_webhook_arguments, webhook_served
 from kanister_py.cli.listening import is_loopback, listening
 from kanister_py.cli.output import say_warning
-from kanister_py.cli.parser import namespace, port, seconds_from, whole
+from kanister_py.cli.parser import namespace, port, seconds_from, size, whole
 from kanister_py.cli.stop_signals import StopSignals
 from kanister_py.cli.tracing import add_tracing_argument
 from kanister_py.core.errors import LeadershipLost, UsageError
@@ -137,6 +137,13 @@ def _add_how_much(much: Any) -> None:
         metavar="N",
         help="the same for each namespace; default: all of them where one namespace is watched, "
         "else three quarters",
+    )
+    much.add_argument(
+        "--memory-limit",
+        type=size,
+        metavar="SIZE",
+        help="begin nothing new while more than 85% of this much memory is in use; default: what "
+        "the control group of this process may have, if that is limited",
     )
     much.add_argument(
         "--limit",
@@ -306,13 +313,17 @@ def _controller(
     stack: ExitStack,
 ) -> Controller:
     from kanister_py.controller.controller import Controller
+    from kanister_py.controller.machine.memory import MemoryGate
     from kanister_py.executor.loading import load_function
     from kanister_py.executor.run.actions import FunctionSource
-    from kanister_py.wiring import object_stores, system_effects
+    from kanister_py.wiring import object_stores, process_memory, system_effects
 
     source = FunctionSource(functions.registry, load_function, args.strict_versions)
     settings = settings_of(args, os.environ, cluster.default_namespace)
     parts = composition_parts(args, functions, settings.home, stack)
+    memory = process_memory()
+    gate = MemoryGate(clock, memory, args.memory_limit or memory.limit_bytes())
+    settings = settings._replace(memory=gate)
     return Controller(
         cluster,
         source,

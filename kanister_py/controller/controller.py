@@ -30,6 +30,7 @@ from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.handover import ACTS_ON, await_composer
 from kanister_py.controller.machine.lease import Leadership, LeaseTerms
 from kanister_py.controller.machine.logs import PhaseLines
+from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.neighbours import refuse_neighbours
 from kanister_py.controller.machine.part import Part, PartMaker, PartTools
@@ -81,6 +82,8 @@ class ControllerSettings(NamedTuple):
     refuses_neighbours: bool = True
     neighbours_every_seconds: float = 300.0
     """How often is looked whether somebody else's controller has come meanwhile."""
+    memory: MemoryGate | None = None
+    """What says whether there is memory for new work; without it there always is."""
 
 
 class _Parts(NamedTuple):
@@ -126,6 +129,7 @@ class Controller:
         self._effects = effects
         self._stores = stores
         self._part_makers = tuple(parts)
+        self._memory = memory = self.settings.memory or MemoryGate(clock)
         self._leadership = Leadership(
             cluster,
             clock,
@@ -146,8 +150,12 @@ class Controller:
         self._has_ended = Event()
         self._thread: Thread | None = None
         self._parts: _Parts | None = None
-        self.metrics.watch("kanister_py_is_leader", lambda: float(self.is_leader))
-        self.metrics.watch("kanister_py_paused", lambda: float(self.settings.is_paused))
+        watch = self.metrics.watch
+        watch("kanister_py_is_leader", lambda: float(self.is_leader))
+        watch("kanister_py_memory_used_bytes", lambda: float(memory.used_bytes))
+        watch("kanister_py_memory_limit_bytes", lambda: float(memory.limit_bytes))
+        watch("kanister_py_memory_short", lambda: float(bool(memory.why_refused())))
+        watch("kanister_py_paused", lambda: float(self.settings.is_paused))
 
     # Its life
 
@@ -233,7 +241,9 @@ class Controller:
         def count_error(error: KanisterError) -> None:
             metrics.api_errors.labels(error.reason).inc()
 
-        tools = PartTools(self._cluster, clock, alarms, events.post, count_error, metrics)
+        tools = PartTools(
+            self._cluster, clock, alarms, events.post, count_error, metrics, self._memory
+        )
         actionsets = self._made_actionsets(tools) if settings.runs_actionsets else None
         others = [make(tools) for make in self._part_makers]
         own: tuple[Part, ...] = ()

@@ -126,7 +126,9 @@ def too_many_values(limit_bytes: int) -> str:
 
 
 def mebibytes(size: int) -> str:
-    return f"{size / (1 << 20):.3g} MiB" if size >= 1 << 20 else f"{size} bytes"
+    if size < 1 << 20:
+        return f"{size} bytes"
+    return f"{size / (1 << 20):.{3 if size < 1000 << 20 else 4}g} MiB"
 
 
 class FunctionRunner(Protocol):

@@ -122,6 +122,7 @@ class ActionSets:
                 Tellers(tools.tell, tools.metrics, lines, functions.registry),
                 self._surroundings,
                 check,
+                tools.memory,
             )
         )
         self.tidying.is_active = self.reconciler.is_active

@@ -29,6 +29,7 @@ from kanister_py.controller.actionsets.status import StatusForm, StatusWriter
 from kanister_py.controller.actionsets.tidying import Tidying
 from kanister_py.controller.machine.events import NORMAL, subject_of
 from kanister_py.controller.machine.logs import fields_of
+from kanister_py.controller.machine.memory import LOOK_AGAIN_SECONDS, MemoryGate
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.actionsets.creation import RETRY_FROM, RETRY_OF
@@ -89,6 +90,7 @@ class Equipment(NamedTuple):
     """What runs of a namespace find around them."""
     check: Callable[[], None]
     """Raises when this process may not act any more."""
+    memory: MemoryGate
 
 
 class ActionSetReconciler:
@@ -342,13 +344,17 @@ class ActionSetReconciler:
 
     def _waits(self, key: ObjectKey, kept: Live, writer: StatusWriter, planned: Planned) -> bool:
         """Say whether an ActionSet has to wait for others, and tell for which."""
-        lines = self._lines_of(key, kept)
-        if not lines or kept.is_deleted:
-            return False
-        if kept.is_suspended:
+        if kept.is_deleted or kept.is_suspended:
             # It holds nobody up, and is put in line when it goes on.
             return False
         equipment = self._equipment
+        if why := equipment.memory.why_refused():
+            self._tell_waiting(writer, planned, "MemoryShort", why)
+            equipment.queue.add_later(key, LOOK_AGAIN_SECONDS)
+            return True
+        lines = self._lines_of(key, kept)
+        if not lines:
+            return False
         if not equipment.store.has_synced:
             equipment.queue.add_later(key, _LOOK_AGAIN_SECONDS / 4)
             return True
@@ -357,14 +363,16 @@ class ActionSetReconciler:
             equipment.concurrency.stand(key, lines, kept.created_at, is_waiting=False)
             return False
         line, before = waits
-        told = line.why_waiting(before)
+        reason = "ConcurrencyKey" if line.namespace else "Limit"
+        self._tell_waiting(writer, planned, reason, line.why_waiting(before))
+        return True
+
+    def _tell_waiting(self, writer: StatusWriter, planned: Planned, reason: str, told: str) -> None:
         condition = planned.status.condition(WAITING)
         if condition is None or condition.message != told:
-            reason = "ConcurrencyKey" if line.namespace else "Limit"
             waiting = Condition(WAITING, True, reason, told, self._now())
             others = _without(planned.status, WAITING).conditions
             writer.put(planned.status._replace(conditions=(*others, waiting)))
-        return True
 
     def _lines_of(self, key: ObjectKey, kept: Live) -> Lines:
         return lines_of(

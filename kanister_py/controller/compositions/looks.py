@@ -14,6 +14,7 @@ from kanister_py.controller.compositions.served_kinds import Served, ServedKinds
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.machine.breakers import Breakers
 from kanister_py.controller.machine.known_objects import Seen
+from kanister_py.controller.machine.memory import LOOK_AGAIN_SECONDS, MemoryGate
 from kanister_py.controller.machine.queue import Groups, WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Look
@@ -44,6 +45,7 @@ class Looks:
         seen: Seen,
         kinds: ServedKinds,
         breakers: Breakers[Task],
+        memory: MemoryGate,
         queue: WorkQueue[Task],
         workers: int,
     ) -> None:
@@ -52,6 +54,7 @@ class Looks:
         self._seen = seen
         self._kinds = kinds
         self._breakers = breakers
+        self._memory = memory
         self._queue = queue
         self._quarter = max(1, workers // 4)
         self._tracker: Tracker[Task] = Tracker()
@@ -131,6 +134,8 @@ class Looks:
             # It is looked at when the function answers; the time is for what nobody foresaw.
             wait = self._patience_of(task) if outcome.is_postponed else _LONGEST_HOLD_SECONDS
             return Look(max(wait, 0.0))
+        if outcome.unavailable and self._memory.why_refused():
+            return Look(LOOK_AGAIN_SECONDS)
         if outcome.changed:
             # What the cluster made of it is remembered: nobody has to wait for a watch.
             self.tell(task, outcome.changed)

@@ -85,13 +85,14 @@ class Compositions:
         self.seen = Seen(cluster, clock, self._on_change, part.on_error)
         breakers: Breakers[Task] = Breakers(clock, part.alarms, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
-        guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers))
+        guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, part.memory))
         self.world = World(cluster, clock, self.seen, guarded, settings, part.tell)
         self._kinds = ServedKinds(
             part, self.seen, self.world, self.queue.add, poll_seconds=settings.poll_seconds
         )
         self._looks = Looks(
-            cluster, clock, self.seen, self._kinds, breakers, self.queue, settings.workers
+            *(cluster, clock, self.seen, self._kinds, breakers, part.memory, self.queue),
+            settings.workers,
         )
         self._changes = Changes(
             *(self.seen, self.world, self._kinds, self._looks),

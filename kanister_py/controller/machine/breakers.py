@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
+from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.errors import TransientError
 from kanister_py.executor.alarms import Alarm, Alarms
@@ -29,6 +30,12 @@ class FunctionPaused(FunctionCallError, TransientError):
     """A function has not answered several times, and is left alone for a moment."""
 
     reason = "FunctionPaused"
+
+
+class MemoryShort(FunctionCallError, TransientError):
+    """There is no memory for the answer of a function at the moment."""
+
+    reason = "MemoryShort"
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -150,14 +157,21 @@ class Breakers(Generic[Key]):
 
 
 class GuardedRunner(Generic[Key]):
-    """Calls functions that answer, and refuses at once to call those that do not."""
+    """Calls functions that answer, and refuses at once to call those that do not.
 
-    def __init__(self, inner: FunctionRunner, breakers: Breakers[Key]) -> None:
+    None is called while there is no memory for what it may answer.
+    """
+
+    def __init__(self, inner: FunctionRunner, breakers: Breakers[Key], memory: MemoryGate) -> None:
         self._inner = inner
         self._breakers = breakers
+        self._memory = memory
 
     def run(self, call: FunctionCall) -> FunctionResponse:
         revision = call.revision.name
+        why = self._memory.why_refused()
+        if why:
+            raise MemoryShort(call.step, call.revision.function, revision, why)
         why = self._breakers.why_paused(revision)
         if why:
             raise FunctionPaused(call.step, call.revision.function, revision, why)

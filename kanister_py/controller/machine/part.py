@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from kanister_py.controller.machine.events import Tell
+from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.core.errors import KanisterError
 from kanister_py.executor.alarms import Alarms
@@ -38,6 +39,7 @@ class PartTools(NamedTuple):
     tell: Tell
     on_error: Callable[[KanisterError], None]
     metrics: ControllerMetrics
+    memory: MemoryGate
 
 
 PartMaker = Callable[[PartTools], Part]

@@ -18,6 +18,7 @@ from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.controller.compositions.part import Compositions
 from kanister_py.controller.compositions.world import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.events import Subject
+from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.errors import Invalid, NotFound
@@ -188,6 +189,7 @@ class World:
         through: Any = None,
         calling: Callable[[FunctionRunner], FunctionRunner] = lambda runner: runner,
         entries: Registry[FunctionEntry] | None = None,
+        memory: MemoryGate | None = None,
     ) -> None:
         """`through` is how the controller sees the cluster, `calling` how it calls functions."""
         self.clock = clock or SystemClock()
@@ -211,6 +213,7 @@ class World:
             self._tell,
             lambda _error: None,
             self.metrics,
+            memory or MemoryGate(self.clock),
         )
         self.compositions = Compositions(part, tools, settings)
 

@@ -1,0 +1,126 @@
+"""A whole controller in a process of its own: thirty composite resources that call one function.
+
+Run with the function's address; each line on stdin has all of them looked at anew, and is
+answered by a line of JSON: how many are in order, and what is said of one of them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.controller.controller import Controller, ControllerSettings
+from kanister_py.controller.machine.memory import MemoryGate
+from kanister_py.core.errors import KanisterError
+from kanister_py.core.objects.parts import conditions_of
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.loading import load_function
+from kanister_py.executor.run.actions import FunctionSource
+from kanister_py.wiring import FunctionAccess, composing_part, process_memory, read_functions
+from tests.controller.compositions.test_kinds import (
+    BUCKETS,
+    bucket,
+    cluster_with_kinds,
+    composition,
+    definition,
+)
+
+COUNT = 30
+PATIENCE_SECONDS = 60.0
+
+
+def revision(endpoint: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "pkg.crossplane.io/v1",
+        "kind": "FunctionRevision",
+        "metadata": {
+            "name": "function-f-1",
+            "labels": {"pkg.crossplane.io/package": "function-f"},
+            "annotations": {"kanister-py.io/runtime": "External"},
+        },
+        "spec": {
+            "image": f"registry.example/f@sha256:{'0' * 64}",
+            "revision": 1,
+            "desiredState": "Active",
+        },
+        "status": {
+            "endpoint": endpoint,
+            "conditions": [
+                {
+                    "type": "RuntimeHealthy",
+                    "status": "True",
+                    "reason": "HealthyRuntime",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }
+            ],
+        },
+    }
+
+
+def fill(cluster: MemoryCluster, endpoint: str) -> None:
+    calling = composition()
+    calling["spec"]["pipeline"] = [{"step": "call", "functionRef": {"name": "function-f"}}]
+    found = revision(endpoint)
+    for each in (definition(), found, calling):
+        cluster.apply(each, field_manager="people", force=True)
+    cluster.apply(found, field_manager="people", force=True, subresource="status")
+    until = time.monotonic() + PATIENCE_SECONDS
+    for number in range(COUNT):
+        made = bucket(f"b-{number}", ())
+        while time.monotonic() < until:
+            with suppress(KanisterError):
+                cluster.apply(made, field_manager="people", force=True)
+                break
+            # The definition is not served yet.
+            time.sleep(0.05)
+
+
+def main(endpoint: str) -> None:
+    logging.disable(logging.CRITICAL)
+    clock = SystemClock()
+    functions = read_functions()
+    cluster = cluster_with_kinds()
+    memory = MemoryGate(clock, process_memory())
+    with ExitStack() as stack:
+        part = composing_part(
+            functions,
+            CompositionSettings("kanister-py"),
+            FunctionAccess(is_insecure=True),
+            stack,
+        )
+        controller = Controller(
+            cluster,
+            FunctionSource(functions.registry, load_function),
+            clock=clock,
+            settings=ControllerSettings(memory=memory),
+            parts=[part],
+        )
+        controller.start()
+        fill(cluster, endpoint)
+        for turn, _ in enumerate(sys.stdin):
+            for number in range(COUNT):
+                patch = {"metadata": {"labels": {"turn": str(turn)}}}
+                cluster.patch(BUCKETS, f"b-{number}", patch, namespace="default")
+            synced = [
+                each
+                for obj in cluster.list(BUCKETS)
+                for each in conditions_of(obj)
+                if each["type"] == "Synced"
+            ]
+            told = {
+                "synced": sum(each["status"] == "True" for each in synced),
+                "said": sorted({each.get("message", "") for each in synced}),
+            }
+            sys.stdout.write(f"{json.dumps(told)}\n")
+            sys.stdout.flush()
+        controller.kill()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

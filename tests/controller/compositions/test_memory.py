@@ -1,0 +1,110 @@
+"""What a function that answers too much leaves of the memory of a controller."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from kanister_py.core.compositions.messages import FunctionResponse, Part
+from kanister_py.executor.wire_messages import read_request, write_response
+from kanister_py.proto.messages import METHODS, V1
+from tests.controller.compositions.composing_process import COUNT, PATIENCE_SECONDS
+
+REPOSITORY = Path(__file__).parents[3]
+MOST_BYTES = 250 << 20
+CALLS = 300
+
+
+class Talker:
+    """A function that answers 20 MB while it is not well."""
+
+    def __init__(self) -> None:
+        self.is_well = True
+        self.calls = 0
+        self._answer = b"\x22\x80\x80\x80\x0a" + bytes(20 << 20)
+
+    def answer(self, request: bytes, _context: Any) -> bytes:
+        self.calls += 1
+        if not self.is_well:
+            return self._answer
+        return write_response(FunctionResponse(Part({}), tag=read_request(request).tag))
+
+
+@pytest.fixture
+def talker() -> Iterator[tuple[Talker, int]]:
+    made = Talker()
+    server = grpc.server(ThreadPoolExecutor(8), options=[("grpc.max_send_message_length", -1)])
+    service, _, method = METHODS[V1].strip("/").partition("/")
+    handler = grpc.unary_unary_rpc_method_handler(made.answer)
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler(service, {method: handler}),)
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield made, port
+    server.stop(0).wait()
+
+
+class Composing:
+    """The process that composes, and how much memory it has."""
+
+    def __init__(self, port: int) -> None:
+        module = "tests.controller.compositions.composing_process"
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module, f"127.0.0.1:{port}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=REPOSITORY,
+        )
+
+    def turn(self) -> dict[str, Any]:
+        """Have all resources looked at anew, and hear how they were."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write("again\n")
+        self.process.stdin.flush()
+        found: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return found
+
+    def until(self, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not is_so(found := self.turn()):
+            assert time.monotonic() < until, found
+            time.sleep(0.1)
+        return found
+
+    def bytes_of(self, name: str) -> int:
+        """Read one of the system's numbers of this process: `VmRSS` for now, `VmHWM` for most."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        found = next(each for each in lines if each.startswith(f"{name}:"))
+        return int(found.split()[1]) << 10
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc says what is used")
+def test_a_function_that_answers_20_megabytes_takes_no_memory(talker: tuple[Talker, int]) -> None:
+    function, port = talker
+    composing = Composing(port)
+    try:
+        composing.until(lambda _: function.calls >= CALLS)
+        composing.until(lambda found: found["synced"] == COUNT)
+        before = composing.bytes_of("VmRSS")
+        function.is_well, function.calls = False, 0
+        found = composing.until(lambda found: not found["synced"] and function.calls >= CALLS)
+        assert "its answer has 20 MiB, and 8 MiB are allowed" in found["said"][0]
+        assert composing.bytes_of("VmHWM") <= MOST_BYTES
+        function.is_well = True
+        composing.until(lambda found: found["synced"] == COUNT)
+        assert composing.bytes_of("VmRSS") <= before * 1.2
+    finally:
+        composing.process.kill()
+        composing.process.communicate()
