@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,21 @@ from tests.conftest import REPOSITORY, CommandLine
 from tests.ports import free_port
 
 CHART = REPOSITORY / "deploy/chart"
+# What `helm package` made of the last release's.
+LAST_RELEASE = REPOSITORY / "e2e/released/kanister-py-0.1.0.tgz"
 HOME, SHOP, OTHER = "kanister", "shop", "other"
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/kanister-py"
 EVERYTHING = {
     "endpoint": {"expose": True},
     "monitoring": {"rules": {"enabled": True}, "serviceMonitor": {"enabled": True}},
-    "webhook": {"compositions": True},
+    "webhook": {"compositions": True, "hostNetwork": True},
+    "compositions": {"enabled": True, "revisions": True},
     "applications": [{"namespace": SHOP, "clusterRole": "edit"}],
+    "controller": {"paused": True, "limits": ["shop/mysql=2", "*:backup=10"]},
+    "extraArgs": ["--poll-interval=60s"],
+    "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}],
+    "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
+    "drain": "1m30s",
 }
 
 
@@ -43,7 +51,9 @@ class Helm:
         self._folder = folder
         self._kubeconfig = kubeconfig
 
-    def __call__(self, *words: str, values: Mapping[str, Any] | None = None) -> str:
+    def __call__(
+        self, *words: str, values: Mapping[str, Any] | None = None, refused: bool = False
+    ) -> str:
         given = self._folder / "values.json"
         given.write_text(json.dumps(values or {}))
         with_values = ["--values", str(given)] if values is not None else []
@@ -56,8 +66,8 @@ class Helm:
             check=False,
             timeout=120,
         )
-        assert done.returncode == 0, done.stderr.decode()
-        return done.stdout.decode()
+        assert (done.returncode != 0) is refused, done.stderr.decode()
+        return (done.stderr if refused else done.stdout).decode()
 
     def objects(self, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Give what the chart would install."""
@@ -103,15 +113,46 @@ def test_the_chart_is_sound(chart: Helm, values: dict[str, Any]) -> None:
     assert ("Deployment", HOME, "kanister-py") in names
 
 
-def test_the_definitions_are_ours_and_outlive_the_chart(chart: Helm) -> None:
-    found = {
-        each["metadata"]["name"]: each
-        for each in chart.objects({})
-        if each["kind"] == "CustomResourceDefinition"
-    }
+def of_kind(objects: Iterable[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+    return {each["metadata"]["name"]: each for each in objects if each["kind"] == kind}
+
+
+BLUEPRINTS = {each["metadata"]["name"] for each in read_definitions("blueprints")}
+COMPOSITIONS = {each["metadata"]["name"] for each in read_definitions("compositions")}
+REVISIONS = {"compositionrevisions.apiextensions.crossplane.io"}
+PACKAGES = {"functions.pkg.crossplane.io", "deploymentruntimeconfigs.pkg.crossplane.io"}
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        pytest.param({}, BLUEPRINTS, id="of ActionSets alone"),
+        pytest.param(
+            {"compositions": {"enabled": True}},
+            BLUEPRINTS | COMPOSITIONS - REVISIONS - PACKAGES,
+            id="with compositions",
+        ),
+        pytest.param(
+            {"compositions": {"enabled": True, "revisions": True, "functions": True}},
+            BLUEPRINTS | COMPOSITIONS,
+            id="with all of compositions",
+        ),
+        pytest.param(
+            {"actionsets": {"enabled": False}, "compositions": {"enabled": True}},
+            COMPOSITIONS - REVISIONS - PACKAGES,
+            id="of compositions alone",
+        ),
+        pytest.param({"crds": {"install": False}}, set(), id="none at all"),
+    ],
+)
+def test_the_definitions_are_those_of_what_is_enabled_and_outlive_the_chart(
+    chart: Helm, values: dict[str, Any], wanted: set[str]
+) -> None:
+    found = of_kind(chart.objects(values), "CustomResourceDefinition")
+    assert found.keys() == wanted
     ours = {each["metadata"]["name"]: each for each in read_definitions()}
     assert {name: each["spec"] for name, each in found.items()} == {
-        name: each["spec"] for name, each in ours.items()
+        name: ours[name]["spec"] for name in found
     }
     for each in found.values():
         assert each["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
@@ -134,17 +175,96 @@ def test_nothing_in_the_chart_reads_secrets_but_its_own(
 
 
 def test_the_pod_can_do_nothing_to_its_machine(chart: Helm) -> None:
-    (deployment,) = [each for each in chart.objects({}) if each["kind"] == "Deployment"]
-    pod = deployment["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    assert pod["securityContext"]["runAsNonRoot"] is True
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
+    for deployment in of_kind(chart.objects(COMPOSES), "Deployment").values():
+        pod = deployment["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert container["resources"]["limits"]["memory"]
+        assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(container)
+
+
+def test_actionsets_and_compositions_are_two_deployments_with_rights_of_their_own(
+    chart: Helm,
+) -> None:
+    objects = chart.objects({**COMPOSES, "watch": {"all": True}})
+    deployments = of_kind(objects, "Deployment")
+    pods = {name: each["spec"]["template"] for name, each in deployments.items()}
+    assert {name: each["spec"]["serviceAccountName"] for name, each in pods.items()} == {
+        "kanister-py": "kanister-py",
+        "kanister-py-compositions": "kanister-py-compositions",
     }
-    assert container["resources"]["limits"]["memory"]
-    assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(container)
+    groups: dict[str, set[str]] = {name: set() for name in pods}
+    for kind in ("Role", "ClusterRole"):
+        roles = of_kind(objects, kind)
+        for binding in of_kind(objects, f"{kind}Binding").values():
+            for subject in binding["subjects"]:
+                rules = roles[binding["roleRef"]["name"]]["rules"]
+                groups[subject["name"]] |= {each for rule in rules for each in rule["apiGroups"]}
+    assert "cr.kanister.io" in groups["kanister-py"] - groups["kanister-py-compositions"]
+    of_composing = {"apiextensions.crossplane.io", "pkg.crossplane.io", "example.org"}
+    assert of_composing <= groups["kanister-py-compositions"] - groups["kanister-py"]
+    # What a Service leads to, and what is spread and kept from eviction, is one of them.
+    for name, pod in pods.items():
+        others = [each["metadata"]["labels"] for other, each in pods.items() if other != name]
+        for found in (*of_kind(objects, "Service").values(), deployments[name]):
+            selector = found["spec"]["selector"]
+            selector = selector.get("matchLabels", selector)
+            if selector.items() <= pod["metadata"]["labels"].items():
+                assert not any(selector.items() <= other.items() for other in others)
+
+
+@pytest.mark.parametrize(
+    ("drain", "seconds"), [("20s", 40), ("1m30s", 110), ("0s", 20), ("1.5h", 5420), ("100ms", 21)]
+)
+def test_a_pod_gets_the_time_to_drain(chart: Helm, drain: str, seconds: int) -> None:
+    (deployment,) = of_kind(chart.objects({"drain": drain}), "Deployment").values()
+    assert deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == seconds
+
+
+def test_the_webhook_answers_at_the_address_of_its_machine_where_that_is_wanted(
+    chart: Helm,
+) -> None:
+    values = {**COMPOSES, "webhook": {"hostNetwork": True}, "ports": {"webhook": 9555}}
+    objects = chart.objects(values)
+    pods = {
+        name: each["spec"]["template"]["spec"]
+        for name, each in of_kind(objects, "Deployment").items()
+    }
+    assert [name for name, pod in pods.items() if pod.get("hostNetwork")] == ["kanister-py"]
+    assert pods["kanister-py"]["dnsPolicy"] == "ClusterFirstWithHostNet"
+    (container,) = pods["kanister-py"]["containers"]
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    assert (ports["webhook"], "--webhook-port=9555" in container["args"]) == (9555, True)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        pytest.param({"compositons": {"enabled": True}}, "compositons", id="a slip in a name"),
+        pytest.param({"webhook": {"port": 1}}, "port", id="a value of another chart"),
+        pytest.param({"drain": "20"}, "/drain", id="a duration without a unit"),
+        pytest.param({"replicas": "2"}, "/replicas", id="text for a number"),
+        pytest.param({"controller": {"limits": ["mysql"]}}, "/controller/limits/0", id="no limit"),
+        pytest.param(
+            {"actionsets": {"enabled": False}}, "nothing is left to run", id="nothing enabled"
+        ),
+        pytest.param(
+            {"webhook": {"compositions": True}},
+            "webhook.compositions goes with compositions.enabled",
+            id="a webhook for another controller's revisions",
+        ),
+    ],
+)
+def test_values_that_nobody_reads_or_understands_are_refused(
+    chart: Helm, values: dict[str, Any], told: str
+) -> None:
+    words = ("template", "kanister-py", str(CHART), "--kube-version", "1.34.0")
+    assert told in chart(*words, values=values, refused=True)
 
 
 COMPOSES: dict[str, Any] = {
@@ -160,20 +280,41 @@ COMPOSES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("values", [{}, EVERYTHING, {"watch": {"all": True}, "keep": 5}, COMPOSES])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        EVERYTHING,
+        {"watch": {"all": True}, "keep": 5},
+        COMPOSES,
+        {"compositions": {**COMPOSES["compositions"], "ownDeployment": False}},
+        {"compositions": COMPOSES["compositions"], "actionsets": {"enabled": False}},
+    ],
+)
 def test_the_controller_takes_every_flag_that_it_is_given(
     chart: Helm, values: dict[str, Any]
 ) -> None:
     from kanister_py.cli import controller
     from kanister_py.cli.parser import Parser
 
-    (deployment,) = [each for each in chart.objects(values) if each["kind"] == "Deployment"]
-    command, *args = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
-    parser = Parser(prog=f"kanister-py {command}", environment={})
-    controller.add_arguments(parser)
-    read = parser.parse_args(args)
-    assert read.all_namespaces is bool(values.get("watch"))
-    assert read.keep == values.get("keep")
+    deployments = of_kind(chart.objects(values), "Deployment")
+    composes, runs = [], []
+    for name, deployment in deployments.items():
+        command, *args = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        parser = Parser(prog=f"kanister-py {command}", environment={})
+        controller.add_arguments(parser)
+        read = parser.parse_args(args)
+        composes += [name] if read.enable_compositions else []
+        assert read.paused is bool(values.get("controller"))
+        if read.disable_actionsets:
+            continue
+        runs.append(name)
+        assert read.all_namespaces is bool(values.get("watch"))
+        assert read.keep == values.get("keep")
+        assert len(read.limits) == (2 if values.get("controller") else 0)
+    assert len(composes) == bool(values.get("compositions"))
+    assert len(runs) == ("actionsets" not in values)
+    assert {*composes, *runs} == deployments.keys()
 
 
 # On a cluster
@@ -185,27 +326,34 @@ class Installed:
     def __init__(self, cluster: LocalCluster, helm: Helm, folder: Path) -> None:
         self.cluster = cluster
         self.client = cluster.client
-        self._helm = helm
+        self.helm = helm
         self._log = folder / "controller.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def install(self, values: Mapping[str, Any]) -> None:
-        self._helm(
-            *("upgrade", "--install", "kanister-py", str(CHART), "--namespace", HOME),
+    def install(
+        self, values: Mapping[str, Any], chart: Path = CHART, *, refused: bool = False
+    ) -> str:
+        return self.helm(
+            *("upgrade", "--install", "kanister-py", str(chart), "--namespace", HOME),
             values=values,
+            refused=refused,
         )
 
-    def uninstall(self) -> None:
-        self._helm("uninstall", "kanister-py", "--namespace", HOME)
+    def roll_back(self) -> None:
+        self.helm("rollback", "kanister-py", "--namespace", HOME)
 
-    def start(self) -> None:
-        """Start what the Deployment says, as its ServiceAccount."""
+    def uninstall(self) -> None:
+        self.helm("uninstall", "kanister-py", "--namespace", HOME)
+
+    def start(self, name: str = "kanister-py") -> None:
+        """Start what a Deployment says, as its ServiceAccount."""
+        deployment = self.client.get(f"/apis/apps/v1/namespaces/{HOME}/deployments/{name}")
+        pod = deployment["spec"]["template"]["spec"]
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-        account = f"/api/v1/namespaces/{HOME}/serviceaccounts/kanister-py/token"
+        account = f"/api/v1/namespaces/{HOME}/serviceaccounts/{pod['serviceAccountName']}/token"
         token = self.client.post(account, request)["status"]["token"]
-        kubeconfig = self.cluster.write_kubeconfig("controller", token=token, namespace=HOME)
-        deployment = self.client.get(f"/apis/apps/v1/namespaces/{HOME}/deployments/kanister-py")
-        args = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        kubeconfig = self.cluster.write_kubeconfig(name, token=token, namespace=HOME)
+        args = pod["containers"][0]["args"]
         ports = ("--port", "--health-port", "--webhook-port")
         args = [
             f"{flag}={free_port()}" if (flag := each.partition("=")[0]) in ports else each
@@ -214,19 +362,18 @@ class Installed:
         environment = {
             key: text for key, text in os.environ.items() if not key.startswith(("KANISTER", "POD"))
         }
-        environment |= {"POD_NAMESPACE": HOME, "POD_NAME": "kanister-py-0"}
+        environment |= {"POD_NAMESPACE": HOME, "POD_NAME": f"{name}-0"}
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._processes[name] = subprocess.Popen(
                 [sys.executable, "-m", "kanister_py", *args, "--kubeconfig", str(kubeconfig)],
                 env=environment,
                 stderr=log,
             )
 
-    def stop(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(120) == 0, self.log
-        self._process = None
+    def stop(self, name: str = "kanister-py") -> None:
+        process = self._processes.pop(name)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0, self.log
 
     @property
     def log(self) -> str:
@@ -260,21 +407,27 @@ class Installed:
 
     def run(self, name: str, blueprint: str) -> dict[str, Any]:
         """Run an ActionSet to its end, and give its status."""
+        self.begin(name, blueprint)
+        return self.until_state(name, "complete", "failed")
+
+    def begin(self, name: str, blueprint: str) -> None:
         reference = {"kind": "Namespace", "name": SHOP, "namespace": SHOP}
         action = {"name": "act", "blueprint": blueprint, "object": reference}
-        path = self.create("actionsets", name, SHOP, spec={"actions": [action]})
+        self.create("actionsets", name, SHOP, spec={"actions": [action]})
 
-        def ended() -> Any:
+    def until_state(self, name: str, *states: str) -> dict[str, Any]:
+        def reached() -> Any:
+            path = f"/apis/cr.kanister.io/v1alpha1/namespaces/{SHOP}/actionsets/{name}"
             status = self.client.get(path).get("status") or {}
-            return status if status.get("state") in ("complete", "failed") else None
+            return status if status.get("state") in states else None
 
-        status: dict[str, Any] = self.until(ended)
+        status: dict[str, Any] = self.until(reached)
         return status
 
     def close(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+        for each in self._processes.values():
+            each.kill()
+            each.wait()
 
 
 @pytest.fixture
@@ -364,9 +517,12 @@ def test_a_controller_with_the_rights_of_the_chart_runs_what_it_may_and_no_more(
         installed.client.get(f"/apis/apps/v1/namespaces/{HOME}/deployments/kanister-py")
 
 
-def test_a_controller_with_the_rights_of_the_chart_composes(installed: Installed) -> None:
-    installed.install(COMPOSES)
-    extensions = "/apis/apiextensions.crossplane.io"
+EXTENSIONS = "/apis/apiextensions.crossplane.io"
+THINGS = "/apis/example.org/v1alpha1/namespaces/default/xthings"
+
+
+def make_thing(installed: Installed) -> None:
+    """Have a kind of composite resources, and one of them."""
 
     def is_served(path: str) -> bool:
         try:
@@ -374,20 +530,176 @@ def test_a_controller_with_the_rights_of_the_chart_composes(installed: Installed
         except ApiFailed:
             return False
 
-    for plural in ("compositeresourcedefinitions", "compositionrevisions", "compositions"):
-        installed.until(partial(is_served, f"{extensions}/v1/{plural}"))
-    installed.start()
-    installed.client.post(f"{extensions}/v2/compositeresourcedefinitions", definition())
-    installed.client.post(f"{extensions}/v1/compositions", composition("a", template_step("x")))
-    things = "/apis/example.org/v1alpha1/namespaces/default/xthings"
+    for plural in ("compositeresourcedefinitions", "compositions"):
+        installed.until(partial(is_served, f"{EXTENSIONS}/v1/{plural}"))
+    installed.client.post(f"{EXTENSIONS}/v2/compositeresourcedefinitions", definition())
+    installed.client.post(f"{EXTENSIONS}/v1/compositions", composition("a", template_step("x")))
+    installed.until(partial(is_served, THINGS))
+    installed.client.post(THINGS, thing("mine", "a"))
 
-    installed.until(partial(is_served, things))
-    installed.client.post(things, thing("mine", "a"))
 
+def until_ready(installed: Installed, name: str = "mine") -> None:
     def is_ready() -> bool:
-        status = installed.client.get(f"{things}/mine").get("status") or {}
+        status = installed.client.get(f"{THINGS}/{name}").get("status") or {}
         found = status.get("conditions") or ()
         return any(each["type"] == "Ready" and each["status"] == "True" for each in found)
 
     installed.until(is_ready)
+
+
+def test_controllers_with_the_rights_of_the_chart_run_and_compose_side_by_side(
+    installed: Installed,
+) -> None:
+    installed.install({**COMPOSES, **READS_THE_GATE})
+    for name in ("kanister-py", "kanister-py-compositions"):
+        installed.start(name)
+    make_thing(installed)
+    until_ready(installed)
+    installed.create("blueprints", "waits", SHOP, actions=waits_for_the_gate())
+    open_gate(installed)
+    assert installed.run("runs", "waits")["state"] == "complete"
+    installed.stop("kanister-py-compositions")
+    assert installed.run("runs-on", "waits")["state"] == "complete"
+    installed.stop()
     assert "forbidden" not in installed.log.lower()
+
+
+def waits_for_the_gate() -> dict[str, Any]:
+    """Wait until a ConfigMap says so, which is as long as a test wants."""
+    reference = {"apiVersion": "v1", "resource": "configmaps", "name": "gate", "namespace": SHOP}
+    condition = '{{ if eq "{ $.data.open }" "yes" }}true{{ end }}'
+    one = {"condition": condition, "objectReference": reference}
+    args = {"timeout": "10m", "conditions": {"anyOf": [one]}}
+    return {"act": {"phases": [{"name": "wait", "func": "Wait", "args": args}]}}
+
+
+READS_THE_GATE: dict[str, Any] = {
+    "watch": {"namespaces": [SHOP]},
+    "webhook": {"enabled": False},
+    "applications": [
+        {
+            "namespace": SHOP,
+            "rules": [
+                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}
+            ],
+        }
+    ],
+}
+
+
+def open_gate(installed: Installed) -> None:
+    head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate"}}
+    path = f"/api/v1/namespaces/{SHOP}/configmaps"
+    installed.client.post(path, {**head, "data": {"open": "yes"}})
+
+
+def test_the_last_releases_chart_is_upgraded_and_rolled_back_under_runs(
+    installed: Installed,
+) -> None:
+    together = {**READS_THE_GATE, "compositions": COMPOSES["compositions"]}
+    installed.install(together, LAST_RELEASE)
+    installed.start()
+    installed.create("blueprints", "waits", SHOP, actions=waits_for_the_gate())
+    installed.begin("before", "waits")
+    installed.until_state("before", "running")
+    make_thing(installed)
+    until_ready(installed)
+
+    installed.install(together)
+    # The new composer is there before the old process is gone.
+    installed.start("kanister-py-compositions")
+    installed.until(lambda: "Composes nothing yet" in installed.log)
+    installed.stop()
+    installed.start()
+    installed.begin("between", "waits")
+    installed.until_state("between", "running")
+    assert installed.until_state("before", "running")["actions"][0]["phases"][0]["attempt"] == 1
+    installed.client.post(THINGS, thing("second", "a"))
+    until_ready(installed, "second")
+
+    installed.roll_back()
+    for name in ("kanister-py-compositions", "kanister-py"):
+        installed.stop(name)
+    installed.start()
+    open_gate(installed)
+    for name in ("before", "between"):
+        status = installed.until_state(name, "complete", "failed")
+        assert status["state"] == "complete", f"{status}\n{installed.log}"
+    installed.client.post(THINGS, thing("third", "a"))
+    until_ready(installed, "third")
+
+    installed.install(together)
+    installed.uninstall()
+    installed.stop()
+    # Nothing that people made goes with the chart.
+    assert installed.until_state("before", "complete")
+    assert installed.client.get(f"{THINGS}/third")
+
+
+def foreign(name: str) -> dict[str, Any]:
+    """Somebody else's definition of a kind that we define as well."""
+    group = name.partition(".")[2]
+    (ours,) = [each for each in read_definitions() if each["metadata"]["name"] == name]
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    if group == "cr.kanister.io":
+        version["name"] = "v1alpha1"
+    names = {key: ours["spec"]["names"][key] for key in ("kind", "plural")}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name, "annotations": {"whose": "theirs"}},
+        "spec": {
+            "group": group,
+            "names": names,
+            "scope": ours["spec"]["scope"],
+            "versions": [version],
+        },
+    }
+
+
+def test_definitions_of_others_are_never_replaced(installed: Installed) -> None:
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    theirs = ("compositions.apiextensions.crossplane.io", "functions.pkg.crossplane.io")
+    for name in theirs:
+        installed.client.post(definitions, foreign(name))
+    before = {name: installed.client.get(f"{definitions}/{name}") for name in theirs}
+
+    # A Crossplane that is there is nothing to who runs ActionSets alone.
+    installed.install({"webhook": {"enabled": False}})
+    values = {**COMPOSES, "compositions": {**COMPOSES["compositions"], "functions": True}}
+    told = installed.install(values, refused=True)
+    assert "is there already, and not of this release: it is Crossplane's" in told
+    assert "crds.install=missing" in told
+    installed.install({**values, "crds": {"install": "missing"}})
+    installed.uninstall()
+    for name, each in before.items():
+        found = installed.client.get(f"{definitions}/{name}")
+        assert (found["spec"], found["metadata"]["annotations"]) == (
+            each["spec"],
+            each["metadata"]["annotations"],
+        )
+    revisions = installed.client.get(f"{definitions}/compositionrevisions.{theirs[0][13:]}")
+    assert revisions["metadata"]["annotations"]["meta.helm.sh/release-name"] == "kanister-py"
+
+    # What stayed when the chart went is ours when it comes back, and nobody else's.
+    installed.install({})
+    told = installed.helm(
+        *("install", "another", str(CHART), "--namespace", OTHER), values={}, refused=True
+    )
+    assert "actionsets.cr.kanister.io is there already, and not of this release" in told
+
+
+def test_the_chart_comes_beside_a_kanister(installed: Installed) -> None:
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    for name in BLUEPRINTS:
+        installed.client.post(definitions, foreign(name))
+    told = installed.install({}, refused=True)
+    assert "it is Kanister's" in told
+    values = {**READS_THE_GATE, "crds": {"install": "missing"}}
+    installed.install(values)
+    installed.start()
+    installed.create("blueprints", "waits", SHOP, actions=waits_for_the_gate())
+    open_gate(installed)
+    assert installed.run("one", "waits")["state"] == "complete"
+    installed.stop()

@@ -6,21 +6,68 @@
 {{- end -}}
 {{- end -}}
 
-{{- define "kanister-py.selector" -}}
+{{- define "kanister-py.labels" -}}
 app.kubernetes.io/name: kanister-py
 app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/component: controller
-{{- end -}}
-
-{{- define "kanister-py.labels" -}}
-{{ include "kanister-py.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
-{{- define "kanister-py.serviceAccount" -}}
-{{- .Values.serviceAccount.name | default (include "kanister-py.name" .) -}}
+{{- /*
+The Deployments, as JSON: what each is called, what it runs, as whom, and how much it may have.
+Whatever stops one of them, the other goes on. The first serves the webhook.
+*/ -}}
+{{- define "kanister-py.deployments" -}}
+{{- $name := include "kanister-py.name" . -}}
+{{- $runs := .Values.actionsets.enabled -}}
+{{- $composes := .Values.compositions.enabled -}}
+{{- if not (or $runs $composes) -}}
+{{- fail "actionsets.enabled and compositions.enabled are both false: nothing is left to run" -}}
+{{- end -}}
+{{- if and .Values.webhook.compositions (not $composes) -}}
+{{- fail "webhook.compositions goes with compositions.enabled: of another controller's revisions it would refuse every change" -}}
+{{- end -}}
+{{- $apart := and $composes (or (not $runs) .Values.compositions.ownDeployment) -}}
+{{- $found := list -}}
+{{- if $runs -}}
+{{- $found = append $found (dict
+      "name" $name "component" "controller"
+      "runs" true "composes" (and $composes (not $apart))
+      "account" (.Values.serviceAccount.name | default $name)
+      "makesAccount" .Values.serviceAccount.create
+      "notes" .Values.serviceAccount.annotations
+      "replicas" .Values.replicas "resources" .Values.resources) -}}
+{{- end -}}
+{{- if $apart -}}
+{{- $own := printf "%s-compositions" $name -}}
+{{- $found = append $found (dict
+      "name" $own "component" "compositions"
+      "runs" false "composes" true
+      "account" (.Values.compositions.serviceAccount.name | default $own)
+      "makesAccount" .Values.compositions.serviceAccount.create
+      "notes" .Values.compositions.serviceAccount.annotations
+      "replicas" .Values.compositions.replicas "resources" .Values.compositions.resources) -}}
+{{- end -}}
+{{- range $index, $each := $found -}}
+{{- $_ := set $each "webhook" (and $.Values.webhook.enabled (eq $index 0)) -}}
+{{- $_ := set $each "selector" (dict
+      "app.kubernetes.io/name" "kanister-py"
+      "app.kubernetes.io/instance" $.Release.Name
+      "app.kubernetes.io/component" .component) -}}
+{{- end -}}
+{{- toJson $found -}}
+{{- end -}}
+
+{{- /* The seconds of a duration such as 1m30s, rounded up. */ -}}
+{{- define "kanister-py.seconds" -}}
+{{- $total := 0.0 -}}
+{{- range regexFindAll "[0-9.]+(ms|h|m|s)" . -1 -}}
+{{- $unit := regexFind "[a-z]+" . -}}
+{{- $each := get (dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0) $unit -}}
+{{- $total = addf $total (mulf (trimSuffix $unit . | float64) $each) -}}
+{{- end -}}
+{{- ceil $total | int -}}
 {{- end -}}
 
 {{- define "kanister-py.image" -}}

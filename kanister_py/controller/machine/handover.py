@@ -11,7 +11,7 @@ from collections.abc import Callable
 from threading import Condition
 from typing import Final
 
-from kanister_py.core.errors import KanisterError, NotFound
+from kanister_py.core.errors import KanisterError, NotFound, TransientError
 from kanister_py.core.objects.parts import annotations_of, spec_of
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.ports.clock import Clock
@@ -41,8 +41,12 @@ def await_composer(
             found = cluster.get(LEASES, lease, namespace=namespace)
         except NotFound:
             return
+        except TransientError as error:
+            why = f"nobody knows whether another process does: {error.message}"
         except KanisterError as error:
-            why = f"nobody knows whether another process composes: {error.message}"
+            # Rights of before there were two Leases: who has those has one Deployment.
+            _LOG.warning("Nobody knows whether another process composes: %s", error.message)
+            return
         else:
             spec = spec_of(found)
             holder = str(spec.get("holderIdentity") or "")

@@ -1,0 +1,48 @@
+"""The values of the chart: all that can be set is read, and no other name is taken in silence."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from tests.conftest import REPOSITORY
+
+CHART = REPOSITORY / "deploy/chart"
+SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+
+
+def told(schema: Mapping[str, Any], at: str = "") -> Iterator[str]:
+    """Name every value that can be set, and demand that no other can be."""
+    if "properties" not in schema:
+        yield at
+        return
+    assert schema["additionalProperties"] is False, at
+    for name, each in schema["properties"].items():
+        yield from told(each, f"{at}.{name}".lstrip("."))
+
+
+def set_in(values: Any, names: frozenset[str], at: str = "") -> Iterator[str]:
+    if at in names or not isinstance(values, dict):
+        yield at
+        return
+    for name, each in values.items():
+        yield from set_in(each, names, f"{at}.{name}".lstrip("."))
+
+
+# A parent chart hands `global` to all of its charts, read or not.
+NAMES = frozenset(told(SCHEMA)) - {"global"}
+
+
+def test_every_value_that_can_be_set_is_read_by_a_template_and_no_other_is() -> None:
+    templates = [each.read_text(encoding="utf-8") for each in (CHART / "templates").iterdir()]
+    read = {name for text in templates for name in re.findall(r"\.Values\.([\w.]+)", text)}
+    assert read == NAMES
+
+
+def test_every_value_has_a_default_that_people_see() -> None:
+    assert set(set_in(VALUES, NAMES)) == NAMES
