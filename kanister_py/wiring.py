@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from kanister_py.executor.run.handle import Run
     from kanister_py.executor.run.header import Header
     from kanister_py.executor.run.settings import RunSettings
+    from kanister_py.executor.step_artifacts import StepArtifacts
     from kanister_py.gotemplate import Effects
     from kanister_py.ports.certificates import Certificates
     from kanister_py.ports.clock import Clock
@@ -472,6 +473,18 @@ def open_render_functions(
         found = at_addresses(addresses) if addresses else built_in(entries)
     runner = function_runner(entries)
     return RenderFunctions(found.registry(), runner, found.notices, runner.close)
+
+
+def step_artifacts() -> StepArtifacts:
+    """Make what finds inputs of steps in registries, as whoever container tools know us to be."""
+    from kanister_py.executor.step_artifacts import StepArtifacts
+
+    tools = package_tools()
+    return StepArtifacts(
+        tools.packages(),
+        system_clock(),
+        lambda ref: [each for each in (tools.login_for(ref.package.registry),) if each],
+    )
 
 
 def function_runner(
