@@ -436,9 +436,11 @@ def cluster_of(
 def state_folder(settings: RunSettings) -> StateFolder:
     """Open the folder that runs are kept in."""
     from kanister_py.adapters.journal_files import StateFolder
+    from kanister_py.adapters.sealing import Seal
 
     assert settings.state is not None  # whoever asks for a folder has named one
-    return StateFolder(settings.state, settings.clock or system_clock())
+    seal = Seal.of_file(settings.state_key) if settings.state_key is not None else None
+    return StateFolder(settings.state, settings.clock or system_clock(), seal)
 
 
 # Compositions
