@@ -26,6 +26,7 @@ HELM_VERSIONS: Final = ("v3.22.0", "v3.18.6")
 VERSITYGW_VERSION: Final = "v1.8.0"
 FAKE_GCS_VERSION: Final = "v1.56.1"
 AZURITE_VERSION: Final = "3.37.0"
+AXE_VERSION: Final = "4.14.0"
 
 _MODULE: Final = "k8s.io/kubernetes"
 _RELEASE: Final = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?$")
@@ -91,18 +92,28 @@ def find_fake_gcs() -> Path:
 
 def find_azurite() -> Path:
     """Give the server of Azure's API, installed first if it is not there."""
-    target = cache_folder() / "programs" / f"azurite-{AZURITE_VERSION}"
-    program = target / "node_modules" / ".bin" / "azurite-blob"
+    return _installed("azurite", AZURITE_VERSION, ".bin/azurite-blob")
+
+
+def find_axe() -> Path:
+    """Give the script that judges pages as people without eyes or mouse meet them."""
+    return _installed("axe-core", AXE_VERSION, "axe-core/axe.min.js")
+
+
+def _installed(name: str, version: str, file: str) -> Path:
+    """Install a package of npm, unless it is there, and give one of its files."""
+    target = cache_folder() / "programs" / f"{name}-{version}"
+    wanted = target / "node_modules" / file
     target.mkdir(parents=True, exist_ok=True)
     with _alone(target):
-        if program.exists():
-            return program
+        if wanted.exists():
+            return wanted
         npm = shutil.which("npm")
         if npm is None:
             raise NpmMissing("there is no npm on this machine")
         quiet = ("--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts")
         done = subprocess.run(
-            [npm, "install", *quiet, "--prefix", str(target), f"azurite@{AZURITE_VERSION}"],
+            [npm, "install", *quiet, "--prefix", str(target), f"{name}@{version}"],
             cwd=target,
             capture_output=True,
             text=True,
@@ -110,7 +121,7 @@ def find_azurite() -> Path:
         )
         if done.returncode:
             raise BuildFailed("\n".join(done.stderr.splitlines()[-20:]) or "npm install failed")
-    return program
+    return wanted
 
 
 def stores_are_built() -> bool:

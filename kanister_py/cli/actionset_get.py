@@ -100,9 +100,9 @@ def lines_of(found: Sequence[KubeObject], now: datetime, *, has_namespaces: bool
 
 
 def _row(obj: KubeObject, now: datetime) -> list[Cell]:
-    from kanister_py.cli.frame import whole_seconds
     from kanister_py.core.actionsets.status import parse_time
     from kanister_py.core.actionsets.stored_status import read_status_data
+    from kanister_py.core.objects.durations import whole_seconds
 
     status = read_status_data(obj) or {}
     progress, error = status.get("progress") or {}, status.get("error") or {}

@@ -56,6 +56,7 @@ from kanister_py.core.errors import LeadershipLost, UsageError
 
 if TYPE_CHECKING:
     import uvicorn
+    from starlette.routing import BaseRoute
     from starlette.types import ASGIApp
 
     from kanister_py.controller.actionsets.concurrency import Limit
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from kanister_py.http_api.phase_lines import LinesOf
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
+    from kanister_py.ports.overview import Overview
     from kanister_py.wiring import Functions
 
 """What the BSDs' sysexits.h calls a failure that passes: whoever tries again may well succeed."""
@@ -268,6 +270,7 @@ def run(args: argparse.Namespace) -> int:
                 ),
                 asks_for_tokens=not (args.open_endpoint and is_loopback(taken[0])),
                 is_local=is_loopback(taken[0]),
+                overview=_overview(controller, cluster, clock, stack),
             )
             for socket_, app in zip(taken, apps, strict=True):
                 stack.enter_context(_served(app, socket_))
@@ -423,14 +426,18 @@ def apps_of(
     *,
     asks_for_tokens: bool = False,
     is_local: bool = False,
+    overview: Overview | None = None,
 ) -> Apps:
-    """Build what is served: the functions for whoever is asked, health and metrics apart."""
+    """Build what is served: functions and runs for whoever may see them, health apart."""
     from importlib.resources import files
 
+    from kanister_py.executor.review_access import Access
     from kanister_py.functions.builtin import read_versions_file
     from kanister_py.http_api.app import build_app
     from kanister_py.http_api.discovery import Publication
+    from kanister_py.http_api.live.routes import Pages, live_routes
     from kanister_py.http_api.metrics import Metrics
+    from kanister_py.wiring import system_clock
 
     schema = files("kanister_py").joinpath("versions.schema.json").read_text(encoding="utf-8")
     publication = Publication(
@@ -442,6 +449,15 @@ def apps_of(
     )
     metrics = Metrics(controller.metrics.registry)
     checks = checks or controller.checks()
+    # Without anybody who could check them, nobody gets through.
+    review = seen.review if seen is not None else lambda _token, _asked: Access.UNKNOWN
+
+    def live(metrics: Metrics) -> Sequence[BaseRoute]:
+        if overview is None:
+            return ()
+        pages = Pages(overview, system_clock().now, review if asks_for_tokens else None)
+        return live_routes(pages, overview, metrics)
+
     routes = build_app(
         publication,
         checks=checks,
@@ -449,20 +465,31 @@ def apps_of(
         uses=seen.uses if seen is not None else None,
         revisions=seen.revisions if seen is not None else None,
         lines=lines_of(controller.lines),
+        live=live,
     )
     app: ASGIApp = routes
     if asks_for_tokens:
-        from kanister_py.executor.review_access import Access
         from kanister_py.http_api.guard import Guard
 
-        # Without anybody who could check them, nobody gets through.
-        review = seen.review if seen is not None else lambda _token, _asked: Access.UNKNOWN
         app = Guard(routes, review)
     if is_local:
         from kanister_py.http_api.guard import OwnHosts
 
         app = OwnHosts(app)
     return Apps(app, _health_app(checks, metrics))
+
+
+def _overview(controller: Controller, cluster: Cluster, clock: Clock, stack: ExitStack) -> Overview:
+    """Follow all runs for the page, whether this replica leads or stands by."""
+    from kanister_py.controller.overview import ClusterOverview
+
+    settings = controller.settings
+    overview = ClusterOverview(
+        cluster, clock, controller.lines, home=settings.home, namespaces=settings.namespaces
+    )
+    stack.callback(overview.close)
+    overview.start()
+    return overview
 
 
 def lines_of(lines: PhaseLines) -> LinesOf:

@@ -11,12 +11,11 @@ from kanister_py.cli.output import Cell, Line, Tint, padded, text_of, width_of
 from kanister_py.core.actionsets.status import (
     CANCEL_ASKED,
     ActionStatus,
-    Moved,
     PhaseStatus,
     State,
     Status,
 )
-from kanister_py.core.objects.quantities import in_units
+from kanister_py.core.objects.durations import exact_seconds, whole_seconds
 
 Logs: TypeAlias = Mapping[tuple[str, str], str]
 
@@ -212,7 +211,7 @@ def _lines(
     for row in rows:
         took, percent = _time_of(row, now), row.phase.percent if row.is_at_work else None
         if percent is not None:
-            took = f"{percent:>6}%  {took}{_moved(row.phase.moved)}"
+            took = f"{percent:>6}%  {took}"
         yield [
             "    ",
             _mark_of(row, now),
@@ -226,13 +225,6 @@ def _lines(
         log = left.pop((row.action.name, row.phase.name), None) if row.is_at_work else None
         if log:
             yield Tint(f"      │ {log}", "dim")
-
-
-def _moved(moved: Moved) -> str:
-    if not moved.all_bytes:
-        return ""
-    sizes = f"{in_units(moved.done_bytes)} of {in_units(moved.all_bytes)}"
-    return f"  {sizes}, {moved.done_files} of {moved.all_files} files"
 
 
 def _short(text: str, most: int) -> str:
@@ -304,18 +296,3 @@ def _notes_of(row: Row, now: datetime | None) -> list[Cell]:
 
 
 # Durations
-
-
-def whole_seconds(seconds: float) -> str:
-    """Write a duration that still grows, such as 3s or 1m05s."""
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    return f"{whole // 3600}h{whole // 60 % 60:02d}m"
-
-
-def exact_seconds(seconds: float) -> str:
-    """Write a duration that is over, such as 0.4s or 1m05s."""
-    return f"{max(0.0, seconds):.1f}s" if seconds < 59.95 else whole_seconds(round(seconds))

@@ -11,7 +11,6 @@ from kanister_py.cli.frame import (
     Row,
     choose_rows,
     count_of,
-    exact_seconds,
     heading,
     lines_of_ended,
     rows_of,
@@ -19,6 +18,7 @@ from kanister_py.cli.frame import (
 from kanister_py.cli.output import Line, Tint
 from kanister_py.core.actionsets.status import CANCEL_ASKED, RunError, State, Status
 from kanister_py.core.errors import RunCancelled, RunStopped
+from kanister_py.core.objects.durations import exact_seconds
 from kanister_py.core.templates.render import ORIGINAL
 
 _MOST_PHASES: Final = 100

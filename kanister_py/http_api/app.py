@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kanister_py.core.actionsets.uses import Uses
@@ -20,7 +20,7 @@ from kanister_py.http_api.health import ALIVE, Check, readiness_of
 from kanister_py.http_api.metrics import Metrics
 from kanister_py.http_api.negotiation import JSON, YAML
 from kanister_py.http_api.openapi import describe_api
-from kanister_py.http_api.page import render_page, security_headers
+from kanister_py.http_api.page import own_headers, render_page
 from kanister_py.http_api.phase_lines import PATH, LinesOf, lines_route
 from kanister_py.http_api.problems import (
     not_allowed,
@@ -111,20 +111,24 @@ def build_app(
     uses: Callable[[], Uses | None] | None = None,
     revisions: Callable[[], Revisions | None] | None = None,
     lines: LinesOf | None = None,
+    live: Callable[[Metrics], Sequence[BaseRoute]] = lambda _: (),
 ) -> Starlette:
     """Build the endpoint over what is to be published.
 
     `checks` say when the process around it is not ready; `uses` says what a cluster uses,
     and `revisions` which of functions it has, None while nobody knows; `lines` gives
-    what phases have printed, where a controller runs them. A registry that does not fit
-    its record is refused here, with `CatalogueMismatch`.
+    what phases have printed, where a controller runs them, and `live` the routes of the pages
+    of runs. A registry that does not fit its record is refused here, with `CatalogueMismatch`.
     """
     discovery = Discovery(publication, uses, revisions)
     counted = metrics or Metrics()
     _record_functions(counted, discovery, publication)
     routes = _routes(publication, discovery, checks or {}, counted, lines)
     app = Starlette(
-        routes=[Route(path, Endpoint(path, ask, counted)) for path, ask in routes.items()],
+        routes=[
+            *live(counted),
+            *(Route(path, Endpoint(path, ask, counted)) for path, ask in routes.items()),
+        ],
         exception_handlers={Exception: _fault},
     )
     app.router.redirect_slashes = False
@@ -182,7 +186,7 @@ def _page_of(publication: Publication, discovery: Discovery) -> Callable[[], Rep
 
     def written(revisions: Revisions | None) -> Representation:
         body = render_page(publication, discovery, revisions or ())
-        return Representation("text/html; charset=utf-8", body, security_headers())
+        return Representation("text/html; charset=utf-8", body, own_headers())
 
     kept = None, written(None)
     by_revisions: list[tuple[Revisions | None, Representation]] = [kept]

@@ -6,6 +6,7 @@ import ipaddress
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -15,12 +16,37 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kanister_py.core.errors import KanisterError
 from kanister_py.executor.review_access import Access
 from kanister_py.http_api.answers import Answer, send_answer
+from kanister_py.http_api.live.routes import (
+    ACTS,
+    EVENTS,
+    OPEN,
+    RUN,
+    RUN_NOW,
+    RUNS,
+    RUNS_EVENTS,
+    RUNS_NOW,
+    see,
+    told_page,
+)
+from kanister_py.http_api.live.session import SIGN_IN, token_in, wants_page, way_in
 from kanister_py.http_api.phase_lines import PATH as LINES_PATH
 from kanister_py.http_api.problems import problem_answer
+from kanister_py.ports.overview import ACTION_VERBS
 
 _LOG: Final = logging.getLogger(__name__)
 
-_OPEN: Final = ("/healthz", "/readyz")
+_OPEN: Final = ("/healthz", "/readyz", *OPEN)
+_ACTION_SETS: Final = {
+    LINES_PATH: "get",
+    RUNS: "list",
+    RUNS_NOW: "list",
+    RUNS_EVENTS: "list",
+    RUN: "get",
+    RUN_NOW: "get",
+    EVENTS: "get",
+    **{path: ACTION_VERBS[verb] for verb, path in ACTS.items()},
+}
+"""Routes that show or touch ActionSets, with the right on them that each takes."""
 _CHALLENGE: Final = {"www-authenticate": 'Bearer realm="kanister-py"'}
 
 _WHO: Final = problem_answer(
@@ -41,19 +67,20 @@ _MISDIRECTED: Final = problem_answer(
 Review = Callable[[str, Mapping[str, Any]], Access]
 
 
-def asked_of(route: str, parts: Mapping[str, str], path: str) -> dict[str, Any]:
-    """Say which right a route takes: for the lines of an ActionSet to read it, else its path."""
-    if route != LINES_PATH:
+def asked_of(route: str, parts: Mapping[str, str], path: str, query: bytes = b"") -> dict[str, Any]:
+    """Say which right a route takes: what shows ActionSets one on these, else one on its path."""
+    verb = _ACTION_SETS.get(route)
+    if verb is None:
         return {"nonResourceAttributes": {"path": path, "verb": "get"}}
-    return {
-        "resourceAttributes": {
-            "group": "cr.kanister.io",
-            "resource": "actionsets",
-            "verb": "get",
-            "namespace": parts["namespace"],
-            "name": parts["name"],
-        }
-    }
+    asked = {"group": "cr.kanister.io", "resource": "actionsets", "verb": verb}
+    if parts:
+        asked["namespace"] = parts["namespace"]
+        if verb != "create":
+            asked["name"] = parts["name"]
+    else:
+        found = dict(parse_qsl(query.decode("latin-1"))).get("namespace", "")
+        asked |= {"namespace": found} if found else {}
+    return {"resourceAttributes": asked}
 
 
 class Guard:
@@ -66,6 +93,7 @@ class Guard:
     def __init__(self, app: Starlette, review: Review) -> None:
         self._app = app
         self._review = review
+        self._signs_in = any(getattr(each, "path", "") == SIGN_IN for each in app.routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = self._found(scope)
@@ -86,20 +114,24 @@ class Guard:
         return None
 
     def _refusal(self, scope: Scope, found: tuple[str, Mapping[str, str]] | None) -> Answer | None:
-        token = _token_in(scope)
+        token = token_in(scope)
+        path, query = str(scope["path"]), scope.get("query_string", b"")
+        has_page = self._signs_in and wants_page(scope)
         if not token:
-            return _WHO
+            return see(way_in(path, query)) if has_page else _WHO
         if found is None:
             return _NOWHERE
-        path = str(scope["path"])
         try:
-            access = self._review(token, asked_of(*found, path))
+            access = self._review(token, asked_of(*found, path, query))
         except KanisterError as error:
             _LOG.warning("A token cannot be checked: %s", error.message)
             return _BUSY
         if access is Access.UNKNOWN:
-            return _STRANGER
+            # A token that is known no more is asked for anew.
+            return see(way_in(path, query), token="", scope=scope) if has_page else _STRANGER
         if access is Access.FORBIDDEN:
+            if has_page:
+                return told_page(403, f"You may not see {path} with this token", scope)
             return problem_answer(403, "Forbidden", f"You may not get {path}")
         return None
 
@@ -132,11 +164,3 @@ def _is_this_machine(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _token_in(scope: Scope) -> str:
-    values = [value for name, value in scope["headers"] if name == b"authorization"]
-    if len(values) != 1:
-        return ""
-    kind, _, token = values[0].decode("latin-1").partition(" ")
-    return token.strip() if kind.lower() == "bearer" else ""

@@ -21,15 +21,14 @@ from kanister_py.cli import (
     actionset_retry,
     actionset_watch,
 )
-from kanister_py.cli.actionset_cancel import CancelNotKept
 from kanister_py.cli.actionset_create import ActionSetNotFit
-from kanister_py.cli.actionset_retry import ActionSetState
 from kanister_py.cli.parser import CommandLineError, Parser
 from kanister_py.cli.view import PlainView
 from kanister_py.core.actionsets.status import Status, parse_status
 from kanister_py.core.errors import NotFound, NothingToRetry
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.actionset_requests import ActionSetState, CancelNotKept
 from kanister_py.executor.install_definitions import read_definitions
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.phase_lines import ToldLine

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from kanister_py.cli.frame import Logs, Seen, exact_seconds, frame_of, whole_seconds
+from kanister_py.cli.frame import Logs, Seen, frame_of
 from kanister_py.cli.live import picture_of
 from kanister_py.cli.output import Line
 from kanister_py.core.actionsets.status import (
     CANCEL_ASKED,
     ActionStatus,
     Condition,
-    Moved,
     PhaseError,
     PhaseStatus,
     State,
     Status,
 )
+from kanister_py.core.objects.durations import exact_seconds, whole_seconds
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 0, tzinfo=UTC)
 
@@ -106,11 +106,6 @@ def drawn(lines: Sequence[Line], width: int) -> list[str]:
         pytest.param(runs("dump", 2), "    ⠴ dump  v0.0.0       3s", id="running"),
         pytest.param(
             runs("dump", 2, percent=42), "    ⠴ dump  v0.0.0      42%  3s", id="with its percent"
-        ),
-        pytest.param(
-            runs("dump", 2, percent=42)._replace(moved=Moved(1536, 4096, 3, 9)),
-            "    ⠴ dump  v0.0.0      42%  3s  1.500 KiB of 4.000 KiB, 3…",
-            id="with what it has moved",
         ),
         pytest.param(
             runs("dump", 2, attempt=3),

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from starlette.applications import Starlette
 
-from kanister_py.http_api.page import security_headers
+from kanister_py.http_api.page import own_headers
 from tests.http_api.asking import ask
 from tests.http_api.browser import ENTER, ESCAPE, TAB, Browser, missing_parts, started_browser
 from tests.http_api.serving import served
@@ -246,7 +246,7 @@ def test_the_text_of_an_author_is_no_markup(sample_app: Starlette) -> None:
 def test_a_browser_may_run_nothing_but_our_own_script(sample_app: Starlette) -> None:
     found = ask(sample_app, "/")
     policy = found.headers["content-security-policy"]
-    assert policy == security_headers()["content-security-policy"]
+    assert policy == own_headers()["content-security-policy"]
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in policy
     assert "style=" not in found.text

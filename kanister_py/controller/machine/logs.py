@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from queue import SimpleQueue
@@ -178,6 +178,15 @@ class PhaseLines:
         self._books: OrderedDict[ObjectKey, _Book] = OrderedDict()
         self._size = 0
         self._log = logging.getLogger(PHASE_LOGGER)
+        self._listeners: list[Callable[[ObjectKey], None]] = []
+
+    def listen(self, call: Callable[[ObjectKey], None]) -> None:
+        """Say of each line whose it is, once it is kept."""
+        self._listeners.append(call)
+
+    def has(self, key: ObjectKey) -> bool:
+        """Say whether any line of an ActionSet is kept."""
+        return key in self._books
 
     def write(self, key: ObjectKey, uid: str, place: PhasePlace, text: str) -> None:
         """Keep a line, and log it."""
@@ -206,6 +215,8 @@ class PhaseLines:
                 self._size -= self._books.pop(oldest).size
             while self._size > self._most_bytes and len(book.lines) > 1:
                 self._grow(book, -_weight(book.lines.popleft().text))
+        for call in self._listeners:
+            call(key)
 
     def _book(self, key: ObjectKey, uid: str) -> _Book:
         book = self._books.get(key)

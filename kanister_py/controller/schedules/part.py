@@ -17,12 +17,13 @@ from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import Look, WorkLoop
 from kanister_py.controller.schedules.reconcile import ScheduleReconciler
+from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.errors import Forbidden, InvalidDocument, NotFound
 from kanister_py.core.objects.parts import status_of
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.decisions import Act, Situation, decide
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
-from kanister_py.core.schedules.runs import SCHEDULE_LABEL, Run, read_run
+from kanister_py.core.schedules.runs import Run, read_run
 from kanister_py.core.schedules.status import created_at, is_suspended, memory_of
 from kanister_py.ports.cluster import KubeObject
 

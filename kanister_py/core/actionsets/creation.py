@@ -36,6 +36,8 @@ class ActionSetIncomplete(UsageError):
 
 
 API_VERSION: Final = "cr.kanister.io/v1alpha1"
+SCHEDULE_LABEL: Final = "kanister-py.io/schedule"
+"""Names, on an ActionSet that a schedule made, that schedule."""
 PARENT: Final = "kanister-py.io/from"
 """Names, on an ActionSet that took over the artifacts of an earlier one, that one."""
 RETRY_OF: Final = "kanister-py.io/retry-of"

@@ -41,7 +41,6 @@ from kanister_py.core.actionsets.status import (
     COMPLETE,
     FAILED,
     FINAL,
-    NOT_MOVED,
     SUSPENDED,
     ActionStatus,
     Condition,
@@ -189,11 +188,10 @@ def _record_started(rules: Rules, status: Status, outcome: PhaseStarted) -> Stat
 def _record_progressed(rules: Rules, status: Status, outcome: PhaseProgressed) -> Status:
     phase = _phase_at_work(rules, status, outcome.place)
     percent = bounded_percent(outcome.percent)
-    before = phase.percent or 0 if phase is not None else 0
-    if phase is None or percent < before or (percent == before and outcome.moved == phase.moved):
+    if phase is None or percent <= (phase.percent or 0):
         return status
-    further = phase._replace(percent=percent, moved=outcome.moved, progress_time=outcome.time)
-    return record_percent(record_phase(status, outcome.place, further), outcome.time)
+    moved = phase._replace(percent=percent, progress_time=outcome.time)
+    return record_percent(record_phase(status, outcome.place, moved), outcome.time)
 
 
 def _output_of_failure(status: Status, outcome: PhaseFailed) -> PhaseOutput | None:
@@ -256,7 +254,6 @@ def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status
         waiting = phase._replace(
             state=State.PENDING,
             percent=None,
-            moved=NOT_MOVED,
             progress_time=None,
             retry_time=outcome.time + timedelta(seconds=delay),
             error=error,

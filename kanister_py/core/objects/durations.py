@@ -118,6 +118,21 @@ def format_duration(nanoseconds: int) -> str:
     return f"{sign}{hours}h{minutes}m{seconds}"
 
 
+def whole_seconds(seconds: float) -> str:
+    """Write a duration that still grows, such as 3s or 1m05s."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole // 60 % 60:02d}m"
+
+
+def exact_seconds(seconds: float) -> str:
+    """Write a duration that is over, such as 0.4s or 1m05s."""
+    return f"{max(0.0, seconds):.1f}s" if seconds < 59.95 else whole_seconds(round(seconds))
+
+
 def _decimal(value: int, unit: int) -> str:
     whole, fraction = divmod(value, unit)
     if not fraction:

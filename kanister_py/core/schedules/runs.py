@@ -8,7 +8,7 @@ from sys import intern
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.artifacts import holds_artifacts
-from kanister_py.core.actionsets.creation import API_VERSION
+from kanister_py.core.actionsets.creation import API_VERSION, SCHEDULE_LABEL
 from kanister_py.core.actionsets.status import parse_time, text_of_time
 from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.objects.copies import copy_json
@@ -16,8 +16,6 @@ from kanister_py.core.objects.names import MAX_LABEL, short_hash
 from kanister_py.core.objects.parts import annotations_of, labels_of, metadata_of, spec_of
 from kanister_py.core.schedules.model import HistoryLimits
 
-SCHEDULE_LABEL: Final = "kanister-py.io/schedule"
-"""Names, on an ActionSet that a schedule made, that schedule."""
 TIME_ANNOTATION: Final = "kanister-py.io/scheduled-at"
 """Names, on an ActionSet that a schedule made by itself, the time it was made for."""
 

@@ -20,7 +20,7 @@ from kanister_py.http_api.discovery import (
 )
 from kanister_py.http_api.page.content import content_of
 
-__all__ = ["render_page", "security_headers"]
+__all__ = ["own_headers", "render_page", "security_headers"]
 
 
 def render_page(publication: Publication, discovery: Discovery, revisions: Revisions = ()) -> bytes:
@@ -36,17 +36,17 @@ def render_page(publication: Publication, discovery: Discovery, revisions: Revis
     return html.encode()
 
 
-@lru_cache(maxsize=1)
-def security_headers() -> dict[str, str]:
-    """Say what a browser may do with the page: its own style and script, and nothing else."""
+def security_headers(**allowed: str) -> dict[str, str]:
+    """Say what a browser may do with a page: what is named, and nothing else."""
     policy = {
         "default-src": "'none'",
-        "style-src": _allowed("page.css"),
-        "script-src": _allowed("page.js"),
+        "style-src": "'none'",
+        "script-src": "'none'",
         "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
         "frame-ancestors": "'none'",
+        **allowed,
     }
     return {
         "content-security-policy": "; ".join(f"{key} {value}" for key, value in policy.items()),
@@ -58,6 +58,13 @@ def security_headers() -> dict[str, str]:
 def _allowed(file: str) -> str:
     digest = b64encode(sha256(_text(file).encode()).digest()).decode()
     return f"'sha256-{digest}'"
+
+
+@lru_cache(maxsize=1)
+def own_headers() -> dict[str, str]:
+    """Say what a browser may do with this page: its own style and script."""
+    allowed = {"style-src": _allowed("page.css"), "script-src": _allowed("page.js")}
+    return security_headers(**allowed)
 
 
 @lru_cache(maxsize=4)

@@ -16,7 +16,6 @@ from kanister_py.functions.blueprint.copy_volume_data.v0_0_0 import (
 from kanister_py.functions.blueprint.keyed_repository import (
     HelperPod,
     KeyedRepository,
-    Progress,
     RetentionArgs,
     restic_pod,
     run_tag,
@@ -67,6 +66,6 @@ class CopyVolumeDataV010(Func, parent=CopyVolumeData):
         host = f"{args.namespace}/{args.volume}"
         with restic_pod(ctx, params, self.name, args, helper) as target:
             repository = KeyedRepository(ctx, location, path, args, target)
-            saved = repository.backup(root, run_tag(ctx), host, Progress(ctx))
+            saved = repository.backup(root, run_tag(ctx), host)
             repository.let_go(args.keep, host, prune=args.prune)
         return {**saved.as_outputs(), "backupRoot": root, "backupArtifactLocation": path}

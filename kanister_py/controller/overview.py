@@ -1,0 +1,134 @@
+"""Overview of runs for a page: every ActionSet of the cluster, whichever replica runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from secrets import choice
+from threading import Lock
+from typing import Any, Final
+
+from kanister_py.controller.actionsets.pod_logs import LinesOfPods
+from kanister_py.controller.machine.logs import PhaseLines
+from kanister_py.controller.machine.watch_cache import ObjectKey, Store
+from kanister_py.core.actionsets.overview import RunRow, row_of
+from kanister_py.core.errors import NotFound, UsageError
+from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.executor.actionset_requests import cancel_actionset, write_retry
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.overview import Runs
+
+_LOOK_AT_PODS_SECONDS: Final = 2.0
+
+
+class ClusterOverview:
+    """Follows all ActionSets with a watch of its own, so that a replica on standby shows them, too.
+
+    Lines of a run of this process come from its memory, those of others from the logs of
+    the controllers' pods.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        lines: PhaseLines,
+        *,
+        home: str,
+        namespaces: Sequence[str] = (),
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._lines = lines
+        self._home = home
+        self._lock = Lock()
+        self._version = 0
+        self._sorted = Runs(-1, ())
+        self._listeners: dict[object, Callable[[str, str], None]] = {}
+        self._from_pods: dict[ObjectKey, tuple[float, Sequence[Mapping[str, Any]]]] = {}
+        self._store: Store[RunRow] = Store(
+            *(cluster, clock, ACTION_SETS, row_of, self._on_change),
+            namespaces=tuple(namespaces) or ("",),
+        )
+        lines.listen(self._tell)
+
+    def start(self) -> None:
+        self._store.start()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def _on_change(self, key: ObjectKey, old: RunRow | None, new: RunRow | None) -> None:
+        if old != new:
+            self._version += 1
+            self._tell(key)
+
+    def _tell(self, key: ObjectKey) -> None:
+        for call in tuple(self._listeners.values()):
+            call(key.namespace, key.name)
+
+    def listen(self, call: Callable[[str, str], None]) -> Callable[[], None]:
+        mark = object()
+        self._listeners[mark] = call
+
+        def end() -> None:
+            self._listeners.pop(mark, None)
+
+        return end
+
+    def runs(self) -> Runs:
+        with self._lock:
+            version = self._version
+            if self._sorted.version != version:
+                rows = [row for _, row in self._store.items()]
+                rows.sort(key=lambda row: (row.created, row.name), reverse=True)
+                self._sorted = Runs(version, rows)
+            return self._sorted
+
+    def read(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        try:
+            return self._cluster.get(ACTION_SETS, name, namespace=namespace)
+        except NotFound:
+            return None
+
+    def lines(self, namespace: str, name: str, after: int) -> Sequence[Mapping[str, Any]]:
+        own = self._lines.lines(ObjectKey(namespace, name), after=after)
+        if own or self._lines.has(ObjectKey(namespace, name)):
+            return [each.as_dict() for each in own]
+        return self._lines_of_pods(namespace, name)[after:]
+
+    def is_elsewhere(self, namespace: str, name: str) -> bool:
+        key = ObjectKey(namespace, name)
+        row = self._store.get(key)
+        return row is not None and row.ended is None and not self._lines.has(key)
+
+    def _lines_of_pods(self, namespace: str, name: str) -> Sequence[Mapping[str, Any]]:
+        """Read the logs of all replicas, at most every so often whoever looks."""
+        key, now = ObjectKey(namespace, name), self._clock.monotonic()
+        with self._lock:
+            for old in [k for k, each in self._from_pods.items() if each[0] <= now]:
+                del self._from_pods[old]
+            if key in self._from_pods:
+                return self._from_pods[key][1]
+        actionset = self.read(namespace, name)
+        found: list[Mapping[str, Any]] = []
+        if actionset is not None:
+            try:
+                told = LinesOfPods(self._cluster, self._home).new_lines(dict(actionset))
+                found = [
+                    {"number": number, **line.as_dict()} for number, line in enumerate(told, 1)
+                ]
+            except UsageError:
+                # No pods of a controller: what ran elsewhere printed elsewhere.
+                found = []
+        with self._lock:
+            self._from_pods[key] = (now + _LOOK_AT_PODS_SECONDS, found)
+        return found
+
+    def ask(self, verb: str, namespace: str, name: str) -> str:
+        if verb == "cancel":
+            cancel_actionset(self._cluster, namespace, name)
+            return name
+        found = self._cluster.get(ACTION_SETS, name, namespace=namespace)
+        made = self._cluster.create(write_retry(found, "", "", choice))
+        return str(made["metadata"]["name"])

@@ -1,0 +1,255 @@
+"""Overview of ActionSets: a row for each, which of them are asked for, and one as a timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from sys import intern
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
+from kanister_py.core.actionsets.status import PhaseStatus, State, Status, Warned, parse_time
+from kanister_py.core.actionsets.stored_status import read_status, read_status_data
+from kanister_py.core.errors import KanisterError
+from kanister_py.core.objects.parts import (
+    labels_of,
+    metadata_of,
+    name_of,
+    namespace_of,
+    spec_of,
+)
+
+SUSPENDED: Final = "suspended"
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST_ERROR: Final = 200
+
+
+class RunRow(NamedTuple):
+    """One ActionSet, as far as a list shows it."""
+
+    namespace: str
+    name: str
+    state: str
+    created: datetime
+    actions: tuple[str, ...] = ()
+    blueprints: tuple[str, ...] = ()
+    ended: datetime | None = None
+    phase: str = ""
+    percent: str = ""
+    error: str = ""
+    schedule: str = ""
+    warnings: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        data = self._asdict()
+        for key in ("created", "ended"):
+            data[key] = data[key].isoformat() if data[key] is not None else None
+        return data
+
+
+def row_of(obj: Mapping[str, Any]) -> RunRow:
+    """Read a row off an ActionSet, whoever wrote its status."""
+    data = read_status_data(obj) or {}
+    progress = _map(data.get("progress"))
+    asked = [each for each in spec_of(obj).get("actions") or () if isinstance(each, dict)]
+    state = str(data.get("state") or State.PENDING)
+    is_held = spec_of(obj).get("suspend") is True and state == State.PENDING
+    return RunRow(
+        intern(namespace_of(obj)),
+        name_of(obj),
+        SUSPENDED if is_held else intern(state),
+        parse_time(metadata_of(obj).get("creationTimestamp")) or _LONG_AGO,
+        _names(each.get("name") for each in asked),
+        _names(each.get("blueprint") for each in asked),
+        _ended(data, state),
+        intern(str(progress.get("runningPhase") or "")),
+        str(progress.get("percentCompleted") or ""),
+        " ".join(str(_map(data.get("error")).get("message") or "").split())[:_LONGEST_ERROR],
+        intern(str(labels_of(obj).get(SCHEDULE_LABEL) or "")),
+        len(data.get("warnings") or ()),
+    )
+
+
+def _map(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _names(names: Iterable[object]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(intern(each) for each in names if isinstance(each, str) and each))
+
+
+def _ended(data: Mapping[str, Any], state: str) -> datetime | None:
+    if state not in ("complete", "failed"):
+        return None
+    for each in data.get("conditions") or ():
+        if _map(each).get("type") in ("Complete", "Failed"):
+            return parse_time(each.get("lastTransitionTime"))
+    return parse_time(_map(data.get("progress")).get("lastTransitionTime"))
+
+
+class RunQuery(NamedTuple):
+    """Which runs are asked for; what is empty leaves all. A page counts from one."""
+
+    namespace: str = ""
+    blueprint: str = ""
+    state: str = ""
+    schedule: str = ""
+    age_seconds: float = 0.0
+    page: int = 1
+
+
+class RunPage(NamedTuple):
+    """One page of the rows that were asked for, and how many there are in all."""
+
+    rows: Sequence[RunRow]
+    found: int
+    pages: int
+
+
+PAGE_ROWS: Final = 100
+
+
+def choose_rows(rows: Iterable[RunRow], query: RunQuery, now: datetime) -> RunPage:
+    """Choose of rows, the newest first, those that are asked for."""
+    found = [each for each in rows if _fits(each, query, now)]
+    pages = max(1, -(-len(found) // PAGE_ROWS))
+    begin = (min(max(query.page, 1), pages) - 1) * PAGE_ROWS
+    return RunPage(found[begin : begin + PAGE_ROWS], len(found), pages)
+
+
+def _fits(row: RunRow, query: RunQuery, now: datetime) -> bool:
+    return (
+        (not query.namespace or row.namespace == query.namespace)
+        and (not query.state or row.state == query.state)
+        and (not query.blueprint or query.blueprint in row.blueprints)
+        and (not query.schedule or row.schedule == query.schedule)
+        and (
+            not query.age_seconds
+            or (now - row.created).total_seconds() <= query.age_seconds
+            or row.ended is None
+        )
+    )
+
+
+# One run
+
+
+class Bar(NamedTuple):
+    """One phase on the time of its run: `start` and `length` are parts of the whole, 0 to 1."""
+
+    name: str
+    state: str
+    version: str
+    attempt: int
+    start: float
+    length: float
+    seconds: float | None
+    is_deferred: bool = False
+    is_skipped: bool = False
+    percent: int | None = None
+    waits_until: datetime | None = None
+    error: str = ""
+    warnings: tuple[Warned, ...] = ()
+
+
+class ActionLine(NamedTuple):
+    """One action of a run: its phases in their order."""
+
+    name: str
+    blueprint: str
+    object: str
+    bars: tuple[Bar, ...]
+    artifacts: tuple[str, ...]
+
+
+class Timeline(NamedTuple):
+    """A run from its creation to its end, or to now."""
+
+    row: RunRow
+    seconds: float
+    actions: tuple[ActionLine, ...]
+    warnings: tuple[Warned, ...]
+    reason: str = ""
+    error: str = ""
+    problems: tuple[str, ...] = ()
+
+
+def timeline_of(obj: Mapping[str, Any], now: datetime) -> Timeline:
+    """Lay an ActionSet's phases out on the time that it took."""
+    row = row_of(obj)
+    try:
+        status = read_status(obj) or Status()
+    except KanisterError as error:
+        return Timeline(row, 0.0, (), (), error.reason, error.message)
+    # Times of ends are kept to the second, those of phases more exactly.
+    moments = [each.completion_time for action in status.actions for each in action.every_phase()]
+    last = row.ended if status.is_final else now
+    end = max([row.created, *filter(None, [last, *moments])])
+    whole = max((end - row.created).total_seconds(), 0.001)
+    actions = tuple(
+        ActionLine(
+            action.name,
+            action.blueprint,
+            _object_of(action.object),
+            tuple(
+                _bar(each, status, action.name, (row.created, end, whole))
+                for each in action.every_phase()
+            ),
+            tuple(sorted(action.artifacts)),
+        )
+        for action in status.actions
+    )
+    broken = status.error
+    return Timeline(
+        row,
+        whole,
+        actions,
+        tuple(each for each in status.warnings if not each.phase),
+        broken.reason if broken is not None else "",
+        broken.message if broken is not None else "",
+        broken.problems if broken is not None else (),
+    )
+
+
+def _object_of(reference: Mapping[str, Any]) -> str:
+    kind = reference.get("kind") or reference.get("resource") or ""
+    where = f"{reference['namespace']}/" if reference.get("namespace") else ""
+    name = reference.get("name") or ""
+    return f"{kind} {where}{name}".strip()
+
+
+def _bar(
+    phase: PhaseStatus, status: Status, action: str, span: tuple[datetime, datetime, float]
+) -> Bar:
+    begin, end, whole = span
+    started = phase.start_time
+    ended = phase.completion_time or (end if phase.state is State.RUNNING else None)
+    seconds = None
+    start = length = 0.0
+    if started is not None:
+        start = _part((started - begin).total_seconds(), whole)
+        if ended is not None:
+            seconds = max((ended - started).total_seconds(), 0.0)
+            length = min(seconds / whole, 1.0 - start)
+    deferred = next((each.deferred for each in status.actions if each.name == action), None)
+    return Bar(
+        phase.name,
+        str(phase.state),
+        phase.func_version,
+        phase.attempt,
+        start,
+        length,
+        seconds,
+        is_deferred=phase is deferred,
+        is_skipped=phase.is_skipped,
+        percent=phase.percent if phase.state is State.RUNNING else None,
+        waits_until=phase.retry_time if phase.state is State.PENDING else None,
+        error=phase.error.message if phase.error is not None else "",
+        warnings=tuple(
+            each for each in status.warnings if (each.action, each.phase) == (action, phase.name)
+        ),
+    )
+
+
+def _part(seconds: float, whole: float) -> float:
+    return min(max(seconds / whole, 0.0), 1.0)

@@ -1,0 +1,160 @@
+"""What stands on the pages of runs: rows, one run, and the way in; plain data into templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from kanister_py.core.actionsets.overview import (
+    RunPage,
+    RunQuery,
+    RunRow,
+    Timeline,
+    choose_rows,
+)
+from kanister_py.core.objects.durations import exact_seconds
+from kanister_py.core.objects.visible import visible
+from kanister_py.http_api import page as page_package
+from kanister_py.http_api.page import security_headers
+from kanister_py.ports.overview import Runs
+
+STATES: Final = ("running", "pending", "suspended", "failed", "complete")
+AGES: Final[Mapping[str, tuple[str, float]]] = {
+    "1h": ("the last hour", 3600.0),
+    "24h": ("the last day", 86_400.0),
+    "7d": ("the last week", 604_800.0),
+    "30d": ("the last 30 days", 2_592_000.0),
+}
+
+_VERBS: Final[Mapping[str, Sequence[str]]] = {"failed": ("retry",), "complete": ()}
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"shown": visible, "span": exact_seconds, "moment": _moment, "day": _day}
+    environment.filters["twice"] = lambda value: (value, value)
+    return environment
+
+
+def asset(file: str) -> tuple[str, bytes]:
+    """Give a file that the pages refer to, and what it is."""
+    where = files(page_package if file == "page.css" else __package__)
+    media_type = "text/css" if file.endswith(".css") else "text/javascript"
+    return f"{media_type}; charset=utf-8", where.joinpath(file).read_bytes()
+
+
+@lru_cache(maxsize=1)
+def page_headers() -> dict[str, str]:
+    """Say what a browser may do with a page: what is ours, and nothing that stands in it."""
+    ours = ("style-src", "script-src", "connect-src", "form-action")
+    # A form says where it comes from only where a page may say so.
+    headers = security_headers(**dict.fromkeys(ours, "'self'"))
+    return {**headers, "referrer-policy": "same-origin"}
+
+
+def page(template: str, **content: Any) -> bytes:
+    """Write a page, or a part of one."""
+    return _environment().get_template(template).render(**content).encode()
+
+
+def query_of(asked: Mapping[str, str]) -> RunQuery:
+    """Read what an address asks for; what makes no sense asks for nothing."""
+    number = asked.get("page", "")
+    age = AGES.get(asked.get("age", ""))
+    return RunQuery(
+        namespace=asked.get("namespace", ""),
+        blueprint=asked.get("blueprint", ""),
+        state=asked["state"] if asked.get("state") in STATES else "",
+        schedule=asked.get("schedule", ""),
+        age_seconds=age[1] if age is not None else 0.0,
+        page=int(number) if number.isascii() and number.isdigit() and len(number) < 6 else 1,
+    )
+
+
+def runs_content(runs: Runs, asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
+    """Give what the list of runs shows."""
+    query = query_of(asked)
+    chosen: RunPage = choose_rows(runs.rows, query, now)
+    kept = {key: each for key, each in asked.items() if each and key != "page"}
+    number = min(max(query.page, 1), chosen.pages)
+    return {
+        "rows": [_row(each, now) for each in chosen.rows],
+        "found": chosen.found,
+        "all": len(runs.rows),
+        "number": number,
+        "pages": chosen.pages,
+        "before": _address(kept, number - 1) if number > 1 else "",
+        "after": _address(kept, number + 1) if number < chosen.pages else "",
+        "asked": {
+            key: asked.get(key, "")
+            for key in ("namespace", "blueprint", "state", "schedule", "age")
+        },
+        "here": _address(kept, number),
+    }
+
+
+def choices_of(runs: Runs, namespace: str) -> dict[str, Any]:
+    """Give what can be chosen from in the form over the list."""
+    rows = [each for each in runs.rows if not namespace or each.namespace == namespace]
+    return {
+        "namespaces": sorted({each.namespace for each in rows}),
+        "blueprints": _sorted(name for each in rows for name in each.blueprints),
+        "schedules": _sorted(each.schedule for each in rows),
+        "states": STATES,
+        "ages": {key: each[0] for key, each in AGES.items()},
+    }
+
+
+def _sorted(names: Iterable[str]) -> Sequence[str]:
+    return sorted({each for each in names if each})
+
+
+def _address(kept: Mapping[str, str], number: int) -> str:
+    asked = dict(kept) if number == 1 else {**kept, "page": str(number)}
+    return f"/runs?{urlencode(asked)}" if asked else "/runs"
+
+
+def _row(row: RunRow, now: datetime) -> dict[str, Any]:
+    ended = row.ended or (now if row.state == "running" else None)
+    return {
+        **row._asdict(),
+        "seconds": (ended - row.created).total_seconds() if ended is not None else None,
+        "age": (now - row.created).total_seconds(),
+    }
+
+
+def run_content(timeline: Timeline, now: datetime, form_key: str) -> dict[str, Any]:
+    """Give what the page of one run shows."""
+    row = timeline.row
+    return {
+        "run": timeline,
+        "row": _row(row, now),
+        "is_final": row.state in ("complete", "failed"),
+        "verbs": ["retry"]
+        if row.state == "failed"
+        else []
+        if row.state == "complete"
+        else ["cancel"],
+        "form_key": form_key,
+    }
+
+
+def _moment(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _day(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

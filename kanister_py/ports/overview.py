@@ -1,0 +1,43 @@
+"""Overview: what a page shows of the runs of a cluster, and what it may have done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from kanister_py.core.actionsets.overview import RunRow
+
+ACTION_VERBS: Final[Mapping[str, str]] = {"cancel": "patch", "retry": "create"}
+"""What can be asked of a run, each with the right on ActionSets that it takes."""
+
+
+class Runs(NamedTuple):
+    """All runs, the newest first. `version` grows whenever one of them changes."""
+
+    version: int
+    rows: Sequence[RunRow]
+
+
+class Overview(Protocol):
+    """What a page shows, and what it may have done."""
+
+    def runs(self) -> Runs:
+        """Give all runs that are seen."""
+
+    def read(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """Give one ActionSet as it is; None if there is none."""
+
+    def lines(self, namespace: str, name: str, after: int) -> Sequence[Mapping[str, Any]]:
+        """Give what its phases have printed, from behind a number on."""
+
+    def is_elsewhere(self, namespace: str, name: str) -> bool:
+        """Say whether a run prints where nobody tells of it, so that one has to look."""
+
+    def listen(self, call: Callable[[str, str], None]) -> Callable[[], None]:
+        """Say of each run that changes or prints its namespace and name; gives the way to end it.
+
+        Called from any thread, and never to wait.
+        """
+
+    def ask(self, verb: str, namespace: str, name: str) -> str:
+        """Have something done to a run, and name the run to look at then."""
