@@ -144,7 +144,7 @@ def _add_how_much(much: Any) -> None:
         "--memory-limit",
         type=size,
         metavar="SIZE",
-        help="begin nothing new while more than 85% of this much memory is in use; default: what "
+        help="begin nothing new while more than 85%% of this much memory is in use; default: what "
         "the control group of this process may have, if that is limited",
     )
     much.add_argument(
