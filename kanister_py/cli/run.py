@@ -47,6 +47,8 @@ _GIVES = {
     ".Secrets": "--secret {}=NAMESPACE/NAME",
     ".ConfigMaps": "--config-map {}=NAMESPACE/NAME",
     ".Options": "--option {}=VALUE",
+    ".Profile": "--profile NAMESPACE/NAME",
+    ".ArtifactsIn": "--state DIR --artifacts-from RUN: what an earlier run left",
 }
 
 

@@ -18,6 +18,7 @@ from kanister_py.cli.frame import (
 from kanister_py.cli.output import Line, Tint
 from kanister_py.core.actionsets.status import CANCEL_ASKED, RunError, State, Status
 from kanister_py.core.errors import RunCancelled, RunStopped
+from kanister_py.core.objects.documents import nearest
 from kanister_py.core.objects.durations import exact_seconds
 from kanister_py.core.templates.render import ORIGINAL
 
@@ -26,7 +27,8 @@ _MOST_NAMES: Final = 8
 _ANY_WIDTH: Final = 2000
 _MISSING: Final = ("ObjectMissing", "ObjectNotFetched", "NotFound")
 
-_LACKING: Final = re.compile(r'no "([^"]+)" in (\.\w+);')
+_LACKING: Final = re.compile(r'no "([^"]+)" in (\.\w+);(?: there are: ([^;]*))?')
+_NOT_THERE: Final = re.compile(r"(?<!\S)(\.\w+) is not there")
 
 
 class Ending(NamedTuple):
@@ -199,8 +201,15 @@ def _refused(error: RunError, status: Status) -> str:
 
 def _ways_to_give(problems: Sequence[str], gives: Mapping[str, str]) -> list[str]:
     """Say how what templates read and nobody gave is given, each once."""
-    lacking = [(found[2], found[1]) for each in problems if (found := _LACKING.search(each))]
-    return [gives[root].format(name) for root, name in dict.fromkeys(lacking) if root in gives]
+    lacking = [
+        (found[2], found[1])
+        for each in problems
+        # Where a name like it is there, it is misspelt.
+        if (found := _LACKING.search(each)) and not nearest(found[1], (found[3] or "").split(", "))
+    ]
+    lacking += [(found[1], "") for each in problems if (found := _NOT_THERE.search(each))]
+    ways = (gives[root].format(name) for root, name in lacking if root in gives)
+    return [*dict.fromkeys(ways)]
 
 
 def _next(ending: Ending) -> Iterator[Line]:

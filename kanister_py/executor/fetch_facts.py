@@ -183,6 +183,7 @@ def fetch_named(cluster: Cluster, need: ObjectNeed, role: str = "") -> KubeObjec
         raise UsageError(f"{what} cannot be read: {error.message}", reason=error.reason) from error
 
 
+_NAMESPACED: Final = frozenset({*WORKLOADS, "PersistentVolumeClaim"})
 _KINDS: Final[Mapping[str, str]] = {
     "secrets": "Secret",
     "configmaps": "ConfigMap",
@@ -204,6 +205,8 @@ def _fetch_object(cluster: Cluster, need: ObjectNeed) -> KubeObject:
         resource = need.resource
         kind = _KINDS.get(resource.resource, resource.resource)
         place = f"{need.namespace}/{need.name}" if need.namespace else need.name
+        if not need.namespace and kind in _NAMESPACED:
+            place += " (its reference names no namespace)"
         what = "is not there" if isinstance(error, NotFound) else "cannot be read"
         raise ObjectNotFetched(
             f"{kind} {place}, the object of the action, {what}{ORIGINAL}"

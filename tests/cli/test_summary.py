@@ -154,6 +154,30 @@ def test_a_refused_run_says_each_problem_once_and_how_what_is_lacking_is_given()
 
 
 @pytest.mark.parametrize(
+    ("why", "want"),
+    [
+        pytest.param(
+            '.Profile is not there, and has no "Location"; there are: Time',
+            "  give it    --profile NAMESPACE/NAME",
+            id="no Profile",
+        ),
+        pytest.param(
+            'no "creds" in .Secrets; there are: cerds, other; in Kanister\'s words: x',
+            "  reason     RenderFailed",
+            id="misspelt",
+        ),
+    ],
+)
+def test_what_is_misspelt_need_not_be_given_and_what_is_lacking_must(why: str, want: str) -> None:
+    error = RunError(
+        why, "RenderFailed", "backup", "load", problems=(f"backup/load args.a: {why}",)
+    )
+    status = Status(State.FAILED, (action(phase("load", State.FAILED)),), error)
+    gives = {".Secrets": "--secret {}=NAMESPACE/NAME", ".Profile": "--profile NAMESPACE/NAME"}
+    assert summary_of(Ending("run-1", status, 0.1, gives=gives))[-1] == want
+
+
+@pytest.mark.parametrize(
     ("reason", "is_cancelled", "first"),
     [
         pytest.param("Cancelled", True, "✗ Run run-1: cancelled after 1.0s", id="by somebody"),

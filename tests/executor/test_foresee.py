@@ -193,6 +193,29 @@ def test_all_mistakes_are_told_at_once_with_their_places(tmp_path: Path) -> None
     assert _ACTED == []
 
 
+def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "blueprint.yaml"
+    file.write_text(
+        "apiVersion: cr.kanister.io/v1alpha1\n"
+        "kind: Blueprint\n"
+        "metadata: {name: made-up}\n"
+        "actions:\n"
+        "  go:\n"
+        "    phases:\n"
+        "    - func: Act\n"
+        "      name: first\n"
+        "      args:\n"
+        "        say: |\n"
+        "          {{ .Options.wrod }} {{ .Options.wrod }}\n"
+        "          {{ if .Options.word }}{{ .Options.sometimes }}{{ end }}\n"
+        "          {{ .Deployment.Name }}\n"
+    )
+    found = problems_of(ran(file, options={"word": "x"}))
+    lines = [each.split("blueprint.yaml:")[1].partition(")")[0] for each in found]
+    assert lines == ["11", "13"]
+    assert ['"wrod" in .Options' in found[0], ".Deployment is not there" in found[1]] == [True] * 2
+
+
 @pytest.mark.parametrize(
     ("made", "told"),
     [

@@ -18,7 +18,8 @@ from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Regis
 from kanister_py.core.templates.engines import Engine, is_template
 from kanister_py.core.templates.errors import TemplateError, TemplateExecError, TemplateParseError
 from kanister_py.core.templates.params import Params
-from kanister_py.core.templates.render import Renderer, RenderFailed, is_no
+from kanister_py.core.templates.render import ORIGINAL, Renderer, RenderFailed, is_no
+from kanister_py.core.templates.wording import explain_syntax
 from kanister_py.core.versions.semver import Version
 
 _NO_RELEASES: Mapping[str, Version] = {}
@@ -278,6 +279,7 @@ class TextPlanner:
         self._known = known
         self._renderer = known.renderer.at(base)
         self._unrendered: set[str] = set()
+        self._told: set[tuple[Path, str]] = set()
 
     def is_open(self, value: object) -> bool:
         """Say whether a value is a template that could not be rendered."""
@@ -324,7 +326,8 @@ class TextPlanner:
             try:
                 check_condition(value, None)
             except TemplateError as error:
-                self.obstacles.append(self.obstacle(path, error))
+                told = f"{explain_syntax(error)}{ORIGINAL}{error.message}"
+                self.obstacles.append(self.obstacle(path, error, told))
         return value
 
     def _text(self, text: str, path: Path) -> str:
@@ -366,8 +369,10 @@ class TextPlanner:
             is_static = isinstance(error.cause, TemplateParseError)
             is_wrong = self._known.is_whole or self._is_wrong_in_given(error.cause)
             if is_static or (is_wrong and not is_soft):
-                found = self.obstacle(path, error)
-                self.obstacles.append(found._replace(reason=reason or found.reason))
+                if (path, error.why) not in self._told:
+                    self._told.add((path, error.why))
+                    found = self.obstacle(path, error)
+                    self.obstacles.append(found._replace(reason=reason or found.reason))
             elif not any(each.path == text_of_path(path) for each in self.unknown):
                 # It may be there when the action is run.
                 self.unknown.append(Unknown(text_of_path(path), (), error.why))
@@ -384,10 +389,9 @@ class TextPlanner:
     def _check(self, read: Read, path: Path) -> None:
         """Look whether what a text reads besides what is not known yet is there."""
         is_plain = read.is_certain and not read.indexed and self._renderer.engine is Engine.GO
-        if not is_plain or _is_later([read], self._known):
-            return
-        if not any(each.path == (*self.base, *path) for each in self.obstacles):
-            self._render(f"{{{{ {read} }}}}", path, "", [read])
+        if is_plain and not _is_later([read], self._known):
+            # On its own line: where it stands is told.
+            self._render("\n" * (read.line - 1) + f"{{{{ {read} }}}}", path, "", [read])
 
 
 def _is_later(reads: Iterable[Read], known: Known) -> bool:

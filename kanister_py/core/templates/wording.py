@@ -61,10 +61,13 @@ def explain(error: TemplateError, roots: Callable[[], Sequence[str]] = list) -> 
     if not error.there and error.why.startswith(_NO_FIELD):
         kind = _KINDS.get(error.kind, error.kind)
         return f'no "{error.missing}" in {owner}, which is {kind}'
+    if not error.owner and error.kind == _ROOT:
+        return f"there is no .{error.missing}; {there_are(error.missing, error.there)}"
     return not_found(error.missing, error.owner or "it", error.there)
 
 
 _NIL: Final = ("nil pointer", "nil data")
+_ROOT: Final = "param.TemplateParams"
 _NO_FIELD: Final = "can't evaluate field"
 _KINDS: Final = {
     "string": "text",

@@ -383,3 +383,17 @@ class TestAnyTemplate:
         except TemplateError as error:
             found = error
         assert isinstance(found, str | TemplateError)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("{{ Time | lowr }}", "no filter lowr; did you mean lower", id="a filter"),
+        pytest.param("{{ Time is deffined }}", "no test deffined; did you mean defined", id="test"),
+    ],
+)
+def test_a_filter_that_nobody_knows_is_told_with_the_one_that_is_meant(
+    text: str, want: str
+) -> None:
+    with pytest.raises(TemplateParseError, match=want):
+        compile_jinja(text)

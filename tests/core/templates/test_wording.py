@@ -77,6 +77,9 @@ GO = Renderer(Engine.GO)
             id="of what index gives",
         ),
         pytest.param(
+            "{{ .Tme }}", "there is no .Tme; there are: Time, ArtifactsIn, ", id="a name at the top"
+        ),
+        pytest.param(
             "{{ index .StatefulSet.Pods 2 }}",
             "error calling index: reflect: slice index out of range, in <index .Stateful",
             id="a function that fails",

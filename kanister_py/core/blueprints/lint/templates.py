@@ -354,7 +354,8 @@ class ActionReads:
             "Secrets": ("secretNames", self._action.secret_names),
         }[root]
         if name not in declared:
-            yield UNDECLARED, f".{root}.{name} is read, and {field} does not name it"
+            meant = self._hints.did_you_mean(name, declared)
+            yield UNDECLARED, f".{root}.{name} is read, and {field} does not name it{meant}"
 
 
 _DECLARED = ("ArtifactsIn", "ConfigMaps", "Secrets")

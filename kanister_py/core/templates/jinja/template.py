@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Mapping
 from functools import cache, lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from jinja2 import Template, TemplateSyntaxError, UndefinedError, nodes
+from jinja2 import Environment, Template, TemplateSyntaxError, UndefinedError, nodes
 from jinja2.exceptions import TemplateError as JinjaError
 
+from kanister_py.core.errors import did_you_mean
+from kanister_py.core.objects.documents import nearest
 from kanister_py.core.templates.errors import (
     TemplateError,
     TemplateExecError,
@@ -162,7 +165,7 @@ def compile_jinja(text: str) -> JinjaTemplate:
         code = environment.compile(tree)
         return JinjaTemplate(Template.from_code(environment, code, environment.globals))
     except TemplateSyntaxError as error:
-        raise _unreadable(str(error.message), error.lineno) from None
+        raise _unreadable(_meant(str(error.message), environment), error.lineno) from None
     except (RecursionError, MemoryError, SyntaxError):
         # The last is what Python says of code that is nested deeper than it allows.
         raise _unreadable("it is nested too deep", 0) from None
@@ -174,6 +177,19 @@ def parse_jinja(text: str) -> nodes.Template:
     """Give the tree of a text that can be compiled, or say why it cannot."""
     compile_jinja(text)
     return _environment().parse(text)
+
+
+def _meant(why: str, environment: Environment) -> str:
+    """Say of a filter or test that nobody knows which one may be meant."""
+    found = _UNKNOWN.fullmatch(why)
+    if found is None:
+        return why.removesuffix(".")
+    known = environment.filters if found[1] == "filter" else environment.tests
+    names = [each for each in known if each[:1].isalpha()]
+    return f"there is no {found[1]} {found[2]}{did_you_mean(nearest(found[2], names))}"
+
+
+_UNKNOWN: Final = re.compile(r"No (filter|test) named '(.*)'\.")
 
 
 def _unreadable(why: str, line: int) -> TemplateError:
