@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -20,7 +21,9 @@ PATIENCE_SECONDS = 180.0
 
 # What is wrong is found whatever else the machine does: being slow is not wrong.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+# Every run tries the same examples; `.ci/run --all` looks for others.
+settings.register_profile("same", settings.get_profile("patient"), derandomize=True)
+settings.load_profile("same")
 
 
 def pytest_configure() -> None:
@@ -29,6 +32,34 @@ def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what runs in its background deaf to it, and all that this starts as well.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Have processes share the whole suite, file by file, without what takes long.
+
+    Tests that are named run in this process, whatever they take.
+    """
+    options = config.option
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    options.markexpr = options.markexpr or "not long"
+    is_asked = getattr(options, "numprocesses", 0) is not None
+    if not is_asked and not options.usepdb and not options.collectonly:
+        # One more than there are processors: some of them wait.
+        options.numprocesses = min(4, (os.cpu_count() or 1) + 1)
+        options.dist = "loadfile"
+        options.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long: at the end, one process would wait for the other."""
+    items.sort(key=lambda item: not item.path.match("tests/gate/test_gate.py"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if terminalreporter.config.option.markexpr == "not long":
+        terminalreporter.write_line("Tests that take long were left out: `pytest -m long`")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -54,6 +85,17 @@ def skipped_for_lack_of_what(reasons: Sequence[str]) -> str:
     counts = Counter(each.removeprefix("Skipped: ").partition("\n")[0] for each in reasons)
     told = "; ".join(f"{count}: {why}" for why, count in sorted(counts.items()))
     return f"Skipped {len(reasons)} tests, {told}"
+
+
+@pytest.fixture(autouse=True)
+def _log_of_a_command() -> Iterator[None]:
+    """Leave no log of a command that ran in this process to the tests behind."""
+    yield
+    root, ours = logging.getLogger(), logging.getLogger("kanister_py")
+    for each in [*root.handlers]:
+        if type(each).__module__.startswith("kanister_py"):
+            root.removeHandler(each)
+            ours.setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")

@@ -296,7 +296,7 @@ class LocalCluster:
         asked = urllib.request.Request(
             f"http://{_LOOPBACK}:{self._etcd_port}/v3/{what}", data=json.dumps(body).encode()
         )
-        with urllib.request.urlopen(asked, timeout=10) as answer:
+        with urllib.request.urlopen(asked, timeout=60) as answer:
             said: dict[str, Any] = json.load(answer)
         return said
 

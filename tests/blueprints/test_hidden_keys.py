@@ -54,6 +54,7 @@ def phase(name: str, version: str, key: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
 def test_a_key_is_in_nothing_that_a_run_leaves_behind(
     location: Location, tmp_path: Path, version: str

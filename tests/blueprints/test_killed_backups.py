@@ -21,7 +21,7 @@ from kanister_py.wiring import object_stores
 from tests.blueprints.test_files import IN_VOLUME
 from tests.stores import running_store
 
-pytestmark = pytest.mark.usefixtures("mounts")
+pytestmark = [pytest.mark.usefixtures("mounts"), pytest.mark.long]
 
 CLAIM = "PersistentVolumeClaim/shop/pictures"
 KEY = "change-me-and-never-lose-me"

@@ -154,12 +154,9 @@ def test_durations_are_read_from_flags_and_have_defaults() -> None:
 
 
 def test_a_port_that_is_taken_stops_the_start(capsys: pytest.CaptureFixture[str]) -> None:
-    before = logging.root.handlers[:]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code = main(["controller", "--port", "0", "--health-port", port])
-    logging.root.handlers[:] = before
-    logging.getLogger("kanister_py").setLevel(logging.NOTSET)
     assert code == 1
     assert f"Cannot listen on 127.0.0.1 port {port}" in capsys.readouterr().err
 

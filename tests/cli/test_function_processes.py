@@ -114,6 +114,7 @@ def load_on(port: int) -> Iterator[None]:
             each.join()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", ["1", "2"])
 def test_every_stop_under_load_comes_to_its_end(count: str) -> None:
     for number in range(STOPS):

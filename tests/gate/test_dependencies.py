@@ -49,7 +49,8 @@ def imported(repository: Path) -> set[str]:
     tops = {each.partition(".")[0] for each in names}
     # Distributions of one name space, such as google's, are told apart by what lies below it.
     spelled = {each.replace(".", "-") for each in names} | tops
-    found = {each.lower() for top in tops for each in packages_distributions().get(top, [])}
+    distributions = packages_distributions()
+    found = {each.lower() for top in tops for each in distributions.get(top, [])}
     return found | {each.lower().replace("_", "-") for each in spelled}
 
 

@@ -118,6 +118,7 @@ def test_a_pull_that_breaks_off_fails_and_leaves_no_file(s3: Location, tmp_path:
     kando("location", "delete", "-s", "long", location=s3)
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_what_is_moved(s3: Location, tmp_path: Path) -> None:
     size = 256
     script = f"""

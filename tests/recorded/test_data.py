@@ -32,6 +32,8 @@ from kanister_py.runs import RunSettings, run_actionset
 from kanister_py.wiring import object_stores
 from tests.stores import running_store
 
+pytestmark = pytest.mark.long
+
 RECORDED = Path(os.environ["KANISTER_PY_RECORDED"]) / "data"
 CASES = sorted(each.name for each in RECORDED.iterdir() if each.is_dir())
 WITH_MORE = [each for each in CASES if (RECORDED / each / "bucket.txt").exists()]

@@ -154,6 +154,7 @@ def test_a_backup_is_made_once_whatever_happens_to_its_process(
     assert len(snapshots(location)) == 2
 
 
+@pytest.mark.long
 def test_a_backup_that_was_killed_is_made_again_and_its_lock_taken_over(
     app: World, facts: ActionFacts, location: Location
 ) -> None:
@@ -178,6 +179,7 @@ def test_a_backup_that_was_killed_is_made_again_and_its_lock_taken_over(
     restic(location, "check", "--read-data")
 
 
+@pytest.mark.long
 def test_older_backups_of_the_same_place_go_and_others_stay(
     app: World, facts: ActionFacts, location: Location
 ) -> None:
@@ -221,6 +223,7 @@ def test_a_tag_that_no_backup_has_is_named(app: World, facts: ActionFacts) -> No
     assert "No backup has the tag nosuch" in error.message
 
 
+@pytest.mark.long
 def test_a_repository_is_checked_down_to_its_data(
     app: World, facts: ActionFacts, location: Location
 ) -> None:
@@ -263,6 +266,7 @@ def test_a_folder_is_deleted_and_nothing_beside_it(world: World, location: Locat
 # Secrets
 
 
+@pytest.mark.long
 def test_the_key_is_nowhere_to_be_seen(app: World, facts: ActionFacts) -> None:
     mounted(app, "head -c 150000000 /dev/urandom >/v/large")
     running = app.start(BackupDataV010, BACKUP, facts=facts)
