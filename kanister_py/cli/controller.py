@@ -9,6 +9,11 @@ runs in, or the one of the kubeconfig's context. Kanister's own controller must 
 a namespace that this one watches; a second kanister-py is refused too, unless it is to
 stand by (--leader-elect) and take over when the first one is gone.
 
+With --shards N up to N replicas act side by side: each namespace of ActionSets, and each
+composite resource, is one's alone; what is one for all (definitions, revisions, functions) is
+in the hands of whoever holds the first shard. When one ends, its share goes to the others.
+Who is started with another number stands by until the last of the former number is gone.
+
 SIGTERM and Ctrl-C let phases end that nobody could take up, for as long as --drain says;
 everything else is left as it is, and the next controller goes on with it.
 
@@ -81,6 +86,7 @@ _PORT: Final = 8640
 _SPARE_CONNECTIONS: Final = 16
 _MOST_AT_ONCE: Final = 9_999
 _MOST_KEPT: Final = 999_999
+_MOST_SHARDS: Final = 99
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -190,6 +196,14 @@ def _add_replicas(replicas: Any) -> None:
         "--leader-elect",
         action="store_true",
         help="stand by while another replica acts, and take over when it is gone",
+    )
+    replicas.add_argument(
+        "--shards",
+        type=whole(1, _MOST_SHARDS),
+        default=1,
+        metavar="N",
+        help="divide namespaces and composite resources into N shares, over as many replicas; "
+        "with 1 one replica does everything, and others stand by; default: %(default)s",
     )
     replicas.add_argument(
         "--home", type=namespace, metavar="NAMESPACE", help="where the Lease is; default: its own"
@@ -359,6 +373,7 @@ def settings_of(
         identity=identity,
         allows_other_namespaces=args.allow_cross_namespace_blueprints,
         stands_by=args.leader_elect,
+        shards=args.shards,
         workers=args.workers,
         workers_per_namespace=args.workers_per_namespace,
         keep_newest=args.keep,
@@ -476,7 +491,7 @@ def apps_of(
         from kanister_py.http_api.guard import OwnHosts
 
         app = OwnHosts(app)
-    return Apps(app, _health_app(checks, metrics))
+    return Apps(app, _health_app(checks, metrics, controller))
 
 
 def _overview(controller: Controller, cluster: Cluster, clock: Clock, stack: ExitStack) -> Overview:
@@ -503,7 +518,7 @@ def lines_of(lines: PhaseLines) -> LinesOf:
     return give
 
 
-def _health_app(checks: Mapping[str, Check], metrics: Metrics) -> ASGIApp:
+def _health_app(checks: Mapping[str, Check], metrics: Metrics, controller: Controller) -> ASGIApp:
     from starlette.applications import Starlette
     from starlette.routing import Route
 
@@ -515,9 +530,13 @@ def _health_app(checks: Mapping[str, Check], metrics: Metrics) -> ASGIApp:
         media_type, body = metrics.exposition((wishes.accept or b"").decode("latin-1"))
         return answer_of(200, media_type, body, {"cache-control": "no-store"})
 
+    def ready(_parts: Mapping[str, str], _wishes: Any) -> Answer:
+        shards = {"held": controller.shards, "of": controller.settings.shards}
+        return readiness_of(checks, {"shards": shards} if controller.settings.shards > 1 else None)
+
     asks: dict[str, Ask] = {
         "/healthz": lambda _parts, _wishes: ALIVE,
-        "/readyz": lambda _parts, _wishes: readiness_of(checks),
+        "/readyz": ready,
         "/metrics": scrape,
     }
     return Starlette(

@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from math import inf
 from threading import Condition, Event, Thread
 from typing import Final, NamedTuple
@@ -28,12 +29,19 @@ from kanister_py.controller.actionsets.part import ActionSets, ActionSetSettings
 from kanister_py.controller.machine.events import EventPoster
 from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.handover import ACTS_ON, await_composer
-from kanister_py.controller.machine.lease import Leadership, LeaseTerms
+from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.neighbours import refuse_neighbours
 from kanister_py.controller.machine.part import Part, PartMaker, PartTools
+from kanister_py.controller.machine.shards import (
+    COMPOSING_LEASE_NAME,
+    LEASE_NAME,
+    Hooks,
+    Shards,
+    ShardTerms,
+)
 from kanister_py.controller.schedules.part import Schedules
 from kanister_py.core.errors import KanisterError, LeadershipLost, NotFound, TransientError
 from kanister_py.core.objects.resources import NAMESPACES
@@ -46,8 +54,6 @@ from kanister_py.ports.object_store import ObjectStores
 
 _LOG: Final = logging.getLogger(__name__)
 
-LEASE_NAME: Final = "kanister-py-controller"
-COMPOSING_LEASE_NAME: Final = "kanister-py-compositions"
 _FLUSH_SECONDS: Final = 5.0
 
 
@@ -64,6 +70,8 @@ class ControllerSettings(NamedTuple):
     allows_other_namespaces: bool = False
     stands_by: bool = False
     """Whether to wait while another replica acts; without it, one that acts is refused."""
+    shards: int = 1
+    """Into how many the work is divided, for as many replicas; of one, all others stand by."""
     workers: int = 32
     workers_per_namespace: int = 0
     passes: int = 4
@@ -98,6 +106,19 @@ class _Parts(NamedTuple):
         for each in self.all:
             each.start()
 
+    def take_up(self) -> None:
+        for each in self.all:
+            each.take_up()
+
+    def put_down(self) -> bool:
+        # None waits for another.
+        done = [each.put_down() for each in self.all]
+        return all(done)
+
+    def forget(self) -> None:
+        for each in self.all:
+            each.forget()
+
     def close(self) -> None:
         for each in reversed(self.all):
             each.close()
@@ -130,16 +151,20 @@ class Controller:
         self._stores = stores
         self._part_makers = tuple(parts)
         self._memory = memory = self.settings.memory or MemoryGate(clock)
-        self._leadership = Leadership(
+        self._shards = Shards(
             cluster,
             clock,
             self.settings.identity,
+            ShardTerms(
+                self.settings.shards,
+                LEASE_NAME if self.settings.runs_actionsets else COMPOSING_LEASE_NAME,
+                {ACTS_ON: _acts_on(self.settings)},
+                self.settings.drain_seconds,
+            ),
             namespace=self.settings.home,
-            name=LEASE_NAME if self.settings.runs_actionsets else COMPOSING_LEASE_NAME,
             terms=self.settings.terms,
-            notes={ACTS_ON: _acts_on(self.settings)},
         )
-        self._cluster = FencedCluster(cluster, self._leadership.check).as_cluster()
+        self._cluster = FencedCluster(cluster, self._shards.check).as_cluster()
         self._changed = Condition()
         self._error: KanisterError | None = None
         self._is_stopping = False
@@ -152,6 +177,8 @@ class Controller:
         self._parts: _Parts | None = None
         watch = self.metrics.watch
         watch("kanister_py_is_leader", lambda: float(self.is_leader))
+        for at in range(self.settings.shards):
+            watch("kanister_py_shard_held", partial(self._holds, at), shard=str(at))
         watch("kanister_py_memory_used_bytes", lambda: float(memory.used_bytes))
         watch("kanister_py_memory_limit_bytes", lambda: float(memory.limit_bytes))
         watch("kanister_py_memory_short", lambda: float(bool(memory.why_refused())))
@@ -186,7 +213,7 @@ class Controller:
         finally:
             if self._parts is not None:
                 self._parts.close()
-            self._leadership.close()
+            self._shards.close()
             self._has_ended.set()
         if self._error is not None:
             raise self._error
@@ -199,10 +226,12 @@ class Controller:
             self._patiently(self._refuse_neighbours)
         if settings.composes and settings.runs_actionsets:
             self._await_composer(COMPOSING_LEASE_NAME)
-        if not self._leadership.acquire(is_patient=settings.stands_by):
+        shares = settings.shards > 1
+        if not self._shards.join(is_patient=settings.stands_by or shares):
             return
-        _LOG.info("Leads as %s", settings.identity)
-        self._leadership.keep(self._lose)
+        if not shares:
+            _LOG.info("Leads as %s", settings.identity)
+        self._shards.keep(self._lose)
         if settings.composes and not settings.runs_actionsets:
             self._await_composer(LEASE_NAME)
             if self._is_stopping:
@@ -211,6 +240,7 @@ class Controller:
             _LOG.warning("Is paused: nothing new begins until it is started without --paused")
         parts = self._parts = self._made_parts()
         parts.start()
+        self._shards.follow(Hooks(parts.take_up, parts.put_down, parts.forget))
         if parts.actionsets is not None:
             _warn_of_missing_namespaces(self._outer, settings.namespaces)
         self._wait_for_the_end()
@@ -242,7 +272,8 @@ class Controller:
             metrics.api_errors.labels(error.reason).inc()
 
         tools = PartTools(
-            self._cluster, clock, alarms, events.post, count_error, metrics, self._memory
+            *(self._cluster, clock, alarms, events.post, count_error, metrics),
+            *(self._memory, self._shards),
         )
         actionsets = self._made_actionsets(tools) if settings.runs_actionsets else None
         others = [make(tools) for make in self._part_makers]
@@ -270,7 +301,6 @@ class Controller:
                 settings.checks_access,
             ),
             self.lines,
-            self._leadership.check,
             self._stores,
         )
 
@@ -293,14 +323,14 @@ class Controller:
                 left = look_at - clock.monotonic() if self._sees_neighbours else inf
                 if left <= 0:
                     return
-                clock.wait(self._changed, min(left, self._leadership.seconds_left))
+                clock.wait(self._changed, min(left, self._shards.seconds_left))
 
     def _still_leads(self) -> bool:
         """Say whether there is any sense in going on; if not, that is the end.
 
         Whoever renews the Lease may itself wait for an answer that never comes.
         """
-        if not self._leadership.is_leader:
+        if not self._shards.is_leader:
             self._lose()
         return self._error is None
 
@@ -320,7 +350,7 @@ class Controller:
         with self._changed:
             if self._error is not None or self._has_ended.is_set():
                 return
-            why = self._leadership.why_lost
+            why = self._shards.why_lost
             # Said first: once it has failed, the process may be gone before anything is said.
             _LOG.error(
                 "Leadership is lost: %s. This process acts no more and ends; start it anew, as a "
@@ -344,6 +374,7 @@ class Controller:
             parts = self._parts
             self._changed.notify_all()
         if parts is not None:
+            self._shards.withdraw()
             if parts.actionsets is not None:
                 parts.actionsets.reconciler.drain()
             else:
@@ -352,7 +383,7 @@ class Controller:
         if not was_stopping:
             _LOG.info("Stops%s; it did not lead", f" on {why}" if why else "")
         # Nobody waits for a leadership that is not wanted any more.
-        self._leadership.close()
+        self._shards.close()
 
     def stop(self) -> None:
         """Stop in good order, and come back when that is done."""
@@ -362,7 +393,7 @@ class Controller:
     def kill(self) -> None:
         """Stop acting at once and leave everything as it is, the Lease too, as a crash would."""
         with self._changed:
-            self._leadership.abandon()
+            self._shards.abandon()
             self._error = self._error or LeadershipLost()
             self._fail(self._error)
         self._has_ended.wait()
@@ -371,7 +402,16 @@ class Controller:
 
     @property
     def is_leader(self) -> bool:
-        return self._leadership.is_leader
+        """Whether this process may act, if only on its share."""
+        return self._shards.is_leader
+
+    def _holds(self, shard: int) -> float:
+        return float(shard in self._shards.held)
+
+    @property
+    def shards(self) -> tuple[int, ...]:
+        """Say which shards this replica holds; of one, the first."""
+        return self._shards.held
 
     @property
     def has_begun(self) -> bool:
@@ -405,7 +445,7 @@ class Controller:
             return self._error.message if self._error is not None else "has stopped"
         parts = self._parts
         if parts is None:
-            return self._leadership.why_never
+            return self._shards.why_never
         return next(filter(None, (each.trouble for each in parts.all)), "")
 
 

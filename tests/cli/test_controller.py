@@ -19,9 +19,10 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.controller import add_arguments, apps_of, ending_of, settings_of
 from kanister_py.cli.main import main
 from kanister_py.cli.parser import CommandLineError, Parser
-from kanister_py.controller.controller import LEASE_NAME, Controller, ControllerSettings
+from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.controller.machine.logs import JsonLines, TextLines, fields_of
+from kanister_py.controller.machine.shards import LEASE_NAME
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from kanister_py.controller.actionsets.projection import Kept, Live
 from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.controller.machine.events import Subject
+from kanister_py.controller.machine.fencing import Fence
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.errors import KanisterError
@@ -68,8 +69,17 @@ class ActiveRun:
     writer: StatusWriter
     host: Host
     is_taken_up: bool
+    fence: Fence
     is_suspended: bool
     is_cancelled: bool = False
+
+    def put_down(self) -> None:
+        """Leave it to whoever takes it up; what nobody could take up goes on. It is at rest."""
+        self.run.drain()
+        if not self.run.at_work.untouchable:
+            # What its functions still do is another's from now on.
+            self.fence.shut()
+            self.run.abort()
 
     def has_news(self, kept: Kept | None) -> bool:
         """Say whether there is anything to tell the run; most of what is seen it did itself."""

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from threading import Lock
 from typing import Final, NamedTuple
 
 from kanister_py.controller.actionsets.collection import parents_in_need, surplus
 from kanister_py.controller.actionsets.concurrency import Concurrency, Limit
 from kanister_py.controller.actionsets.planner import Planner
-from kanister_py.controller.actionsets.projection import Kept, Live, keep
+from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep
 from kanister_py.controller.actionsets.reconcile import ActionSetReconciler, Equipment
 from kanister_py.controller.actionsets.reporting import Tellers
 from kanister_py.controller.actionsets.status import form_of
 from kanister_py.controller.actionsets.tidying import Tidying
 from kanister_py.controller.actionsets.watched_namespaces import WatchedNamespaces
 from kanister_py.controller.machine.events import NORMAL, Subject, subject_of
+from kanister_py.controller.machine.fencing import Fence, FencedCluster
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkLoop
+from kanister_py.core.objects.parts import namespace_of
 from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
 from kanister_py.gotemplate import Effects
+from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.object_store import ObjectStores
 
 _LOG: Final = logging.getLogger(__name__)
@@ -65,7 +66,6 @@ class ActionSets:
         effects: Effects,
         settings: ActionSetSettings,
         lines: PhaseLines,
-        check: Callable[[], None],
         stores: ObjectStores | None = None,
     ) -> None:
         cluster, clock = tools.cluster, tools.clock
@@ -79,13 +79,14 @@ class ActionSets:
         if not self._most_of_namespace and len(settings.namespaces) != 1:
             # Whatever hangs in one namespace, some are left for the others.
             self._most_of_namespace = settings.workers * 3 // 4
+        self._spans_namespaces = any(not each.namespace for each in settings.limits)
         self._lock = Lock()
         self._watches = SharedWatches(cluster, clock)
         self._namespaces = WatchedNamespaces(cluster, clock)
         watched = settings.namespaces or ("",)
         self.store: Store[Kept] = Store(
             *(cluster, clock, ACTION_SETS),
-            partial(keep, clock=clock),
+            self._keep,
             # The reconciler is made with the store, and heard of only then.
             lambda key, old, new: self.reconciler.on_change(key, old, new),  # noqa: PLW0108 # see above
             namespaces=watched,
@@ -109,7 +110,7 @@ class ActionSets:
             *("ActionSet", clock, tools.alarms, tools.metrics), threads=settings.passes
         )
         self._chores: WorkLoop[ObjectKey] = WorkLoop(*("Chore", clock, tools.alarms, tools.metrics))
-        self.tidying = Tidying(cluster, clock, form, self.store, self._chores.queue, check)
+        self.tidying = Tidying(cluster, clock, form, self.store, self._chores.queue, tools.shards)
         self.reconciler = ActionSetReconciler(
             Equipment(
                 *(cluster, clock, form, self.store, self._passes.queue, self.tidying),
@@ -121,7 +122,7 @@ class ActionSets:
                 functions,
                 Tellers(tools.tell, tools.metrics, lines, functions.registry),
                 self._surroundings,
-                check,
+                tools.shards,
                 tools.memory,
             )
         )
@@ -135,7 +136,21 @@ class ActionSets:
         )
         self._show_gauges()
 
-    def _surroundings(self, namespace: str) -> Surroundings:
+    def _keep(self, obj: KubeObject) -> Kept | None:
+        """Keep what this replica holds, and of the others' what a limit makes it wait for.
+
+        All that share a concurrency key are of one namespace, and so of one replica.
+        """
+        is_foreign = not self._tools.shards.holds(namespace_of(obj))
+        if is_foreign and not self._spans_namespaces:
+            return None
+        kept = keep(obj, self._tools.clock)
+        return None if is_foreign and isinstance(kept, Ended) else kept
+
+    def _surroundings(self, namespace: str, fence: Fence) -> Surroundings:
+        cluster = self._tools.cluster
+        if self._tools.shards.count > 1:
+            cluster = FencedCluster(cluster, fence.check).as_cluster()
         workers: Workers = self._workers
         if self._most_of_namespace:
             with self._lock:
@@ -145,7 +160,7 @@ class ActionSets:
                     self._shares[namespace] = share
             workers = share
         return Surroundings(
-            *(self._tools.cluster, self._tools.clock, workers, self._watches, self._effects),
+            *(cluster, self._tools.clock, workers, self._watches, self._effects),
             checks_access=self._settings.checks_access,
             stores=self._stores,
             # Phases change Namespaces, and wait for changes of them: they see them as they are.
@@ -176,6 +191,26 @@ class ActionSets:
         if self._settings.keep_newest is not None:
             self._collection.start()
 
+    def take_up(self) -> None:
+        for key, kept in self.store.items():
+            if isinstance(kept, Live):
+                self._passes.queue.add(key)
+        self.store.list_anew()
+
+    def put_down(self) -> bool:
+        def is_foreign(key: ObjectKey) -> bool:
+            return not self._tools.shards.owns(key.namespace)
+
+        # Whoever looks at one now may still begin it.
+        queues = (self._passes.queue, self._chores.queue)
+        is_in_hand = any(each.has_in_hand(is_foreign) for each in queues)
+        return self.reconciler.put_down(is_foreign) and not is_in_hand
+
+    def forget(self) -> None:
+        self.store.drop(lambda key: not self._tools.shards.holds(key.namespace))
+        if self._spans_namespaces:
+            self.store.list_anew()
+
     def collect_surplus(self) -> None:
         """Delete what is more than the newest of each Blueprint."""
         newest = self._settings.keep_newest
@@ -187,6 +222,8 @@ class ActionSets:
             self.tidying.delete(key, kept[key].uid)
 
     def _on_blueprint(self, key: ObjectKey, old: Subject | None, new: Subject | None) -> None:
+        if not self._tools.shards.owns(key.namespace):
+            return
         if old is None and new is not None and self._blueprints.has_synced:
             self._tools.tell(new, NORMAL, "Added", f"Added blueprint {key.name}")
 

@@ -28,9 +28,11 @@ from kanister_py.controller.actionsets.reporting import RunTeller, Tellers
 from kanister_py.controller.actionsets.status import StatusForm, StatusWriter
 from kanister_py.controller.actionsets.tidying import Tidying
 from kanister_py.controller.machine.events import NORMAL, subject_of
+from kanister_py.controller.machine.fencing import Fence
 from kanister_py.controller.machine.logs import fields_of
 from kanister_py.controller.machine.memory import LOOK_AGAIN_SECONDS, MemoryGate
 from kanister_py.controller.machine.queue import WorkQueue
+from kanister_py.controller.machine.shards import Shards
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.actionsets.creation import RETRY_FROM, RETRY_OF
 from kanister_py.core.actionsets.progress import record_phase
@@ -86,10 +88,9 @@ class Equipment(NamedTuple):
     planner: Planner
     functions: FunctionSource
     tellers: Tellers
-    surroundings: Callable[[str], Surroundings]
-    """What runs of a namespace find around them."""
-    check: Callable[[], None]
-    """Raises when this process may not act any more."""
+    surroundings: Callable[[str, Fence], Surroundings]
+    """What runs of a namespace find around them, behind their fence."""
+    shards: Shards
     memory: MemoryGate
 
 
@@ -136,11 +137,15 @@ class ActionSetReconciler:
             active = self._active.get(key)
         if active is not None:
             self._attend(key, active, kept)
-        elif isinstance(kept, Live) and not self._is_draining:
+        elif isinstance(kept, Live) and not self._leaves(key):
             with self._lock:
                 has_ended = self._ended.get(key) == kept.uid
             if not has_ended:
                 self._begin(key, kept)
+
+    def _leaves(self, key: ObjectKey) -> bool:
+        """Say whether nothing more of an ActionSet may begin here."""
+        return self._is_draining or not self._equipment.shards.owns(key.namespace)
 
     # Runs that are under way
 
@@ -196,7 +201,7 @@ class ActionSetReconciler:
         """Let go of a run that could not go on, to take it up again from what is written."""
         run, queue = active.run, self._equipment.queue
         error = run.error
-        if not self._may_act() or self._is_draining:
+        if not self._may_act(active) or self._leaves(key):
             with self._lock:
                 self._active.pop(key, None)
             return
@@ -207,6 +212,8 @@ class ActionSetReconciler:
         with self._lock:
             self._active.pop(key, None)
         if error is None:
+            # It was to go to another replica, and has come to stay.
+            queue.add(key)
             return
         if isinstance(error.__cause__, Invalid | RequestTooLarge):
             self._end_unwritable(key, active, error)
@@ -234,9 +241,9 @@ class ActionSetReconciler:
                 self._equipment.tellers.tell_refused(active.subject, status)
                 return
 
-    def _may_act(self) -> bool:
+    def _may_act(self, active: ActiveRun) -> bool:
         try:
-            self._equipment.check()
+            active.fence.check()
         except LeadershipLost:
             return False
         return True
@@ -289,7 +296,7 @@ class ActionSetReconciler:
             equipment.clock,
             equipment.form,
             obj,
-            check=equipment.check,
+            check=equipment.shards.check_of(key.namespace),
             when_late=lambda seconds: equipment.queue.add_later(key, seconds),
         )
 
@@ -399,6 +406,7 @@ class ActionSetReconciler:
         if not planned.is_taken_up:
             status = _without(status, WAITING)
         writer.needs_finalizer = partial(equipment.planner.leaves_traces, course)
+        fence = Fence(equipment.shards.check_of(key.namespace))
         host = Host(key, equipment.queue, equipment.alarms, equipment.clock)
         teller = RunTeller(
             equipment.tellers,
@@ -411,7 +419,7 @@ class ActionSetReconciler:
         run = ActionSetRun(
             course,
             equipment.functions,
-            equipment.surroundings(key.namespace),
+            equipment.surroundings(key.namespace, fence),
             journal=writer,
             status=status,
             onlooker=teller,
@@ -425,6 +433,7 @@ class ActionSetReconciler:
             writer,
             host,
             planned.is_taken_up,
+            fence,
             is_suspended=spec_now.suspend,
             is_cancelled=spec_now.cancel,
         )
@@ -432,7 +441,17 @@ class ActionSetReconciler:
             self._active[key] = active
         run.begin(host)
 
-    # The end of the process
+    # The end of the process, or of a share
+
+    def put_down(self, is_meant: Callable[[ObjectKey], bool]) -> bool:
+        """Leave what is meant to others; say whether nothing of it is under way any more."""
+        with self._lock:
+            found = [each for key, each in self._active.items() if is_meant(key)]
+        for each in found:
+            with each.run.at_rest(_PATIENCE_SECONDS) as is_ours:
+                if is_ours and not each.run.is_done:
+                    each.put_down()
+        return not found
 
     def drain(self) -> None:
         """Begin nothing new, and leave what can be taken up by somebody else."""

@@ -10,6 +10,7 @@ from kanister_py.controller.actionsets.collection import expiry_of, parents_in_n
 from kanister_py.controller.actionsets.projection import Ended, Kept
 from kanister_py.controller.actionsets.status import FINALIZER, StatusForm, StatusWriter
 from kanister_py.controller.machine.queue import WorkQueue
+from kanister_py.controller.machine.shards import Shards
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.actionsets.status import Place, Status
 from kanister_py.core.actionsets.stored_status import known_status
@@ -35,14 +36,14 @@ class Tidying:
         form: StatusForm,
         store: Store[Kept],
         chores: WorkQueue[ObjectKey],
-        check: Callable[[], None],
+        shards: Shards,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._form = form
         self._store = store
         self._chores = chores
-        self._check = check
+        self._shards = shards
         self.is_active: Callable[[ObjectKey], bool] = lambda _key: False
         """Whether a run of an ActionSet is under way in this process."""
 
@@ -110,7 +111,9 @@ class Tidying:
         status = known_status(obj)
         if status is not None:
             self.sweep(key, kept.uid, status)
-        writer = StatusWriter(self._cluster, self._clock, self._form, obj, check=self._check)
+        writer = StatusWriter(
+            self._cluster, self._clock, self._form, obj, check=self._shards.check_of(key.namespace)
+        )
         writer.remove_finalizer()
 
     def _collect(self, key: ObjectKey, kept: Ended) -> None:

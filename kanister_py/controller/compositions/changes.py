@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from kanister_py.controller.compositions.looks import Looks
 from kanister_py.controller.compositions.served_kinds import Served, ServedKinds
+from kanister_py.controller.compositions.share import Share
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.compositions.world import (
     CompositionSettings,
@@ -54,6 +55,7 @@ class Changes:
         queue: WorkQueue[Task],
         breakers: Breakers[Task],
         settings: CompositionSettings,
+        share: Share,
     ) -> None:
         self._seen = seen
         self._world = world
@@ -62,6 +64,7 @@ class Changes:
         self._queue = queue
         self._breakers = breakers
         self._settings = settings
+        self._share = share
         self._on: Mapping[GroupVersionResource, Callable[[ObjectKey, _Maybe, _Maybe], None]] = {
             DEFINITIONS: self._on_definition,
             CUSTOM_RESOURCE_DEFINITIONS: self._on_kind,
@@ -92,17 +95,39 @@ class Changes:
             self._looks.note_change()
         self._looks.tell_dependents(resource, key, old, new)
 
+    def _ask(self, task: Task) -> None:
+        """Have an object looked at, if that is this replica's; each sees which kinds there are."""
+        if task.role is Role.DEFINITION or self._share.owns(task):
+            self._queue.add(task)
+
+    def tell_all(self) -> None:
+        """Have everything looked at that is this replica's."""
+        roles = {DEFINITIONS: Role.DEFINITION, COMPOSITIONS: Role.COMPOSITION,
+                 COMPOSITION_REVISIONS: Role.COMPOSITION_REVISION, FUNCTIONS: Role.FUNCTION,
+                 FUNCTION_REVISIONS: Role.REVISION}  # fmt: skip
+        if not self._settings.runs_functions:
+            del roles[FUNCTIONS], roles[FUNCTION_REVISIONS]
+        for served in self._kinds:
+            roles[served.resource] = Role.COMPOSITE
+            if served.claim_resource is not None:
+                roles[served.claim_resource] = Role.CLAIM
+        watched = self._seen.watched
+        for resource, role in roles.items():
+            for obj in self._seen.all_of(resource) if resource in watched else ():
+                self._ask(Task(role, resource, key_of(obj)))
+
     def _on_definition(self, key: ObjectKey, _old: _Maybe, _new: _Maybe) -> None:
-        self._queue.add(Task(Role.DEFINITION, DEFINITIONS, key))
+        self._ask(Task(Role.DEFINITION, DEFINITIONS, key))
 
     def _on_kind(self, key: ObjectKey, _old: _Maybe, _new: _Maybe) -> None:
         """A kind came, changed or went: whoever defines it looks again."""
-        if self._kinds.is_defined_by(key.name):
-            self._queue.add(Task(Role.DEFINITION, DEFINITIONS, key))
+        is_defined = self._seen.known(DEFINITIONS, key) is not None
+        if is_defined or self._kinds.is_defined_by(key.name):
+            self._ask(Task(Role.DEFINITION, DEFINITIONS, key))
 
     def _on_function(self, key: ObjectKey, old: _Maybe, new: _Maybe) -> None:
         if _is_said_differently(old, new):
-            self._queue.add(Task(Role.FUNCTION, FUNCTIONS, key))
+            self._ask(Task(Role.FUNCTION, FUNCTIONS, key))
 
     def _on_endpoints(self, _key: ObjectKey, old: _Maybe, new: _Maybe) -> None:
         self._look_at_runtime(self._world.note_endpoints(new or old or {}))
@@ -123,21 +148,21 @@ class Changes:
     ) -> None:
         if resource != served.resource:
             if _is_said_differently(old, new):
-                self._queue.add(Task(Role.CLAIM, resource, key))
+                self._ask(Task(Role.CLAIM, resource, key))
             return
         is_ours = new is not None and self._seen.is_own_write(resource, new)
         if not is_ours and _is_said_differently(old, new):
-            self._queue.add(Task(Role.COMPOSITE, resource, key))
+            self._ask(Task(Role.COMPOSITE, resource, key))
         claim = spec_of(new or old or {}).get("claimRef") or {}
         if served.claim_resource is not None and claim.get("name"):
             of = ObjectKey(str(claim.get("namespace") or ""), str(claim["name"]))
-            self._queue.add(Task(Role.CLAIM, served.claim_resource, of))
+            self._ask(Task(Role.CLAIM, served.claim_resource, of))
 
     def _on_composition(self, key: ObjectKey, old: _Maybe, new: _Maybe) -> None:
         if not _is_said_differently(old, new):
             return
         if self._settings.uses_revisions:
-            self._queue.add(Task(Role.COMPOSITION, COMPOSITIONS, key))
+            self._ask(Task(Role.COMPOSITION, COMPOSITIONS, key))
         else:
             self._looks.tell_users(key.name)
 
@@ -172,7 +197,7 @@ class Changes:
         if self._settings.runs_functions:
             self._look_at_runtime(key.name)
             if function:
-                self._queue.add(Task(Role.FUNCTION, FUNCTIONS, ObjectKey("", function)))
+                self._ask(Task(Role.FUNCTION, FUNCTIONS, ObjectKey("", function)))
 
     def _tell_users_of_function(self, function: str) -> None:
         """Have whoever is composed with a function look again: another revision may serve."""
@@ -186,11 +211,11 @@ class Changes:
             self._looks.tell_users(composition)
 
     def _check(self, obj: KubeObject) -> None:
-        self._queue.add(Task(Role.COMPOSITION_REVISION, COMPOSITION_REVISIONS, key_of(obj)))
+        self._ask(Task(Role.COMPOSITION_REVISION, COMPOSITION_REVISIONS, key_of(obj)))
 
     def _look_at_runtime(self, revision: str) -> None:
         if revision:
-            self._queue.add(Task(Role.REVISION, FUNCTION_REVISIONS, ObjectKey("", revision)))
+            self._ask(Task(Role.REVISION, FUNCTION_REVISIONS, ObjectKey("", revision)))
 
 
 def _is_composed_differently(resource: GroupVersionResource, old: _Maybe, new: _Maybe) -> bool:

@@ -97,6 +97,23 @@ def reconcile_definition(
     return DefinitionOutcome(Offered(_kind_of(definition), claim_kind))
 
 
+def observe_definition(cluster: Cluster, name: str) -> DefinitionOutcome:
+    """Say which kinds of a definition there are, as far as whoever sees to it has come."""
+    found = find(cluster, DEFINITIONS, name)
+    if found is None or any(problems_of_definition(found)):
+        return DefinitionOutcome()
+    claim = claim_crd_of(found)
+    claim_kind = claim["spec"]["names"]["kind"] if claim is not None else ""
+    if not _is_established(cluster, crd_of(found)["metadata"]["name"]):
+        # Whoever makes it is heard of by the watch.
+        return DefinitionOutcome()
+    if claim is not None and not _is_established(cluster, claim["metadata"]["name"]):
+        is_ending = bool(found["metadata"].get("deletionTimestamp"))
+        offered = Offered(_kind_of(found)) if is_ending else None
+        return DefinitionOutcome(offered, _LOOK_AGAIN_SECONDS)
+    return DefinitionOutcome(Offered(_kind_of(found), claim_kind))
+
+
 def _end(cluster: Cluster, definition: KubeObject) -> DefinitionOutcome:
     """Take the kinds of a definition away, with all their resources, and then let it end."""
     finalizers = definition["metadata"].get("finalizers") or []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any, Final
 
@@ -146,6 +146,13 @@ class Looks:
             return FAILED
         waits = (outcome.again_seconds, self._gate.calm_after(task))
         return Look(min(filter(None, waits), default=None))
+
+    def forget(self, is_meant: Callable[[Task], bool]) -> None:
+        """Know nothing any more of those that are another replica's by now."""
+        with self._lock:
+            found = [task for task in self._uses if is_meant(task)]
+        for task in found:
+            self._forget(task)
 
     def _forget(self, task: Task) -> None:
         self._tracker.forget(task)

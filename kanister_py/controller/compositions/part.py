@@ -15,6 +15,7 @@ from kanister_py.controller.compositions.collection import collect_revisions
 from kanister_py.controller.compositions.looks import Looks
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.compositions.served_kinds import ServedKinds
+from kanister_py.controller.compositions.share import Share
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.compositions.valid_pipeline import reconcile_composition_revision
 from kanister_py.controller.compositions.world import (
@@ -90,13 +91,14 @@ class Compositions:
         self._kinds = ServedKinds(
             part, self.seen, self.world, self.queue.add, poll_seconds=settings.poll_seconds
         )
+        self._share = Share(part.shards, self.seen)
         self._looks = Looks(
             *(cluster, clock, self.seen, self._kinds, breakers, part.memory, self.queue),
             settings.workers,
         )
         self._changes = Changes(
             *(self.seen, self.world, self._kinds, self._looks),
-            *(self.queue, breakers, settings),
+            *(self.queue, breakers, settings, self._share),
         )
         self._certificate: Repeating | None = None
         self._collection = Repeating(
@@ -186,6 +188,18 @@ class Compositions:
         self._loop.close()
         self.seen.close()
 
+    def take_up(self) -> None:
+        self._changes.tell_all()
+
+    def put_down(self) -> bool:
+        return not self.queue.has_in_hand(self._is_foreign)
+
+    def forget(self) -> None:
+        self._looks.forget(self._is_foreign)
+
+    def _is_foreign(self, task: Task) -> bool:
+        return not self._share.owns(task)
+
     def _on_change(self, *change: Any) -> None:
         self._changes.take(*change)
 
@@ -211,6 +225,10 @@ class Compositions:
             return self._look(task)
 
     def _look(self, task: Task) -> Look:
+        if not self._share.owns(task):
+            if task.role is Role.DEFINITION:
+                return Look(self._kinds.observe(task.key.name))
+            return DONE
         if task.role is Role.COMPOSITE:
             # Who has not seen every function would say that some are missing.
             return self._looks.look(task) if self._has_seen_all else Look(_SYNC_SECONDS)
@@ -259,7 +277,8 @@ class Compositions:
         return DONE
 
     def _collect(self) -> None:
-        self.collect_revisions()
+        if self._part.shards.owns_whole:
+            self.collect_revisions()
 
     def collect_revisions(self) -> list[str]:
         """Delete revisions of Compositions beyond the newest that nobody uses; name them."""

@@ -7,7 +7,11 @@ from threading import RLock
 from typing import NamedTuple
 
 from kanister_py.controller.compositions.claims import ClaimReconciler
-from kanister_py.controller.compositions.definitions import Offered, reconcile_definition
+from kanister_py.controller.compositions.definitions import (
+    Offered,
+    observe_definition,
+    reconcile_definition,
+)
 from kanister_py.controller.compositions.resources import CompositeReconciler
 from kanister_py.controller.compositions.tasks import Kind, Role, Task
 from kanister_py.controller.compositions.world import World
@@ -80,6 +84,14 @@ class ServedKinds:
         if self._seen.known(DEFINITIONS, ObjectKey("", name)) is None:
             self._stop_serving(name)
         return found.again_seconds
+
+    def observe(self, name: str) -> float | None:
+        """Serve what a definition offers that another replica sees to."""
+        found = observe_definition(self._part.cluster, name)
+        again = self._serve(name, found.offered) if found.offered is not None else None
+        if found.offered is None and self._seen.known(DEFINITIONS, ObjectKey("", name)) is None:
+            self._stop_serving(name)
+        return again or found.again_seconds
 
     def _serve(self, name: str, offered: Offered) -> float | None:
         kind = offered.kind

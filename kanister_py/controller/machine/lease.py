@@ -30,6 +30,8 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 _LOG: Final = logging.getLogger(__name__)
 
 
+SHARDS: Final = "kanister-py.io/shards"
+"""On a Lease: into how many shards its holder takes the work to be divided; without it, one."""
 _GRACE_SECONDS: Final = 30.0
 """For how long a right to Leases may be missing before this process says that it can never lead."""
 
@@ -46,6 +48,52 @@ class LeaseTerms(NamedTuple):
     renews_every_seconds: float = 1.5
 
 
+def shards_of(lease: KubeObject) -> int:
+    """Say into how many shards the holder of a Lease takes the work to be divided."""
+    said = annotations_of(lease).get(SHARDS, "")
+    return int(said) if said.isdigit() else 1
+
+
+class Sighting:
+    """A Lease as it was seen last, and for how long it has looked the same."""
+
+    def __init__(self, clock: Clock, term_seconds: float) -> None:
+        self._clock = clock
+        self._term_seconds = term_seconds
+        self._seen_at = 0.0
+        self.seen: tuple[str, str] | None = None
+        """Who held it, and when that was said."""
+
+    @property
+    def holder(self) -> str:
+        return self.seen[0] if self.seen is not None else ""
+
+    def note(self, spec: Mapping[str, Any]) -> str:
+        """Look at a Lease, and say who holds it; nobody if it is free or abandoned."""
+        seen = (str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or ""))
+        now = self._clock.monotonic()
+        if seen != self.seen:
+            self.seen, self._seen_at = seen, now
+        # The holder's own word on how long it may be silent counts, should it be longer.
+        said = spec.get("leaseDurationSeconds")
+        term = float(said) if isinstance(said, int) else self._term_seconds
+        return "" if now - self._seen_at >= term else seen[0]
+
+
+class Division(NamedTuple):
+    """How the work is divided by whoever wants a Lease.
+
+    `may_begin` is asked before and after the Lease is taken, if whoever takes it or held it
+    divides the work: both must see what the other has written before either acts.
+    """
+
+    shards: int
+    notes: Mapping[str, str]
+    """What else whoever holds the Lease notes on it."""
+    may_begin: Callable[[], bool]
+    sighting: Sighting
+
+
 class Leadership:
     """Tries to hold a Lease, and knows at any moment whether it does."""
 
@@ -58,7 +106,7 @@ class Leadership:
         namespace: str,
         name: str,
         terms: LeaseTerms | None = None,
-        notes: Mapping[str, str] | None = None,
+        division: Division | None = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
@@ -66,14 +114,16 @@ class Leadership:
         self._namespace = namespace
         self._name = name
         self._terms = terms or LeaseTerms()
-        self._notes = dict(notes or {})
         self._changed = Condition()
         self._acts_until = float("-inf")
         self._is_held = False
         self._is_lost = False
         self._is_closed = False
-        self._seen: tuple[str, str] | None = None
-        self._seen_at = 0.0
+        division = division or Division(
+            1, {}, lambda: True, Sighting(clock, self._terms.term_seconds)
+        )
+        self._shards, notes, self._may_begin, self._sighting = division
+        self._notes = {**notes, SHARDS: str(self._shards)}
         self._trouble = ""
         self._refused_since: float | None = None
 
@@ -94,7 +144,7 @@ class Leadership:
     def why_lost(self) -> str:
         """Say why this process may not act any more, and who may, as far as that is known."""
         lease = f"the lease {self._namespace}/{self._name}"
-        holder = self._holder()
+        holder = self._sighting.holder
         if holder not in ("", self._identity):
             return f"{holder} holds {lease} now"
         why = f" ({self._trouble})" if self._trouble else ""
@@ -134,7 +184,7 @@ class Leadership:
         told = ""
         while not self._is_closed:
             try:
-                is_ours = self._try()
+                is_ours = self.take()
                 self._refused_since = None
                 if is_ours:
                     return True
@@ -144,13 +194,14 @@ class Leadership:
                 if error.message != told:
                     _LOG.warning("Cannot take the lease %s: %s", self._name, error.message)
                     told = error.message
+            seen = self._sighting.seen
             if first_seen is None:
-                first_seen = self._seen
+                first_seen = seen
                 if first_seen is not None:
                     _LOG.info("Stands by as %s, %s leads", self._identity, first_seen[0])
-            elif not is_patient and self._seen is not None and self._seen != first_seen:
+            elif not is_patient and seen is not None and seen != first_seen:
                 raise AnotherController(
-                    f"Another kanister-py controller ({self._seen[0]})",
+                    f"Another kanister-py controller ({seen[0]})",
                     "stop it, or start this one with --leader-elect to stand by; "
                     "one for other namespaces needs a --home of its own",
                 )
@@ -164,35 +215,31 @@ class Leadership:
         elif self._refused_since is None:
             self._refused_since = self._clock.monotonic()
 
-    def _try(self) -> bool:
+    def take(self) -> bool:
         """Take the Lease if it is free, ours, or abandoned. Raises what the cluster says."""
         asked = self._clock.monotonic()
         try:
             found = self._cluster.get(LEASES, self._name, namespace=self._namespace)
         except NotFound:
-            try:
-                self._cluster.create(self._lease_of(None))
-            except AlreadyExists:
-                return False
-            return self._hold(asked)
-        spec = spec_of(found)
-        holder = str(spec.get("holderIdentity") or "")
-        seen = (holder, str(spec.get("renewTime") or ""))
-        if seen != self._seen:
-            self._seen, self._seen_at = seen, self._clock.monotonic()
-        if holder and holder != self._identity and not self._is_abandoned(spec):
+            found = None
+        holder = "" if found is None else self._sighting.note(spec_of(found))
+        if holder not in ("", self._identity):
+            return False
+        divides = self._shards > 1 or (found is not None and shards_of(found) > 1)
+        is_guarded = divides and not self._is_held
+        if is_guarded and not self._may_begin():
             return False
         try:
-            self._cluster.replace(self._lease_of(found))
-        except (Conflict, NotFound):
+            if found is None:
+                self._cluster.create(self._lease_of(None))
+            else:
+                self._cluster.replace(self._lease_of(found))
+        except (AlreadyExists, Conflict, NotFound):
+            return False
+        if is_guarded and not self._may_begin():
+            self._give_back()
             return False
         return self._hold(asked)
-
-    def _is_abandoned(self, spec: Mapping[str, Any]) -> bool:
-        # The holder's own word on how long it may be silent counts, should it be longer.
-        said = spec.get("leaseDurationSeconds")
-        term = float(said) if isinstance(said, int) else self._terms.term_seconds
-        return self._clock.monotonic() - self._seen_at >= term
 
     def _hold(self, asked: float) -> bool:
         if self._is_lost or (self._is_held and not self.is_leader):
@@ -214,13 +261,13 @@ class Leadership:
             if self._is_closed:
                 return
             try:
-                is_ours = self._try()
+                is_ours = self.take()
                 self._trouble = ""
             except KanisterError as error:
                 _LOG.warning("Cannot renew the lease %s: %s", self._name, error.message)
                 self._trouble = error.message
                 is_ours = self.is_leader
-            if not is_ours and self._holder() not in ("", self._identity):
+            if not is_ours and self._sighting.holder not in ("", self._identity):
                 # Somebody else holds it: there is no point in waiting for our time to pass.
                 self._is_held = False
             if not self.is_leader:
@@ -228,9 +275,6 @@ class Leadership:
                 if not self._is_closed:
                     on_lost()
                 return
-
-    def _holder(self) -> str:
-        return self._seen[0] if self._seen is not None else ""
 
     def close(self) -> None:
         """Stop acting, and let the next one begin at once."""

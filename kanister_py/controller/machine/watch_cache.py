@@ -48,14 +48,17 @@ class _Change(NamedTuple, Generic[T]):
 
 
 class Store(Generic[T]):
-    """What is kept of each object of one kind. What is not worth keeping whole is kept slim."""
+    """What is kept of each object of one kind. What is not worth keeping whole is kept slim.
+
+    An object of which `keep` gives None is as good as not there.
+    """
 
     def __init__(  # noqa: PLR0913 # all but the first five have a name and a default
         self,
         cluster: Cluster,
         clock: Clock,
         resource: GroupVersionResource,
-        keep: Callable[[KubeObject], T],
+        keep: Callable[[KubeObject], T | None],
         on_change: Callable[[ObjectKey, T | None, T | None], None],
         *,
         namespaces: Sequence[str] = ("",),
@@ -100,6 +103,17 @@ class Store(Generic[T]):
         for feed in self._feeds:
             feed.close()
 
+    def list_anew(self) -> None:
+        """Keep what is to be kept by now of what was left out before."""
+        for feed in self._feeds:
+            feed.list_anew()
+
+    def drop(self, is_meant: Callable[[ObjectKey], bool]) -> None:
+        """Keep no longer what is not to be kept any more."""
+        with self._lock:
+            dropped = [(key, self._kept.pop(key)) for key in list(self._kept) if is_meant(key)]
+        self._tell([_Change(key, old, None) for key, old in dropped])
+
     @property
     def has_synced(self) -> bool:
         """Whether everything that was there at the start has been seen."""
@@ -127,7 +141,9 @@ class Store(Generic[T]):
             return len(self._kept)
 
     def _take(self, kind: EventType, obj: KubeObject) -> None:
-        self._tell([self._put(kind, obj)])
+        change = self._put(kind, obj)
+        if change.old is not None or change.new is not None or kind is EventType.DELETED:
+            self._tell([change])
 
     def _put(self, kind: EventType, obj: KubeObject) -> _Change[T]:
         key = key_of(obj)
@@ -148,6 +164,8 @@ class Store(Generic[T]):
                 version = page.resource_version
                 for obj in page.items:
                     change = self._put(EventType.MODIFIED, obj)
+                    if change.old is None and change.new is None:
+                        continue
                     seen.add(change.key)
                     if self._age_of is None:
                         self._on_change(*change)
@@ -232,6 +250,7 @@ class _Feed:
         self._changed = Condition()
         self._watch: Watch | None = None
         self._is_closed = False
+        self._is_stale = False
         self._failures = 0
         self._version = ""
 
@@ -246,12 +265,22 @@ class _Feed:
         if watch is not None:
             watch.close()
 
+    def list_anew(self) -> None:
+        with self._changed:
+            self._is_stale = True
+            self.has_listed = False
+            watch = self._watch
+        if watch is not None:
+            watch.close()
+
     def _follow(self) -> None:
         while not self._is_closed:
             try:
-                if not self._version:
+                if not self._version or self._is_stale:
+                    self._is_stale = False
                     self._version = self._take_all(self._namespace, self._pages())
-                    self.has_listed = True
+                    with self._changed:
+                        self.has_listed = not self._is_stale
                 self._follow_watch()
             except Expired:
                 self._version = ""
@@ -290,9 +319,9 @@ class _Feed:
         )
         with self._changed:
             self._watch = watch
-            is_closed = self._is_closed
+            is_over = self._is_closed or self._is_stale
         with watch:
-            if is_closed:
+            if is_over:
                 return
             self.is_watching = True
             self.trouble = ""

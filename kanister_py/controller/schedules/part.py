@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
-from kanister_py.controller.machine.work_loop import Look, WorkLoop
+from kanister_py.controller.machine.work_loop import DONE, Look, WorkLoop
 from kanister_py.controller.schedules.reconcile import ScheduleReconciler
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.errors import Forbidden, InvalidDocument, NotFound
-from kanister_py.core.objects.parts import status_of
+from kanister_py.core.objects.parts import namespace_of, status_of
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.decisions import Act, Situation, decide
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
@@ -56,6 +56,7 @@ class Schedules:
         cluster, clock = tools.cluster, tools.clock
         self._cluster = cluster
         self._clock = clock
+        self._shards = tools.shards
         watched = tuple(namespaces) or ("",)
         self._namespaces = watched
         self._lock = Lock()
@@ -68,7 +69,7 @@ class Schedules:
             on_error=tools.on_error,
         )
         self._runs: Store[Run] = Store(
-            *(cluster, clock, ACTION_SETS, read_run, self._on_run),
+            *(cluster, clock, ACTION_SETS, self._keep_run, self._on_run),
             namespaces=watched,
             on_error=tools.on_error,
             label_selector=SCHEDULE_LABEL,
@@ -103,6 +104,22 @@ class Schedules:
         self.store.close()
         self._runs.close()
 
+    def take_up(self) -> None:
+        with self._lock:
+            if not self._is_watching:
+                return
+        for key, rest in self.store.items():
+            self._set_alarm(key, rest)
+        self._runs.list_anew()
+        self.store.list_anew()
+
+    def put_down(self) -> bool:
+        return not self._loop.queue.has_in_hand(self._is_foreign)
+
+    def forget(self) -> None:
+        for store in (self.store, self._runs):
+            store.drop(lambda key: not self._shards.holds(key.namespace))
+
     def _begin(self) -> None:
         with self._lock:
             if self._is_watching:
@@ -130,8 +147,10 @@ class Schedules:
 
     # What the watches tell
 
-    def _keep(self, obj: KubeObject) -> Rest:
+    def _keep(self, obj: KubeObject) -> Rest | None:
         """Keep of a schedule when to look at it; what it says is forgotten again."""
+        if not self._shards.holds(namespace_of(obj)):
+            return None
         metadata, status = obj["metadata"], status_of(obj)
         uid, generation = metadata["uid"], metadata.get("generation", 0)
         if status.get("observedGeneration") != generation:
@@ -145,6 +164,9 @@ class Schedules:
         decision = decide(Situation(schedule, uid, created, memory, is_running=False, now=now))
         is_new = decision.act is not Act.REST or is_suspended(obj) is not schedule.is_suspended
         return Rest(uid, generation, decision.look_at, is_new=is_new)
+
+    def _keep_run(self, obj: KubeObject) -> Run | None:
+        return read_run(obj) if self._shards.holds(namespace_of(obj)) else None
 
     def _on_schedule(self, key: ObjectKey, old: Rest | None, new: Rest | None) -> None:
         if new is None:
@@ -180,7 +202,12 @@ class Schedules:
         with self._lock:
             return tuple(self._runs_by_schedule.get(key, {}).values())
 
+    def _is_foreign(self, key: ObjectKey) -> bool:
+        return not self._shards.owns(key.namespace)
+
     def _look(self, key: ObjectKey) -> Look | None:
+        if self._is_foreign(key):
+            return DONE
         if not self._runs.has_synced:
             # A run under way that is not seen yet would be no reason to wait.
             self._loop.queue.add_later(key, _NOT_SYNCED_SECONDS)

@@ -21,6 +21,7 @@ from kanister_py.controller.machine.events import Subject
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
+from kanister_py.controller.machine.shards import Shards
 from kanister_py.core.errors import Invalid, NotFound
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import (
@@ -214,6 +215,7 @@ class World:
             lambda _error: None,
             self.metrics,
             memory or MemoryGate(self.clock),
+            Shards(self.cluster, self.clock, "one", namespace="default"),
         )
         self.compositions = Compositions(part, tools, settings)
 

@@ -8,15 +8,11 @@ from typing import Any
 
 import pytest
 
-from kanister_py.controller.controller import (
-    COMPOSING_LEASE_NAME,
-    LEASE_NAME,
-    Controller,
-    ControllerSettings,
-)
+from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.controller.machine.handover import ACTS_ON, await_composer
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.controller.machine.part import Part, PartTools
+from kanister_py.controller.machine.shards import COMPOSING_LEASE_NAME, LEASE_NAME
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run.actions import FunctionSource
@@ -44,6 +40,11 @@ class Composes:
 
     def close(self) -> None:
         pass
+
+    take_up = forget = close
+
+    def put_down(self) -> bool:
+        return True
 
 
 def composing(world: World, name: str, *, alone: bool) -> tuple[Controller, Composes]:

@@ -163,7 +163,7 @@ def test_who_has_once_been_told_that_it_is_over_is_never_told_otherwise(
     first.clock.advance(TERMS.acts_for_seconds)
     with pytest.raises(LeadershipLost):
         first.leadership.check()
-    assert not first.leadership._try()
+    assert not first.leadership.take()
     assert not first.leadership.is_leader
 
 

@@ -1,0 +1,320 @@
+"""Shards: the share of the work that is this replica's, for as long as its Leases say so.
+
+With one shard there is one Lease: whoever holds it does everything, and others stand by.
+With several, each shard has its Lease, and each replica one more, by which the others know
+that it is there. The Lease of shard 0 is the one that there has always been. It says how
+many shards there are: a replica that was started with another number stands by until those
+of the former number are gone, and so does one that knows of no shards.
+
+Who holds a shard too many puts down what belongs to it before it lets the Lease go. Who
+could not renew one has stopped, and ends.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from threading import Condition, Thread
+from typing import Final, NamedTuple
+
+from kanister_py.controller.machine.lease import Division, Leadership, LeaseTerms
+from kanister_py.controller.machine.shard_leases import ShardLeases, View
+from kanister_py.core.errors import KanisterError, LeadershipLost
+from kanister_py.core.shards import shard_of, spread
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster
+
+_LOG: Final = logging.getLogger(__name__)
+
+LEASE_NAME: Final = "kanister-py-controller"
+COMPOSING_LEASE_NAME: Final = "kanister-py-compositions"
+_STAYS_SECONDS: Final = 60.0
+"""For how long a shard is kept whose work could not be put down, before that is tried again."""
+
+
+class Hooks(NamedTuple):
+    """What a replica does when its share changes.
+
+    `take_up` looks at all that it owns; `put_down` leaves what it does not own any more, and
+    says whether nothing of that is in anybody's hands; `forget` follows once it is not held.
+    """
+
+    take_up: Callable[[], None]
+    put_down: Callable[[], bool]
+    forget: Callable[[], None]
+
+
+class ShardTerms(NamedTuple):
+    """Into how many shards the work is divided, and under which Leases.
+
+    `notes` are noted on each of them. A shard whose work cannot be put down within
+    `patience_seconds` stays for a while.
+    """
+
+    number: int = 1
+    name: str = LEASE_NAME
+    notes: Mapping[str, str] = {}
+    patience_seconds: float = 20.0
+
+
+class Shards:
+    """Tries to hold a fair share of all shards, and knows at any moment what that is."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        identity: str,
+        shards: ShardTerms | None = None,
+        *,
+        namespace: str,
+        terms: LeaseTerms | None = None,
+    ) -> None:
+        self.count, name, self._notes, self._patience_seconds = shards or ShardTerms()
+        self._cluster = cluster
+        self._clock = clock
+        self._identity = identity
+        self._namespace = namespace
+        self._terms = terms or LeaseTerms()
+        self._changed = Condition()
+        self._leases = ShardLeases(cluster, clock, self._terms, namespace, name)
+        is_alone = self.count == 1
+        self._own = self._leadership(
+            name if is_alone else self._leases.name_of_replica(identity),
+            self._is_free if is_alone else lambda: True,
+        )
+        """What lets this process act at all: the only Lease, or the one that says it is there."""
+        self._held: dict[int, Leadership] = {}
+        self._tried: dict[int, Leadership] = {}
+        self._leaving: dict[int, float] = {}
+        """Shards that are to go to another replica, and until when that is waited for."""
+        self._stays: dict[int, float] = {}
+        self._on_lost: Callable[[], None] = lambda: None
+        self._is_lost = False
+        self._told = ""
+        self._is_closed = False
+
+    def _leadership(self, name: str, may_begin: Callable[[], bool]) -> Leadership:
+        return Leadership(
+            *(self._cluster, self._clock, self._identity),
+            namespace=self._namespace,
+            name=name,
+            terms=self._terms,
+            division=Division(self.count, self._notes, may_begin, self._leases.sighting_of(name)),
+        )
+
+    # What is this replica's
+
+    def owns(self, key: str) -> bool:
+        """Say whether what has this key (a namespace, a UID) is this replica's to begin with."""
+        return self.count == 1 or self._owns(shard_of(key, self.count))
+
+    def holds(self, key: str) -> bool:
+        """Say whether what has this key is this replica's, be it that it is about to go."""
+        return self.count == 1 or shard_of(key, self.count) in self._held
+
+    @property
+    def owns_whole(self) -> bool:
+        """Whether what only one replica may look at is this one's: it holds the first shard."""
+        return self.count == 1 or self._owns(0)
+
+    def _owns(self, shard: int) -> bool:
+        return shard in self._held and shard not in self._leaving
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """The shards that are held, also those that are about to go."""
+        if self.count == 1:
+            return (0,) if self._own.is_leader else ()
+        return tuple(sorted(self._held))
+
+    def check(self) -> None:
+        """Raise unless this process may act: all that it holds must be in force."""
+        self._own.check()
+        for each in tuple(self._held.values()):
+            each.check()
+
+    def check_of(self, key: str) -> Callable[[], None]:
+        """Give what raises once a key is not this replica's any more, from now on for ever.
+
+        One that goes and comes back has another check: what was begun before is not to act.
+        """
+        if self.count == 1:
+            return self._own.check
+        found = self._held.get(shard_of(key, self.count))
+        return found.check if found is not None else _refuse
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this process may act."""
+        return self._own.is_leader and all(each.is_leader for each in tuple(self._held.values()))
+
+    @property
+    def seconds_left(self) -> float:
+        """Say for how long this process may act should it never renew a Lease again."""
+        return min(each.seconds_left for each in (self._own, *tuple(self._held.values())))
+
+    @property
+    def why_lost(self) -> str:
+        lost = (each for each in tuple(self._held.values()) if not each.is_leader)
+        return next(lost, self._own).why_lost
+
+    @property
+    def why_never(self) -> str:
+        return self._own.why_never
+
+    # Coming to act
+
+    def join(self, *, is_patient: bool) -> bool:
+        """Wait until this replica may act, if only on what may yet come; False if closed."""
+        if not self._own.acquire(is_patient=is_patient):
+            return False
+        if self.count == 1:
+            return True
+        self._own.keep(self._lose)
+        while not self._is_closed:
+            if self._look():
+                return True
+            self._sleep(self._terms.renews_every_seconds)
+        return False
+
+    def keep(self, on_lost: Callable[[], None]) -> None:
+        """Renew what is held from now on, and tell when it is lost."""
+        self._on_lost = on_lost
+        if self.count == 1:
+            self._own.keep(on_lost)
+        elif self._is_lost:
+            on_lost()
+
+    def follow(self, hooks: Hooks) -> None:
+        """Take and give shards from now on, as replicas come and go."""
+        if self.count > 1:
+            Thread(target=self._follow, args=(hooks,), name="shards", daemon=True).start()
+
+    def _follow(self, hooks: Hooks) -> None:
+        while not self._is_closed:
+            before = {each for each in self._held if each not in self._leaving}
+            self._look()
+            self._go_on_leaving(hooks)
+            if {*self._held} - {*self._leaving} - before:
+                hooks.take_up()
+            self._sleep(self._terms.renews_every_seconds)
+
+    def _look(self) -> bool:
+        """Look at all Leases, and take what is to be ours; say whether we are of one number."""
+        try:
+            view = self._leases.view()
+            if self._owns(0):
+                self._leases.forget(view)
+            return self._take_share(view)
+        except LeadershipLost:
+            return False
+        except KanisterError as error:
+            self._tell(f"Cannot see who holds which shard: {error.message}", logging.WARNING)
+            return False
+
+    def _take_share(self, view: View) -> bool:
+        first = view.shards.get(0)
+        others = {number for _who, number in view.shards.values()} - {self.count}
+        if others and not self._held:
+            there = f"{max(others)} shard{'s' if max(others) > 1 else ''}"
+            who = "" if first is None else f", {first[0]} holds the first"
+            self._tell(f"Stands by as {self._identity}, which is for {self.count} shards: "
+                       f"others divide the work into {there}{who}")  # fmt: skip
+            return False
+        members = {who for who, number in view.replicas.items() if number == self.count}
+        holders = {at: who for at, (who, number) in view.shards.items() if number == self.count}
+        members |= {self._identity, *holders.values()}
+        wanted = spread(self.count, members, holders)
+        now = self._clock.monotonic()
+        for shard in sorted(wanted):
+            is_ours = wanted[shard] == self._identity
+            if is_ours and shard in self._held:
+                self._leaving.pop(shard, None)
+            elif is_ours:
+                self._take(shard)
+            elif shard in self._held and now >= self._stays.get(shard, now):
+                self._leaving.setdefault(shard, now + self._patience_seconds)
+        self._tell(f"Holds shards {_listed(self.held)} of {self.count} as {self._identity}, "
+                   f"one of {len(members)} replicas")  # fmt: skip
+        return first is not None or 0 in self._held
+
+    def _take(self, shard: int) -> None:
+        tried = self._tried.get(shard)
+        if tried is None:
+            may_begin = self._is_free if shard == 0 else self._is_begun
+            name = self._leases.name_of_shard(shard)
+            tried = self._tried[shard] = self._leadership(name, may_begin)
+        if tried.take():
+            del self._tried[shard]
+            self._held[shard] = tried
+            tried.keep(self._lose)
+            if self._is_closed:
+                tried.close()
+
+    def _is_free(self) -> bool:
+        return self._leases.is_first_free_for(self.count)
+
+    def _is_begun(self) -> bool:
+        return self._leases.is_first_held_of(self.count)
+
+    def _go_on_leaving(self, hooks: Hooks) -> None:
+        if not self._leaving:
+            return
+        now = self._clock.monotonic()
+        if hooks.put_down():
+            for shard in tuple(self._leaving):
+                held = self._held.pop(shard)
+                del self._leaving[shard]
+                held.close()
+            hooks.forget()
+            return
+        for shard, until in tuple(self._leaving.items()):
+            if now >= until:
+                # What nobody could take up goes on for longer than anything new should wait.
+                del self._leaving[shard]
+                self._stays[shard] = now + _STAYS_SECONDS
+
+    def _lose(self) -> None:
+        self._is_lost = True
+        self._on_lost()
+
+    def _tell(self, said: str, level: int = logging.INFO) -> None:
+        if said != self._told:
+            self._told = said
+            _LOG.log(level, "%s", said)
+
+    # The end
+
+    def withdraw(self) -> None:
+        """Take and give no shard any more; what is held is kept until the end."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop acting, and let others begin at once."""
+        self.withdraw()
+        # First the one by which others know of this replica: they would give it more.
+        for each in (self._own, *tuple(self._held.values())):
+            each.close()
+
+    def abandon(self) -> None:
+        """Stop acting without a word to anybody, as a process does that is killed."""
+        self.withdraw()
+        for each in (self._own, *tuple(self._held.values())):
+            each.abandon()
+
+    def _sleep(self, seconds: float) -> None:
+        until = self._clock.monotonic() + seconds
+        with self._changed:
+            while not self._is_closed and (left := until - self._clock.monotonic()) > 0:
+                self._clock.wait(self._changed, left)
+
+
+def _refuse() -> None:
+    raise LeadershipLost
+
+
+def _listed(shards: tuple[int, ...]) -> str:
+    return ", ".join(map(str, shards)) or "none"
