@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from kanister_py.executor.run.handle import Run
     from kanister_py.executor.run.header import Header
     from kanister_py.executor.run.settings import RunSettings
+    from kanister_py.executor.step_artifacts import StepArtifacts
     from kanister_py.gotemplate import Effects
     from kanister_py.ports.certificates import Certificates
     from kanister_py.ports.clock import Clock
@@ -435,9 +436,11 @@ def cluster_of(
 def state_folder(settings: RunSettings) -> StateFolder:
     """Open the folder that runs are kept in."""
     from kanister_py.adapters.journal_files import StateFolder
+    from kanister_py.adapters.sealing import Seal
 
     assert settings.state is not None  # whoever asks for a folder has named one
-    return StateFolder(settings.state, settings.clock or system_clock())
+    seal = Seal.of_file(settings.state_key) if settings.state_key is not None else None
+    return StateFolder(settings.state, settings.clock or system_clock(), seal)
 
 
 # Compositions
@@ -472,6 +475,18 @@ def open_render_functions(
         found = at_addresses(addresses) if addresses else built_in(entries)
     runner = function_runner(entries)
     return RenderFunctions(found.registry(), runner, found.notices, runner.close)
+
+
+def step_artifacts() -> StepArtifacts:
+    """Make what finds inputs of steps in registries, as whoever container tools know us to be."""
+    from kanister_py.executor.step_artifacts import StepArtifacts
+
+    tools = package_tools()
+    return StepArtifacts(
+        tools.packages(),
+        system_clock(),
+        lambda ref: [each for each in (tools.login_for(ref.package.registry),) if each],
+    )
 
 
 def function_runner(

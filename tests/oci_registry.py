@@ -19,6 +19,8 @@ import pytest
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.packages_oci.images import Blob, Image
+from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.core.revisions.package import PackageReference
 from kanister_py.ports.packages import RegistryLogin
 from tests.ports import free_port
@@ -33,6 +35,21 @@ class RunningRegistry(NamedTuple):
 
     def reference(self, repository: str, tag: str = "v1.0.0") -> PackageReference:
         return PackageReference(self.address, repository, tag)
+
+    def push_files(self, repository: str, **files: bytes) -> PackageReference:
+        """Push an artifact as tools for them make it, a layer for each file; name its digest."""
+        config = Blob("application/vnd.oci.empty.v1+json", b"{}")
+        layers = [
+            Blob(
+                "application/vnd.oci.image.layer.v1.tar",
+                data,
+                {"org.opencontainers.image.title": name.replace("__", ".")},
+            )
+            for name, data in files.items()
+        ]
+        reference = self.reference(repository)
+        digest = OciPackages().push(reference, Image(config, tuple(layers)), [self.login])
+        return reference._replace(digest=digest)
 
 
 @contextmanager

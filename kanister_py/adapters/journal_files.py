@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from kanister_py.adapters.sealing import Seal, SealBroken
 from kanister_py.core.actionsets.outcomes import (
     Abandoned,
     Outcome,
@@ -81,9 +82,11 @@ class RecordedRun(NamedTuple):
 class StateFolder:
     """A folder that one process at a time works in. Secrets lie in it: only its owner may look."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
+    def __init__(self, folder: Path, clock: Clock, seal: Seal | None = None) -> None:
+        """With a `seal`, what is kept here is encrypted."""
         self._folder = folder
         self._clock = clock
+        self._seal = seal
         self._lock = -1
 
     def __enter__(self) -> Self:
@@ -101,7 +104,9 @@ class StateFolder:
     def open(self) -> None:
         """Take the folder for this process, and make it if it is not there."""
         try:
-            self._runs.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Of folders that are made on the way, only the last gets the mode that is asked for.
+            for each in (self._folder, self._runs):
+                each.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise self._unreadable(error.strerror or str(error)) from error
@@ -136,7 +141,7 @@ class StateFolder:
     def _check_format(self) -> None:
         path = self._folder / "state.json"
         if not path.exists():
-            _write_whole(path, {"format": FORMAT})
+            _write_whole(path, _json({"format": FORMAT, **self._proof()}))
             return
         found = self._read_json(path)
         kept = found.get("format") if isinstance(found, dict) else None
@@ -144,17 +149,45 @@ class StateFolder:
             raise self._unreadable(
                 f"it is of format {kept}, this release reads {FORMAT}; take another folder"
             )
+        self._check_key(str(found.get("sealed") or ""))
+
+    def _proof(self) -> dict[str, str]:
+        """Give what shows the next process whether its key is the one of this folder."""
+        if self._seal is None:
+            return {}
+        return {"sealed": self._seal.close(b"", "state.json").decode()}
+
+    def _check_key(self, proof: str) -> None:
+        if not proof and self._seal is None:
+            return
+        if not proof:
+            raise self._unreadable("it is not encrypted; take another folder, or no key")
+        if self._seal is None:
+            raise self._unreadable("it is encrypted; give its key with --state-key")
+        try:
+            self._seal.open(proof.encode(), "state.json")
+        except SealBroken:
+            raise self._unreadable("it is encrypted with another key") from None
 
     def _unreadable(self, why: str) -> StateFolderUnreadable:
         return StateFolderUnreadable(str(self._folder), why)
 
     def _read_json(self, path: Path) -> Any:
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
+            return json.loads(self._opened(path.read_bytes(), path.name))
         except OSError as error:
             raise self._unreadable(f"{path.name}: {error.strerror}") from error
         except ValueError as error:
             raise self._unreadable(f"{path.name} is damaged: {error}") from error
+
+    def _opened(self, data: bytes, place: str) -> bytes:
+        """Give what was written, whether it was sealed or not."""
+        if self._seal is None or place == "state.json":
+            return data
+        try:
+            return self._seal.open(data, place)
+        except SealBroken as error:
+            raise self._unreadable(f"{error.message}: it is damaged, or not from here") from None
 
     # The cluster
 
@@ -167,7 +200,7 @@ class StateFolder:
         """Keep a cluster in place of the one from before."""
         path = self._folder / "cluster.json"
         try:
-            _write_whole(path, state)
+            _write_whole(path, _sealed(self._seal, _json(state), path.name))
         except OSError as error:
             raise JournalUnwritable(str(path), error.strerror or str(error)) from error
 
@@ -203,7 +236,7 @@ class StateFolder:
         whole = data[: data.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), 1):
             try:
-                read = json.loads(line)
+                read = json.loads(self._opened(line, f"{path.name}:{number}"))
             except ValueError as error:
                 raise self._unreadable(
                     f"{path.name} is damaged at line {number}: {error}"
@@ -217,13 +250,13 @@ class StateFolder:
         path = self._path_of(name)
         if path.exists():
             raise self._unreadable(f"there is a run {name} already; resume it, or name another")
-        journal = FileJournal(path, self._clock)
+        journal = FileJournal(path, self._clock, self._seal)
         journal.write_line({"journal": FORMAT, "run": name, **header}, must_last=True)
         return journal
 
     def resume_run(self, name: str) -> FileJournal:
         """Go on with the journal of a run."""
-        return FileJournal(self._path_of(name), self._clock)
+        return FileJournal(self._path_of(name), self._clock, self._seal)
 
     @contextmanager
     def journal(
@@ -281,14 +314,15 @@ class FileJournal:
     always be read.
     """
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock, seal: Seal | None = None) -> None:
         self._path = path
+        self._seal = seal
         self._clock = clock
         self.before_outcome: Callable[[], None] | None = None
         """Called before an outcome is kept: what it stands for must be kept by then."""
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._end = _end_of_whole_lines(self._file)
+            self._end, self._lines = _whole_lines(self._file)
             os.ftruncate(self._file, self._end)
         except OSError as error:
             raise self._unwritable(error) from error
@@ -309,8 +343,7 @@ class FileJournal:
 
     def write_line(self, data: Mapping[str, Any], *, must_last: bool) -> None:
         """Add one line."""
-        line = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-        raw = line.encode("utf-8", "surrogatepass") + b"\n"
+        raw = _sealed(self._seal, _json(data), f"{self._path.name}:{self._lines + 1}") + b"\n"
         try:
             if os.pwrite(self._file, raw, self._end) != len(raw):
                 raise OSError(28, "No space left on device")
@@ -323,6 +356,7 @@ class FileJournal:
                 os.ftruncate(self._file, self._end)
             raise self._unwritable(error) from error
         self._end += len(raw)
+        self._lines += 1
 
     def close(self) -> None:
         """Add no line any more; one that comes all the same cannot be written."""
@@ -337,22 +371,31 @@ class FileJournal:
         return JournalUnwritable(str(self._path), error.strerror or str(error))
 
 
-def _end_of_whole_lines(file: int) -> int:
-    """Find where the last whole line ends."""
+def _json(data: Mapping[str, Any]) -> bytes:
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _sealed(seal: Seal | None, data: bytes, place: str) -> bytes:
+    return data if seal is None else seal.close(data, place)
+
+
+def _whole_lines(file: int) -> tuple[int, int]:
+    """Find where the last whole line ends, and how many there are."""
     size = os.fstat(file).st_size
     if not size:
-        return 0
+        return 0, 0
     data = os.pread(file, size, 0)
-    return data.rfind(b"\n") + 1
+    return data.rfind(b"\n") + 1, data.count(b"\n")
 
 
-def _write_whole(path: Path, data: Mapping[str, Any]) -> None:
+def _write_whole(path: Path, data: bytes) -> None:
     """Put a file in place of another at once: whoever reads sees the one or the other."""
     new = path.with_suffix(".new")
     file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        with os.fdopen(file, "w", encoding="utf-8") as stream:
-            json.dump(data, stream, separators=(",", ":"))
+        with os.fdopen(file, "wb") as stream:
+            stream.write(data)
         new.replace(path)
     except OSError:
         new.unlink(missing_ok=True)

@@ -61,10 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-A", "--name", default="", help="default: made of action and parent")
     parser.add_argument("-b", "--blueprint", default="", help="which Blueprint, by name")
     parser.add_argument("-f", "--from", dest="parent", default="", metavar="ACTIONSET")
-    _add_objects(parser.add_argument_group("what it acts on"))
-    _add_inputs(parser.add_argument_group("what it works with"))
+    add_objects(parser.add_argument_group("what it acts on"))
+    add_inputs(parser.add_argument_group("what it works with"))
     how = parser.add_argument_group("how it is created")
-    _add_several(how, "--labels", pairs, "KEY=VALUE,…")
+    add_several(how, "--labels", pairs, "KEY=VALUE,…")
     how.add_argument("--dry-run", action="store_true", help="print it, and create nothing")
     how.add_argument(
         "--skip-validation", action="store_true", help="do not look whether what it names is there"
@@ -75,18 +75,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_objects(what: Any) -> None:
+def add_objects(what: Any) -> None:
     for short, kind in (
         ("-d", "deployment"),
         ("-t", "statefulset"),
         ("-D", "deploymentconfig"),
         ("-v", "pvc"),
     ):
-        _add_several(what, f"--{kind}", several(place), "NAMESPACE/NAME,…", short)
-    _add_several(what, "--namespacetargets", several(str), "NAMESPACE,…", "-T")
+        add_several(what, f"--{kind}", several(place), "NAMESPACE/NAME,…", short)
+    add_several(what, "--namespacetargets", several(str), "NAMESPACE,…", "-T")
     form = "GROUP/VERSION/RESOURCE/NAMESPACE/NAME,…"
     of_core = "of the core: VERSION/RESOURCE/NAMESPACE/NAME"
-    _add_several(what, "--objects", several(object_reference), form, "-O", help=of_core)
+    add_several(what, "--objects", several(object_reference), form, "-O", help=of_core)
     what.add_argument("-l", "--selector", default="", help="all objects with these labels")
     what.add_argument(
         "-k", "--kind", choices=("all", *_KINDS), default="all", help="of this kind; default: all"
@@ -94,20 +94,20 @@ def _add_objects(what: Any) -> None:
     what.add_argument("--selector-namespace", default="", help="in this namespace")
 
 
-def _add_inputs(with_what: Any) -> None:
-    _add_several(with_what, "--config-maps", several(named_reference), "REF=NAMESPACE/NAME,…", "-c")
-    _add_several(with_what, "--secrets", several(named_reference), "REF=NAMESPACE/NAME,…", "-s")
-    _add_several(with_what, "--options", pairs, "KEY=VALUE,…", "-o")
+def add_inputs(with_what: Any) -> None:
+    add_several(with_what, "--config-maps", several(named_reference), "REF=NAMESPACE/NAME,…", "-c")
+    add_several(with_what, "--secrets", several(named_reference), "REF=NAMESPACE/NAME,…", "-s")
+    add_several(with_what, "--options", pairs, "KEY=VALUE,…", "-o")
     with_what.add_argument("-p", "--profile", type=place, metavar="[NAMESPACE/]NAME")
-    _add_several(with_what, "--podlabels", pairs, "KEY=VALUE,…")
-    _add_several(with_what, "--podannotations", pairs, "KEY=VALUE,…")
+    add_several(with_what, "--podlabels", pairs, "KEY=VALUE,…")
+    add_several(with_what, "--podannotations", pairs, "KEY=VALUE,…")
     with_what.add_argument(
         "--preferred-version", default="", help="for phases that name no version"
     )
     with_what.add_argument("--execution-mode", choices=("Parallel", "Sequential"), default="")
 
 
-def _add_several(group: Any, flag: str, read: Any, form: str, *short: str, help: str = "") -> None:  # noqa: A002 # as argparse calls it
+def add_several(group: Any, flag: str, read: Any, form: str, *short: str, help: str = "") -> None:  # noqa: A002 # as argparse calls it
     group.add_argument(
         *short, flag, type=read, action="extend", default=[], metavar=form, help=help or None
     )
@@ -121,9 +121,9 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
     parent = None
     if args.parent:
         parent = cluster.get(ACTION_SETS, args.parent, namespace=args.namespace)
-    made = new_actionset(_order_of(args, cluster), parent, choice)
+    made = new_actionset(order_of(args, cluster), parent, choice)
     if not args.skip_validation:
-        _validate(made, cluster)
+        validate(made, cluster)
     if args.dry_run:
         _print(made, args.output or "yaml")
         return 0
@@ -138,7 +138,7 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
     return 0
 
 
-def _order_of(args: argparse.Namespace, cluster: Cluster) -> Any:
+def order_of(args: argparse.Namespace, cluster: Cluster) -> Any:
     from kanister_py.core.actionsets.creation import Order
     from kanister_py.core.actionsets.references import parse_named_reference, parse_place
 
@@ -199,7 +199,7 @@ def _selected(args: argparse.Namespace, cluster: Cluster) -> Iterator[ObjectRefe
             yield ObjectReference(kind=title, name=metadata["name"], namespace=inside)
 
 
-def _validate(made: Mapping[str, Any], cluster: Cluster) -> None:
+def validate(made: Mapping[str, Any], cluster: Cluster) -> None:
     """Refuse what would fail at once, and say everything that is missing."""
 
     missing = list(dict.fromkeys(_missing(made, cluster)))

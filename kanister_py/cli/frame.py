@@ -11,11 +11,13 @@ from kanister_py.cli.output import Cell, Line, Tint, padded, text_of, width_of
 from kanister_py.core.actionsets.status import (
     CANCEL_ASKED,
     ActionStatus,
+    Moved,
     PhaseStatus,
     State,
     Status,
 )
 from kanister_py.core.objects.durations import exact_seconds, whole_seconds
+from kanister_py.core.objects.quantities import in_units
 
 Logs: TypeAlias = Mapping[tuple[str, str], str]
 
@@ -211,7 +213,7 @@ def _lines(
     for row in rows:
         took, percent = _time_of(row, now), row.phase.percent if row.is_at_work else None
         if percent is not None:
-            took = f"{percent:>6}%  {took}"
+            took = f"{percent:>6}%  {took}{_moved(row.phase.moved)}"
         yield [
             "    ",
             _mark_of(row, now),
@@ -225,6 +227,13 @@ def _lines(
         log = left.pop((row.action.name, row.phase.name), None) if row.is_at_work else None
         if log:
             yield Tint(f"      │ {log}", "dim")
+
+
+def _moved(moved: Moved) -> str:
+    if not moved.all_bytes:
+        return ""
+    sizes = f"{in_units(moved.done_bytes)} of {in_units(moved.all_bytes)}"
+    return f"  {sizes}, {moved.done_files} of {moved.all_files} files"
 
 
 def _short(text: str, most: int) -> str:

@@ -117,6 +117,8 @@ def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, Manifest
     )
     try:
         engine = Engine(functions.runner, functions.revisions, source, wiring.system_clock())
+        if any(each.input_ref for each in steps):
+            engine = engine._replace(artifacts=wiring.step_artifacts())
         composition = composition._replace(steps=steps)
         return render(RenderInput(xr, composition, observed, xrd), engine), source
     finally:

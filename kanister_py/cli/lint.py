@@ -152,6 +152,7 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
         read_signatures(),
         _read_action_set,
         _read_composition,
+        _read_schedule,
     )
     report = lint_sources(sources, context, args.ignore)
     unread = [finding_of(each, UNREADABLE) for each in problems]
@@ -165,6 +166,7 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
             blueprints=report.blueprints + there.blueprints,
             action_sets=report.action_sets + there.action_sets,
             compositions=report.compositions + there.compositions,
+            schedules=report.schedules + there.schedules,
         )
     whole = report._replace(findings=tuple(findings))
     return whole, len(inputs), bool(beyond)
@@ -182,6 +184,13 @@ def _read_composition(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
     from kanister_py.core.compositions.model import read_what_can_be_read
 
     return read_what_can_be_read(found)
+
+
+def _read_schedule(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+    # And for Schedules.
+    from kanister_py.core.schedules.admission import read_schedule
+
+    return read_schedule(found)
 
 
 def _is_wanted(finding: Finding, args: argparse.Namespace) -> bool:
@@ -231,6 +240,7 @@ def _say_summary(
     kinds = [
         _count(report.blueprints, "Blueprint"),
         _count(report.action_sets, "ActionSet"),
+        *([_count(report.schedules, "Schedule")] if report.schedules else []),
         *([_count(report.compositions, "Composition")] if report.compositions else []),
     ]
     looked = f"{', '.join(kinds[:-1])} and {kinds[-1]} in {where}"

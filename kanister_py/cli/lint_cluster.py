@@ -38,7 +38,7 @@ def report_on(
     tally, uses = Tally(), list["Use"]()
     by_namespace: dict[str, list[Source]] = defaultdict(list)
     created: dict[str, str] = {}
-    counts = {"Blueprint": 0, "ActionSet": 0}
+    counts = {"Blueprint": 0, "ActionSet": 0, "Schedule": 0}
 
     def take(obj: KubeObject) -> None:
         source = _source_of(obj)
@@ -56,6 +56,8 @@ def report_on(
         tally.add_actionset(runs_of({**actionset, "status": status}))
         if (status or {}).get("state") not in ("complete", "failed"):
             take({**actionset, "kind": "ActionSet", "apiVersion": ACTION_SETS.api_version})
+    for schedule in _schedules(cluster, namespace):
+        take(schedule)
     if namespace and not any(counts.values()):
         # A cluster lists nothing in a namespace that is not there, and calls that no error.
         check_namespace(cluster, namespace)
@@ -70,7 +72,21 @@ def report_on(
         compositions += report.compositions
         findings += _placed(report.findings, created, uses, tally)
     blueprints, action_sets = counts["Blueprint"], counts["ActionSet"]
-    return Report(tuple(findings), blueprints, action_sets, (), compositions)
+    schedules = counts["Schedule"]
+    return Report(tuple(findings), blueprints, action_sets, (), compositions, schedules)
+
+
+def _schedules(cluster: Cluster, namespace: str) -> Iterator[KubeObject]:
+    """Read the Schedules of a cluster that has such a kind, and lets us see it."""
+    from kanister_py.core.errors import Forbidden, NotFound
+    from kanister_py.core.schedules.model import KIND, SCHEDULES
+    from kanister_py.executor.find_uses import every
+
+    try:
+        for obj in every(cluster, SCHEDULES, [namespace]):
+            yield {**obj, "kind": KIND, "apiVersion": SCHEDULES.api_version}
+    except (NotFound, Forbidden):
+        return
 
 
 def _pipelines_of(cluster: Cluster) -> Iterator[tuple[Source, str]]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kanister_py.core.compositions.dry_run import Rendered
     from kanister_py.core.compositions.messages import Data
     from kanister_py.executor.response_cache import ResponseCache
+    from kanister_py.executor.step_artifacts import StepArtifacts
 
 
 class Renderer:
@@ -35,6 +36,7 @@ class Renderer:
         self._functions: wiring.RenderFunctions | None = None
         self._opened_for: Any = None
         self._cache: ResponseCache | None = None
+        self._artifacts: StepArtifacts | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -67,6 +69,8 @@ class Renderer:
             said += stand_ins_used(names)
         if inputs.cache_folder is not None and self._cache is None:
             self._cache = wiring.response_cache(inputs.cache_folder)
+        if self._artifacts is None and any(each.input_ref for each in inputs.composition.steps):
+            self._artifacts = wiring.step_artifacts()
         self.records = [[] for _ in inputs.xrs]
 
         def one(xr: Data, records: list[Record]) -> Rendered:
@@ -77,6 +81,7 @@ class Renderer:
                 wiring.system_clock(),
                 cache=self._cache,
                 note=records.append if wants_trace else None,
+                artifacts=self._artifacts,
             )
             return render(_input_of(inputs, xr), engine)
 

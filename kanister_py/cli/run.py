@@ -79,6 +79,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --pods: this folder stands in for every store of a Profile, and is kept",
     )
     how.add_argument("--state", type=Path, metavar="DIR", help="keep cluster and journal here")
+    how.add_argument(
+        "--state-key",
+        type=Path,
+        metavar="FILE",
+        help="encrypt cluster and journal in --state with the key in this file; what pods wrote "
+        "into their volumes stays as it is",
+    )
     how.add_argument("--name", default="", help="what the run is called")
     how.add_argument(
         "--resume",
@@ -140,6 +147,8 @@ def _why_unclear(args: argparse.Namespace) -> str:
         return "--pods and -f are for a cluster in memory, not for a real one"
     if args.locations and not args.pods:
         return "--locations is for pods that run here: it needs --pods"
+    if args.state_key and args.state is None:
+        return "--state-key is for what --state keeps: it needs that"
     if takes_up and args.state is None:
         return "--resume and --retry-from need --state"
     if args.artifacts_from and args.state is None:
@@ -165,6 +174,7 @@ def _start(args: argparse.Namespace, view: View, cluster: Cluster | None) -> Run
         is_strict=args.strict_versions,
         onlooker=view,
         checks_access=args.check_access,
+        state_key=args.state_key,
     )
     if args.retry_from is not None:
         return runs.retry_run(args.resume or "", args.retry_from, settings)
@@ -267,7 +277,11 @@ def _end(
         locations=where,
         more=[
             f"--{key}={value}"
-            for key, value in (("pods", args.pods), ("locations", args.locations))
+            for key, value in (
+                ("state-key", args.state_key),
+                ("pods", args.pods),
+                ("locations", args.locations),
+            )
             if value
         ],
         brings="" if is_connected(args) else _BRINGS,

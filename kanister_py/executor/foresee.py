@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.lint.findings import Rule, Severity
@@ -40,6 +40,7 @@ from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.facts import ObjectNeed, needs_of_phase
 from kanister_py.core.templates.render import ORIGINAL, Origin, RenderFailed
+from kanister_py.core.versions.deprecation import Support
 from kanister_py.executor.check_access import missing_accesses
 from kanister_py.executor.fetch_facts import fetch_named
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -163,6 +164,10 @@ class _Looking:
                 why = why or "its phase may be skipped"
                 self.unchecked.append(f"{obstacle.message}; not held against the run, since {why}")
             planned = planned._replace(unknown=(*planned.unknown, _not_there(inside, need)))
+        if planned.is_wanted and not isinstance(choice, KanisterError):
+            written = self._known.params.facts.artifacts or {}
+            unread = unread_artifacts(choice, written, (*texts.reads, *planned.reads))
+            found += [texts.obstacle(("args",), error) for error in unread]
         self._is_sure[texts.phase] = planned.is_wanted is True
         self._may_make = self._may_make or planned.may_make
         self.reads += [*texts.reads, *planned.reads]
@@ -290,6 +295,40 @@ def forbidden(seen: Foreseen, origin: Origin, cluster: Cluster) -> Iterator[Obst
                 told = f"{origin.where(path)}: the cluster does not allow us to {access}; "
                 told += "kanister-py rbac prints the Role that does"
                 yield Obstacle(phase.at, path, told, "Forbidden")
+
+
+def unread_artifacts(
+    choice: Choice[FunctionEntry],
+    artifacts: Mapping[str, Mapping[str, Any]],
+    reads: Iterable[Read],
+) -> Iterator[UsageError]:
+    """Find the artifacts that a phase reads, and that its version does not: another one did.
+
+    An artifact says under `version` which version of a function wrote it.
+    """
+    chosen = choice.chosen
+    names = {each.names[1] for each in reads if each.names[0] == "ArtifactsIn" and each.names[1:]}
+    for name in sorted(names & artifacts.keys()):
+        written = str((artifacts[name].get("keyValue") or {}).get("version", ""))
+        if _reads_version(chosen, written):
+            continue
+        readers = [each for each in choice.candidates if _reads_version(each, written)]
+        if readers:
+            ways = "; ".join(map(_way_to, readers))
+            told = f"Artifact {name} was written by version {written}, "
+            told += f"which {chosen.function} {chosen.version} does not read; {ways}"
+            yield UsageError(told, reason="ArtifactUnreadable")
+
+
+def _reads_version(entry: FunctionEntry, written: str) -> bool:
+    return any(str(each.version) == written for each in entry.listing.reads)
+
+
+def _way_to(reader: FunctionEntry) -> str:
+    if reader.support_at() is Support.REMOVED and reader.listing.removed_in is not None:
+        until = reader.listing.removed_in.bare
+        return f"{reader.version}, which does, was removed in release {until}: use an earlier one"
+    return f"{reader.version} does: set funcVersion to it"
 
 
 def reads_of_action(action: Action, engine: Engine) -> Iterator[Read]:

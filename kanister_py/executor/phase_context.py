@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.masking import Masker
-from kanister_py.core.actionsets.status import Place
+from kanister_py.core.actionsets.status import NOT_MOVED, Moved, Place
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.names import run_key
 from kanister_py.core.templates.render import Renderer
@@ -67,7 +67,7 @@ class RunningPhase:
         *,
         masker: Masker,
         learn: Callable[[Iterable[Mapping[str, Any]]], Masker],
-        on_progress: Callable[[int], None],
+        on_progress: Callable[[int, Moved], None],
         on_log: Callable[[str], None] | None = None,
         owner: Mapping[str, Any] | None = None,
     ) -> None:
@@ -81,6 +81,7 @@ class RunningPhase:
             runs_pods=surroundings.cluster.runs_pods,
         )
         self.run: Final = run
+        self._on_progress = on_progress
         self.cluster: Final = cluster.as_cluster()
         self.renderer = Renderer(effects=surroundings.effects)
         self.is_taken_up = False
@@ -94,7 +95,6 @@ class RunningPhase:
         self.mask = self._log.mask
         self.conceal = self._log.conceal
         self.learn_secrets = self._log.learn_secrets
-        self.progress = on_progress
         self.now = surroundings.clock.now
         self.idle = surroundings.workers.idle
         self.sleep = waits.sleep
@@ -105,6 +105,9 @@ class RunningPhase:
         """Learn how the blueprint's templates are rendered, and who began this attempt."""
         self.renderer = renderer
         self.is_taken_up = is_taken_up
+
+    def progress(self, percent: int, moved: Moved = NOT_MOVED) -> None:
+        self._on_progress(percent, moved)
 
     @property
     def may_have_forgotten(self) -> bool:

@@ -26,7 +26,7 @@ from kanister_py.core.compositions.pipeline import (
     with_warnings,
 )
 from kanister_py.core.compositions.requirements import Fetched, check_allowed
-from kanister_py.core.compositions.step_inputs import input_in
+from kanister_py.core.compositions.step_inputs import ArtifactRef, StepInputUnusable, input_in
 from kanister_py.core.compositions.when import why_not_due
 from kanister_py.core.errors import (
     Fault,
@@ -52,6 +52,7 @@ from kanister_py.executor.requirements_loop import (
     fetch_schema,
 )
 from kanister_py.executor.response_cache import CachingRunner, ResponseCache
+from kanister_py.executor.step_artifacts import StepArtifacts
 from kanister_py.executor.step_retries import STEP_RETRY, BoundedRunner, RetryingRunner
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_metrics import FunctionMetrics
@@ -118,6 +119,8 @@ class Engine(NamedTuple):
     metrics: FunctionMetrics | None = None
     note: Callable[[Record], None] | None = None
     rules: Rules = Rules()
+    artifacts: StepArtifacts | None = None
+    """What finds inputs in registries."""
 
 
 def compose(
@@ -152,7 +155,7 @@ def _compose(
     for step in composition.steps:
         # Nothing acts before it is checked: no function is called for a pipeline that must end.
         try:
-            steps.append(_with_input(step, observed, engine.source))
+            steps.append(_with_input(step, observed, engine))
         except KanisterError as error:
             failed = give_up(step, first_state(observed, context), "", _failure(step, "", error))
             return compose_state(observed, failed, engine.rules)
@@ -175,13 +178,17 @@ def _compose(
     return compose_state(observed, state, engine.rules)
 
 
-def _with_input(step: Step, observed: Observed, source: RequirementSource) -> Step:
+def _with_input(step: Step, observed: Observed, engine: Engine) -> Step:
     """Give a step the input that it refers to, as it is now."""
     ref = step.input_ref
     if ref is None:
         return step
+    if isinstance(ref, ArtifactRef):
+        if engine.artifacts is None:
+            raise StepInputUnusable(f"inputRef names {ref.package}, and no registry is asked here")
+        return step._replace(input=engine.artifacts.read(ref))
     namespace = namespace_of(observed.composite)
-    found = source.fetch_config_map(ref.namespace or namespace, ref.name)
+    found = engine.source.fetch_config_map(ref.namespace or namespace, ref.name)
     return step._replace(input=input_in(ref, namespace, found))
 
 

@@ -34,6 +34,7 @@ from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.objects.resources import BLUEPRINTS
 from kanister_py.core.revisions.kinds import FUNCTIONS
+from kanister_py.core.schedules.admission import judge_schedule, template_in
 from kanister_py.ports.cluster import Cluster
 
 _LOG: Final = logging.getLogger(__name__)
@@ -82,6 +83,10 @@ class Judge:
         if kind == "ActionSet":
             namespace = str(request.get("namespace") or "")
             return judge_actionset(new, self._blueprints(new, namespace), self._context)
+        if kind == "Schedule":
+            namespace = str(request.get("namespace") or "")
+            blueprints = self._blueprints(template_in(new), namespace)
+            return judge_schedule(new, blueprints, self._context)
         if kind == "Composition":
             try:
                 parse_composition(Document.of(new))

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 if TYPE_CHECKING:
+    from kanister_py.core.actionsets.status import Moved
     from kanister_py.core.objects.access import Access
     from kanister_py.core.templates.render import Renderer
     from kanister_py.ports.cluster import Cluster
@@ -147,8 +148,8 @@ class PhaseContext(Protocol):
     def now(self) -> datetime:
         """Say what time it is, in UTC."""
 
-    def progress(self, percent: int) -> None:
-        """Say how far the work is, from 0 to 100."""
+    def progress(self, percent: int, moved: Moved = ...) -> None:
+        """Say how far the work is, from 0 to 100, and what of the data is where it should be."""
 
     def log(self, line: str) -> None:
         """Add a line to the log of the phase. Known secrets in it are masked.

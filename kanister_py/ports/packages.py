@@ -45,6 +45,14 @@ class Packages(Protocol):
     ) -> bytes:
         """Give the `package.yaml` of a digest. What was read once needs no registry again."""
 
+    def read_file(
+        self, reference: PackageReference, path: str, logins: Sequence[RegistryLogin] = ()
+    ) -> bytes:
+        """Give a file of the artifact that a reference names by its digest.
+
+        Without a path the one file of an artifact, or `input.yaml` in an image.
+        """
+
     def tags(
         self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()
     ) -> Sequence[str]:

@@ -55,6 +55,55 @@ def test_a_pushed_package_is_found_by_tag_and_by_digest(registry: RunningRegistr
     assert packages.read(reference, digest, [registry.login]) == PACKAGE
 
 
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        pytest.param("", b"a: 1\n", id="the one file there is"),
+        pytest.param("input.yaml", b"a: 1\n", id="by its name"),
+    ],
+)
+def test_a_file_of_an_artifact_is_read_by_its_digest(
+    registry: RunningRegistry, path: str, found: bytes, tmp_path: Path
+) -> None:
+    reference = registry.push_files("team/one-file", input__yaml=b"a: 1\n")
+    packages = OciPackages(tmp_path)
+    assert packages.read_file(reference, path, [registry.login]) == found
+    # What a digest names needs nobody who may ask for it again.
+    assert packages.read_file(reference, path) == found
+
+
+def test_a_file_of_an_image_lies_in_its_topmost_layer(registry: RunningRegistry) -> None:
+    reference = registry.reference("team/in-an-image")
+    (below,) = _image(input__yaml=b"old: 1\n", other__yaml=b"b: 2\n").layers
+    (above,) = _image(input__yaml=b"new: 1\n").layers
+    packages = OciPackages()
+    digest = packages.push(reference, build_image([below, above]), [registry.login])
+    pinned = reference._replace(digest=digest)
+    assert packages.read_file(pinned, "", [registry.login]) == b"new: 1\n"
+    assert packages.read_file(pinned, "other.yaml", [registry.login]) == b"b: 2\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        pytest.param("c.yaml", "it has no c.yaml: a.yaml, b.yaml", id="another name"),
+        pytest.param("", "it has no one file: a.yaml, b.yaml", id="which of several"),
+    ],
+)
+def test_a_file_that_is_not_there_says_which_are(
+    registry: RunningRegistry, path: str, said: str
+) -> None:
+    reference = registry.push_files("team/two-files", a__yaml=b"a: 1\n", b__yaml=b"b: 2\n")
+    with pytest.raises(PackageNotFound) as caught:
+        OciPackages().read_file(reference, path, [registry.login])
+    assert caught.value.why == said
+
+
+def test_a_file_is_not_read_by_a_tag(registry: RunningRegistry) -> None:
+    with pytest.raises(InvalidPackage, match="no sha256 digest"):
+        OciPackages().read_file(registry.reference("team/one-file"), "", [registry.login])
+
+
 def test_a_tag_that_moves_means_another_digest(registry: RunningRegistry) -> None:
     packages = OciPackages()
     reference = registry.reference("team/moving")

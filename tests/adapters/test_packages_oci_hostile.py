@@ -128,6 +128,17 @@ def test_a_digest_that_the_registry_claims_is_held_against_the_content() -> None
         _packages().resolve(_reference(server.address))
 
 
+def test_a_file_that_is_not_what_its_digest_names_is_refused(tmp_path: Path) -> None:
+    told = {"org.opencontainers.image.title": "input.yaml"}
+    layer = {"digest": digest_of(b"a: 1\n"), "annotations": told}
+    manifest = _manifest(layers=[layer])
+    with hostile_server(_registry(manifest, blobs=http(b"a: 2\n"))) as server:
+        pinned = _reference(server.address)._replace(digest=digest_of(manifest))
+        with pytest.raises(PackageNotFound, match="is not what its digest says"):
+            _packages(tmp_path / "cache").read_file(pinned, "")
+    assert not list(tmp_path.rglob("*"))
+
+
 def test_a_tag_that_stays_is_asked_for_and_not_read_again() -> None:
     with hostile_server(_registry(_manifest())) as server:
         packages = _packages()

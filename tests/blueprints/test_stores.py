@@ -89,7 +89,11 @@ def test_files_are_all_there_again_after_a_restore(
     look(FILL)
     before = look(keep)
     profile = {"object": CLAIM, "profile": PROFILE}
-    artifacts = run(cluster, file, "backup", **profile)["artifacts"]
+    backup = run(cluster, file, "backup", **profile)
+    artifacts, progress = backup["artifacts"], backup["phases"][0]["progress"]
+    if name == "pvc-restic":
+        assert progress["sizeUploadedB"] == progress["estimatedUploadSizeB"] > 0
+        assert progress["filesUploaded"] == progress["estimatedFiles"] > 0
     assert list(object_stores().open(location).list("")) != []
     look("rm -rf ./* ./.hidden")
     assert look(keep) != before

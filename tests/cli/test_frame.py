@@ -20,6 +20,7 @@ from kanister_py.core.actionsets.status import (
     CANCEL_ASKED,
     ActionStatus,
     Condition,
+    Moved,
     PhaseError,
     PhaseStatus,
     State,
@@ -106,6 +107,11 @@ def drawn(lines: Sequence[Line], width: int) -> list[str]:
         pytest.param(runs("dump", 2), "    ⠴ dump  v0.0.0       3s", id="running"),
         pytest.param(
             runs("dump", 2, percent=42), "    ⠴ dump  v0.0.0      42%  3s", id="with its percent"
+        ),
+        pytest.param(
+            runs("dump", 2, percent=42)._replace(moved=Moved(1536, 4096, 3, 9)),
+            "    ⠴ dump  v0.0.0      42%  3s  1.500 KiB of 4.000 KiB, 3…",
+            id="with what it has moved",
         ),
         pytest.param(
             runs("dump", 2, attempt=3),

@@ -11,7 +11,9 @@ import pytest
 from kanister_py import Args, Func, Outputs, PhaseContext
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.objects.access import Access
-from kanister_py.core.registry.entries import RegistryBuilder
+from kanister_py.core.registry.entries import FunctionEntry, RegistryBuilder, Source
+from kanister_py.core.versions.deprecation import Listing, Read
+from kanister_py.core.versions.semver import parse_version
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.run.handle import Run
 from kanister_py.runs import RunSettings, run_actionset, run_blueprint
@@ -487,3 +489,62 @@ def test_a_missing_object_does_not_hide_other_problems() -> None:
     assert "Deployment shop/db, the object of the action, is not there" in found[0]
     assert [each.split(":")[0] for each in found[1:]] == ["go/first args.say"]
     assert 'no "wrod"' in found[1]
+
+
+RELEASED = Source("tests", parse_version("1.4.0"))
+READS = [Read("Write", parse_version("v0.0.0"))]
+
+
+@pytest.mark.parametrize(
+    ("removed_in", "written", "say", "want"),
+    [
+        pytest.param(
+            "1.4.0",
+            "v0.0.0",
+            "{{ .ArtifactsIn.kept.KeyValue.path }}",
+            "v0.0.0, which does, was removed in release 1.4.0: use an earlier one",
+            id="what read it was removed",
+        ),
+        pytest.param(
+            "1.5.0",
+            "v0.0.0",
+            "{{ .ArtifactsIn.kept.KeyValue.path }}",
+            "v0.0.0 does: set funcVersion to it",
+            id="another version reads it",
+        ),
+        pytest.param("1.4.0", "v0.1.0", "{{ .ArtifactsIn.kept.KeyValue.path }}", "", id="read"),
+        pytest.param("1.4.0", "9.6", "{{ .ArtifactsIn.kept.KeyValue.path }}", "", id="no version"),
+        pytest.param("1.4.0", "v0.0.0", "x", "", id="not used"),
+    ],
+)
+def test_an_artifact_that_a_version_does_not_read_is_refused_before_anything_acts(
+    removed_in: str, written: str, say: str, want: str
+) -> None:
+    (entry,) = registry_of(Act).family("Act").candidates
+    since, until = parse_version("1.0.0"), parse_version(removed_in)
+    window = Listing(deprecated_in=since, removed_in=until, reads=tuple(READS))
+    old = entry._replace(source=RELEASED, listing=window)
+    newer = [Read("Write", parse_version("v0.1.0"))]
+    new = entry._replace(
+        source=RELEASED,
+        version=parse_version("v0.1.0"),
+        listing=Listing(reads=tuple(newer)),
+        is_stable=True,
+    )
+    builder = RegistryBuilder[FunctionEntry]()
+    builder.add([new, old], new)
+    _ACTED.clear()
+    kept = {"kept": {"keyValue": {"path": "p", "version": written}}}
+    settings = RunSettings(registry=builder.build())
+    run = run_blueprint(
+        blueprint(act("first"), act("second", say)), "go", settings=settings, artifacts=kept
+    ).wait(60)
+    if not want:
+        assert (problems_of(run), _ACTED) == ([], ["first", "second"])
+        return
+    (problem,) = problems_of(run)
+    assert f"Artifact kept was written by version {written}, which Act v0.1.0 does not read" in (
+        problem
+    )
+    assert problem.endswith(want)
+    assert _ACTED == []

@@ -14,6 +14,7 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.http_api.admission import MOST_BYTES, Judge, admission_app
 from kanister_py.wiring import read_functions
+from tests.core.schedules.schedules import schedule
 
 CONTROLLER = "system:serviceaccount:kanister:kanister-py"
 BAD = {
@@ -131,6 +132,16 @@ def test_a_key_that_would_let_more_through_is_refused(
 )
 def test_what_is_not_ours_to_judge_is_allowed(client: Client, asked: dict[str, Any]) -> None:
     assert ask(client, asked) == {"uid": "1", "allowed": True}
+
+
+def test_a_schedule_that_never_comes_is_denied(client: Client) -> None:
+    asked = review("Schedule", object=schedule(schedule="0 0 30 2 *"), oldObject=None)
+    response = ask(client, asked)
+    assert response["allowed"] is False
+    assert "never comes" in response["status"]["message"]
+    response = ask(client, review("Schedule", object=schedule(), oldObject=None))
+    assert response["allowed"] is True
+    assert "There is no Blueprint made-up yet" in response["warnings"][0]
 
 
 def test_a_blueprint_that_is_not_there_is_a_warning(client: Client) -> None:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -45,6 +45,7 @@ MANIFEST_TYPES: Final = (MANIFEST_TYPE, "application/vnd.docker.distribution.man
 
 _MAX_JSON_BYTES: Final = 4 << 20
 _MAX_PACKAGE_BYTES: Final = 16 << 20
+_MAX_FILE_BYTES: Final = 4 << 20
 _MAX_LAYER_BYTES: Final = 256 << 20
 _MAX_UNPACKED_BYTES: Final = 1 << 30
 _MAX_IMAGE_BYTES: Final = 2 << 30
@@ -55,6 +56,10 @@ _CHALLENGE: Final = re.compile(r'(\w+)="([^"]*)"')
 _ADDRESS: Final = re.compile(r"[0-9.]+|.*:.*")
 _TAGS_AT_ONCE: Final = 1000
 _MOST_PAGES: Final = 50
+_TITLE: Final = "org.opencontainers.image.title"
+_UNPACKED: Final = "io.deis.oras.content.unpack"
+_DEFAULT_FILE: Final = "input.yaml"
+_FILE_SECONDS: Final = 30.0
 _LOOPBACK: Final = re.compile(r"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?")
 
 
@@ -110,6 +115,23 @@ class OciPackages:
         if kept is not None:
             write_whole(kept, text)
         return text
+
+    def read_file(
+        self, reference: PackageReference, path: str, logins: Sequence[RegistryLogin] = ()
+    ) -> bytes:
+        digest = checked_digest(reference.digest, str(reference))
+        name = f"{digest.replace(':', '-')}-{digest_of(path.encode())[7:23]}"
+        kept = self._cache / name if self._cache else None
+        if kept is not None and kept.is_file():
+            return kept.read_bytes()
+        try:
+            with self._exchange(reference, min(_FILE_SECONDS, self._read_seconds)) as exchange:
+                data = _Session(exchange, reference, logins).file(digest, path)
+        except InvalidPackage as error:
+            raise PackageNotFound(str(reference), error.why) from None
+        if kept is not None:
+            write_whole(kept, data)
+        return data
 
     def tags(
         self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()
@@ -359,17 +381,35 @@ class _Session:
         """Find `package.yaml`: in the layer that is marked, else in the topmost that has it."""
         layers = self.image_manifest(digest)["layers"]
         marked = [each for each in layers if _is_package_layer(each)]
+        return self._file_in(marked or reversed(layers), PACKAGE_FILE, _MAX_PACKAGE_BYTES)
+
+    def file(self, digest: str, path: str) -> bytes:
+        """Find a file: a layer of its own that bears its name, else in the topmost archive."""
+        layers = self.image_manifest(digest)["layers"]
+        named = {name: each for each in layers if (name := _title_of(each))}
+        layer = named.get(path) if path else None
+        if not path and len(named) == 1:
+            (layer,) = named.values()
+        if layer is not None:
+            return self.blob(layer, _MAX_FILE_BYTES)
+        archives = [each for each in reversed(layers) if not _title_of(each)]
+        if not archives:
+            there = ", ".join(sorted(named)) or "nothing"
+            raise InvalidPackage(str(self._reference), f"it has no {path or 'one file'}: {there}")
+        return self._file_in(archives, path or _DEFAULT_FILE, _MAX_FILE_BYTES)
+
+    def _file_in(self, layers: Iterable[Mapping[str, Any]], name: str, most_bytes: int) -> bytes:
         allowance = Allowance(_MAX_UNPACKED_BYTES)
-        for layer in marked or reversed(layers):
+        for layer in layers:
             pieces = self._blob_chunks(layer, _MAX_LAYER_BYTES)
             try:
-                found = find_file(pieces, PACKAGE_FILE, allowance, _MAX_PACKAGE_BYTES)
+                found = find_file(pieces, name, allowance, most_bytes)
             except UnreadableLayer as error:
                 why = f"a layer of it cannot be read: {error}"
                 raise InvalidPackage(str(self._reference), why) from error
             if found is not None:
                 return found
-        raise InvalidPackage(str(self._reference), f"it has no {PACKAGE_FILE}")
+        raise InvalidPackage(str(self._reference), f"it has no {name}")
 
     def upload(self, blob: Blob) -> None:
         response = self.ask("HEAD", f"blobs/{blob.digest}", allowed=(404,))
@@ -422,6 +462,12 @@ def _are_of_one_domain(host: str, own: str) -> bool:
 def _platform_of(described: Mapping[str, Any]) -> tuple[str, str]:
     platform = mapping_of(described.get("platform"))
     return str(platform.get("os", "?"))[:40], str(platform.get("architecture", "?"))[:40]
+
+
+def _title_of(described: Mapping[str, Any]) -> str:
+    """Name the file that a layer is, as tools for artifacts do; a folder lies in an archive."""
+    annotations = mapping_of(described.get("annotations"))
+    return "" if annotations.get(_UNPACKED) == "true" else str(annotations.get(_TITLE) or "")
 
 
 def _is_package_layer(described: Mapping[str, Any]) -> bool:

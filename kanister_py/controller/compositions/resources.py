@@ -45,6 +45,7 @@ from kanister_py.core.compositions.naming import (
 )
 from kanister_py.core.compositions.pipeline import Observed
 from kanister_py.core.compositions.results import COMPOSE, CustomCondition
+from kanister_py.core.compositions.step_inputs import InputRef
 from kanister_py.core.errors import Conflict, KanisterError, NotFound, UsageError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.copies import copy_json
@@ -508,8 +509,8 @@ class CompositeReconciler:
 def _needs_of(composition: Composition, namespace: str) -> tuple[Data, ...]:
     """Select what the composition itself wants functions to be given."""
     steps = composition.steps
-    refs = (step.input_ref for step in steps if step.input_ref is not None)
-    inputs = tuple(each.selector(namespace) for each in refs)
+    refs = (step.input_ref for step in steps)
+    inputs = tuple(each.selector(namespace) for each in refs if isinstance(each, InputRef))
     return (*inputs, *(each for step in steps for each in step.required_resources.values()))
 
 

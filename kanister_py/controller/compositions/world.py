@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from kanister_py.controller.compositions.requirements import ClusterSource
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.compositions.tasks import Kind
+from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.machine.events import Tell
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
@@ -49,6 +50,7 @@ from kanister_py.core.revisions.runtime import GRPC_PORT, server_name
 from kanister_py.core.revisions.users import pipeline_of, users_of_function
 from kanister_py.executor.response_cache import ResponseCache
 from kanister_py.executor.run_pipeline import Engine, compose
+from kanister_py.executor.step_artifacts import StepArtifacts
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -125,6 +127,11 @@ class World:
         self._functions: Registry[FunctionRevision] | None = None
         self._source = ClusterSource(cluster, seen, gives_resources=settings.gives_resources)
         self._cache = ResponseCache(clock, metrics=tools.metrics)
+        self._artifacts = StepArtifacts(
+            tools.packages,
+            clock,
+            lambda ref: logins_of(cluster, settings.namespace, ref.pull_secrets),
+        )
 
     # What changed
 
@@ -237,6 +244,7 @@ class World:
             self._cache,
             self._tools.metrics,
             rules=ComposedRules(kind.is_legacy, self._is_namespaced),
+            artifacts=self._artifacts,
         )
         return compose(composition, observed, engine, remembered=remembered)
 

@@ -92,7 +92,7 @@ def blueprints_named(actionset: Mapping[str, Any]) -> tuple[str, ...]:
 
 def judge_blueprint(blueprint: Mapping[str, Any], context: Context) -> Verdict:
     """Judge a Blueprint: what lint calls an error is refused."""
-    return _verdict(_found_in(blueprint, {}, context))
+    return verdict_of(findings_in(blueprint, {}, context))
 
 
 def judge_actionset(
@@ -109,12 +109,12 @@ def judge_actionset(
     except InvalidDocument as error:
         return Verdict(tuple(_said_of(each.path, each.message) for each in error.problems))
     there = {name: each for name, each in blueprints.items() if each is not None}
-    verdict = _verdict(_found_in(actionset, there, context))
-    warnings = [*verdict.warnings, *_warned_of_blueprints(actionset, blueprints, context)]
-    return Verdict(verdict.problems, _bounded(warnings))
+    verdict = verdict_of(findings_in(actionset, there, context))
+    warnings = [*verdict.warnings, *warnings_of_blueprints(actionset, blueprints, context)]
+    return Verdict(verdict.problems, bounded(warnings))
 
 
-def _warned_of_blueprints(
+def warnings_of_blueprints(
     actionset: Mapping[str, Any],
     blueprints: Mapping[str, Mapping[str, Any] | None],
     context: Context,
@@ -131,14 +131,14 @@ def _warned_of_blueprints(
             yield f"Blueprint {name} has no action {action}: the ActionSet will fail"
             continue
         prefers = bool(given.get("preferredVersion"))
-        for finding in _found_in(blueprint, {}, context):
+        for finding in findings_in(blueprint, {}, context):
             is_its = finding.action == action and bool(finding.function)
             is_of_versions = bool(finding.deprecated_in or finding.removed_in)
             if is_its and is_of_versions and not prefers:
                 yield f"Blueprint {name}, {_text_of(finding)}"
 
 
-def _found_in(
+def findings_in(
     obj: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]], context: Context
 ) -> list[Finding]:
     own = str(obj.get("kind"))
@@ -152,13 +152,13 @@ def _found_in(
     ]
 
 
-def _verdict(findings: list[Finding]) -> Verdict:
+def verdict_of(findings: list[Finding]) -> Verdict:
     # An action that is not there is told with the Blueprints.
     heard = [each for each in findings if each.rule != NO_ACTION.id]
     refused = {each for each in heard if each.severity is Severity.ERROR}
     problems = [_text_of(each) for each in heard if each in refused]
     warnings = [_text_of(each) for each in heard if each not in refused]
-    return Verdict(tuple(dict.fromkeys(problems)), _bounded(warnings))
+    return Verdict(tuple(dict.fromkeys(problems)), bounded(warnings))
 
 
 def _text_of(finding: Finding) -> str:
@@ -170,7 +170,7 @@ def _said_of(place: str, message: str) -> str:
     return f"{place}: {message}" if place else message
 
 
-def _bounded(texts: list[str]) -> tuple[str, ...]:
+def bounded(texts: list[str]) -> tuple[str, ...]:
     """Cut warnings to what an API server hands on, and say so."""
     shown: list[str] = []
     size = 0
@@ -244,11 +244,11 @@ def judge_composition(
 
     One that can never be served is refused; what may still come is a warning.
     """
-    verdict = _found_in(composition, functions, context)
+    verdict = findings_in(composition, functions, context)
     refused = {each for each in verdict if each.rule in (REMOVED.id, INVALID.id)}
     problems = [_text_of(each) for each in verdict if each in refused]
     warnings = [_text_of(each) for each in verdict if each not in refused]
-    return Verdict(tuple(dict.fromkeys(problems)), _bounded(warnings))
+    return Verdict(tuple(dict.fromkeys(problems)), bounded(warnings))
 
 
 def judge_package(obj: Mapping[str, Any]) -> Verdict:

@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 from kanister_py.core.actionsets.status import (
+    NOT_MOVED,
+    Moved,
     PhaseError,
     Place,
     Warned,
@@ -63,11 +65,12 @@ class PhaseStarted(NamedTuple):
 
 @distinct
 class PhaseProgressed(NamedTuple):
-    """A phase says how far it is, in percent."""
+    """A phase says how far it is, in percent, and what it has moved."""
 
     time: datetime
     place: Place
     percent: int
+    moved: Moved = NOT_MOVED
 
 
 @distinct
@@ -226,6 +229,7 @@ _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "phase": int,
     "attempt": int,
     "percent": int,
+    "moved": lambda data: Moved(*map(int, data)),
     "reason": str,
     "message": str,
 }

@@ -144,6 +144,27 @@ class RunError(NamedTuple):
         return {"message": self.message, **given, **_details_of(self)}
 
 
+class Moved(NamedTuple):
+    """What a phase has moved so far, and of how much."""
+
+    done_bytes: int = 0
+    all_bytes: int = 0
+    done_files: int = 0
+    all_files: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        return {key: each for key, each in zip(_MOVED, self, strict=True) if each}
+
+
+def total_of(parts: Iterable[Moved]) -> Moved:
+    """Add up what was moved."""
+    return Moved(*map(sum, zip(*(each for each in parts if any(each)), strict=True)))
+
+
+NOT_MOVED: Final = Moved()
+_MOVED: Final = ("sizeUploadedB", "estimatedUploadSizeB", "filesUploaded", "estimatedFiles")
+
+
 class PhaseStatus(NamedTuple):
     """How far one phase is.
 
@@ -155,6 +176,7 @@ class PhaseStatus(NamedTuple):
     state: State = State.PENDING
     output: PhaseOutput | None = None
     percent: int | None = None
+    moved: Moved = NOT_MOVED
     progress_time: datetime | None = None
     func_version: str = ""
     attempt: int = 0
@@ -168,9 +190,10 @@ class PhaseStatus(NamedTuple):
         data: dict[str, Any] = {"name": self.name, "state": str(self.state)}
         if self.output is not None and self.output.values:
             data["output"] = dict(self.output.values)
-        progress = {}
+        progress: dict[str, Any] = {}
         if self.percent is not None:
             progress["progressPercent"] = str(self.percent)
+        progress |= self.moved.as_dict()
         if self.progress_time is not None:
             progress["lastTransitionTime"] = text_of_time(self.progress_time)
         data["progress"] = progress
@@ -343,6 +366,11 @@ class Status(NamedTuple):
                 found.update({name: dict(each) for name, each in action.artifacts.items()})
         return found
 
+    @property
+    def moved(self) -> Moved:
+        """What all phases have moved."""
+        return total_of(each.moved for action in self.actions for each in action.phases)
+
     def as_dict(self) -> dict[str, Any]:
         """Write it as the resource's `status`."""
         progress: dict[str, Any] = {}
@@ -350,6 +378,7 @@ class Status(NamedTuple):
             progress["runningPhase"] = self.running_phase
         if self.percent is not None:
             progress["percentCompleted"] = str(self.percent)
+        progress |= self.moved.as_dict()
         if self.progress_time is not None:
             progress["lastTransitionTime"] = text_of_time(self.progress_time)
         data: dict[str, Any] = {
@@ -461,6 +490,7 @@ def _parse_phase(data: Mapping[str, Any]) -> PhaseStatus:
         state=state,
         output=measure_output(output) if output is not None else None,
         percent=_percent_of(progress.get("progressPercent")),
+        moved=Moved(*(_count_of(progress.get(key)) for key in _MOVED)),
         progress_time=parse_time(progress.get("lastTransitionTime")),
         func_version=str(data.get("funcVersion", "")),
         attempt=int(data.get("attempt", 0)),
@@ -499,6 +529,10 @@ def _percent_of(text: object) -> int | None:
         return max(0, min(100, int(str(text)))) if text not in (None, "") else None
     except ValueError:
         return None
+
+
+def _count_of(found: object) -> int:
+    return found if isinstance(found, int) else 0
 
 
 def measure_output(values: Mapping[str, Any]) -> PhaseOutput:

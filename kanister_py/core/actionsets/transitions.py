@@ -41,6 +41,7 @@ from kanister_py.core.actionsets.status import (
     COMPLETE,
     FAILED,
     FINAL,
+    NOT_MOVED,
     SUSPENDED,
     ActionStatus,
     Condition,
@@ -188,10 +189,11 @@ def _record_started(rules: Rules, status: Status, outcome: PhaseStarted) -> Stat
 def _record_progressed(rules: Rules, status: Status, outcome: PhaseProgressed) -> Status:
     phase = _phase_at_work(rules, status, outcome.place)
     percent = bounded_percent(outcome.percent)
-    if phase is None or percent <= (phase.percent or 0):
+    before = phase.percent or 0 if phase is not None else 0
+    if phase is None or percent < before or (percent == before and outcome.moved == phase.moved):
         return status
-    moved = phase._replace(percent=percent, progress_time=outcome.time)
-    return record_percent(record_phase(status, outcome.place, moved), outcome.time)
+    further = phase._replace(percent=percent, moved=outcome.moved, progress_time=outcome.time)
+    return record_percent(record_phase(status, outcome.place, further), outcome.time)
 
 
 def _output_of_failure(status: Status, outcome: PhaseFailed) -> PhaseOutput | None:
@@ -254,6 +256,7 @@ def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status
         waiting = phase._replace(
             state=State.PENDING,
             percent=None,
+            moved=NOT_MOVED,
             progress_time=None,
             retry_time=outcome.time + timedelta(seconds=delay),
             error=error,

@@ -154,7 +154,7 @@ def _upgraded(
     plan = _Plan([], [], keep_meaning)
     for located in contents.blueprints:
         _plan_blueprint(located, contents.documents, context, plan)
-    for found in contents.action_sets:
+    for found in (*contents.action_sets, *contents.templates):
         for preference in preferences_of(found, blueprints):
             _plan_preference(preference, contents.documents, context, plan)
     for found in contents.pipelines:

@@ -17,7 +17,7 @@ from kanister_py.core.compositions.old_mode import (
     environment_configs_input,
     patch_and_transform_input,
 )
-from kanister_py.core.compositions.step_inputs import InputRef
+from kanister_py.core.compositions.step_inputs import ArtifactRef, InputRef
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.cel.errors import CelError
@@ -102,7 +102,7 @@ class Step(NamedTuple):
     """How long an answer holds, whatever the function says of that; None leaves it to it."""
     max_iterations: int = DEFAULT_ITERATIONS
     allowed: tuple[AllowedResource, ...] | None = None
-    input_ref: InputRef | None = None
+    input_ref: InputRef | ArtifactRef | None = None
 
     @property
     def settings(self) -> Data:
@@ -359,13 +359,17 @@ class _Reader(Reader):
             return None
         return self.mapping(data["input"], (*path, "input"), keeps_nulls=True)
 
-    def input_ref(self, data: Mapping[str, Any], path: Path) -> InputRef | None:
+    def input_ref(self, data: Mapping[str, Any], path: Path) -> InputRef | ArtifactRef | None:
         here: Path = (*path, "inputRef")
-        given = self.mapping(data.get("inputRef"), here, ("configMapRef",))
+        given = self.mapping(data.get("inputRef"), here, ("configMapRef", "ociRef"))
         if data.get("inputRef") is None:
             return None
         if data.get("input") is not None:
             self.note(here, "input and inputRef exclude each other")
+        if "ociRef" in given:
+            if "configMapRef" in given:
+                self.note(here, "Must have one of configMapRef and ociRef")
+            return self.artifact_ref(given, (*here, "ociRef"))
         at: Path = (*here, "configMapRef")
         found = self.mapping(given.get("configMapRef"), at, ("name", "namespace", "key"))
         return InputRef(
@@ -373,6 +377,31 @@ class _Reader(Reader):
             self.text(found, "namespace", at),
             self.text(found, "key", at),
         )
+
+    def artifact_ref(self, given: Mapping[str, Any], path: Path) -> ArtifactRef | None:
+        found = self.mapping(given["ociRef"], path, ("package", "path", "packagePullSecrets"))
+        secrets = tuple(
+            self.wanted(self.mapping(each, here, ("name",)), "name", here)
+            for index, each in enumerate(self.items(found, "packagePullSecrets", path))
+            for here in ((*path, "packagePullSecrets", index),)
+        )
+        text = self.wanted(found, "package", path)
+        # Only who names an artifact pays for what reads such names.
+        from kanister_py.core.revisions.package import (
+            InvalidPackageReference,
+            parse_package_reference,
+        )
+
+        try:
+            package = parse_package_reference(text)
+        except InvalidPackageReference as error:
+            if text:
+                self.note((*path, "package"), error.message)
+            return None
+        if not package.digest:
+            # What a tag means may change, and what a revision says must not.
+            self.note((*path, "package"), f"Must name a digest, as {text}@sha256:…")
+        return ArtifactRef(package, self.text(found, "path", path), secrets)
 
     def credentials(self, data: Mapping[str, Any], path: Path) -> tuple[Credential, ...]:
         found: list[Credential] = []

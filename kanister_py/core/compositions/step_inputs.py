@@ -1,14 +1,17 @@
-"""Inputs of steps that stand in a ConfigMap, so that several Compositions share one."""
+"""Inputs of steps that stand elsewhere: in a ConfigMap, or as an artifact in a registry."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.errors import InvalidDocument, UsageError
 from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.objects.reading import mapping_of
+
+if TYPE_CHECKING:
+    from kanister_py.core.revisions.package import PackageReference
 
 
 class InputRef(NamedTuple):
@@ -25,6 +28,14 @@ class InputRef(NamedTuple):
         """Say which object is meant, as a function would ask for it."""
         found = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": self.name}
         return {**found, "namespace": self.namespace or namespace}
+
+
+class ArtifactRef(NamedTuple):
+    """Where the input of a step stands in a registry: its digest says for ever what it is."""
+
+    package: PackageReference
+    path: str = ""
+    pull_secrets: tuple[str, ...] = ()
 
 
 class StepInputUnusable(UsageError):
@@ -49,10 +60,15 @@ def input_in(ref: InputRef, namespace: str, config_map: Mapping[str, Any] | None
         there = f"it has {', '.join(sorted(data))}" if data else "it has none"
         asked = f"no key {key}" if key else "more than one key, or none; name one in inputRef"
         raise StepInputUnusable(f"{where} has {asked}: {there}")
+    return parse_input(str(data[key]), where, key)
+
+
+def parse_input(text: str | bytes, where: str, part: str) -> Data:
+    """Read an input as YAML."""
     try:
-        found = parse_document(str(data[key]), f"{where} {key}").value
+        found = parse_document(text, f"{where} {part}".strip()).value
     except InvalidDocument as error:
         raise StepInputUnusable(error.message) from None
     if not isinstance(found, dict):
-        raise StepInputUnusable(f"{where} has no input at {key}: an input is a map")
+        raise StepInputUnusable(f"{where} has no input{part and f' at {part}'}: an input is a map")
     return found

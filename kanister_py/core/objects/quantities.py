@@ -140,3 +140,11 @@ def format_quantity(quantity: Quantity) -> str:
         return f"{sign}{digits}e{exponent}" if exponent else f"{sign}{digits}"
     suffix = next(name for name, power in _DECIMAL.items() if power == exponent)
     return f"{sign}{digits}{suffix}"
+
+
+def in_units(size: float) -> str:
+    """Write a size as restic does: `2.941 KiB`."""
+    if size < 1024:
+        return f"{size:.0f} B"
+    power = min(4, (int(size).bit_length() - 1) // 10)
+    return f"{size / 1024**power:.3f} {'KMGT'[power - 1]}iB"

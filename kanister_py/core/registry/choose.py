@@ -86,7 +86,7 @@ class Choice(Generic[T]):
     runs want only the answer.
     """
 
-    __slots__ = ("_account", "chosen", "notices", "why")
+    __slots__ = ("_account", "candidates", "chosen", "notices", "why")
 
     def __init__(
         self,
@@ -99,6 +99,8 @@ class Choice(Generic[T]):
         self.why = why
         self.notices = notices
         self._account = account
+        # Everything that it was chosen from.
+        self.candidates: Iterable[T] = ()
 
     @property
     def passed_over(self) -> tuple[PassedOver[T], ...]:
@@ -208,10 +210,13 @@ def choose_version(
     if kind not in (None, found):
         raise FunctionOfAnotherKind(function, found.plural, kind.plural)
     if not request.text:
-        return _default_version(family, at)
-    if is_range(request.text):
-        return _version_in_range(family, request, parse_range(request.text), at)
-    return _exact_version(family, request, parse_version(request.text), at, strict=strict)
+        choice = _default_version(family, at)
+    elif is_range(request.text):
+        choice = _version_in_range(family, request, parse_range(request.text), at)
+    else:
+        choice = _exact_version(family, request, parse_version(request.text), at, strict=strict)
+    choice.candidates = family
+    return choice
 
 
 def _default_version(

@@ -18,8 +18,9 @@ class RunSettings(NamedTuple):
     """Where and how a run runs.
 
     Without a `cluster` it gets one of its own, in memory, with `objects` in it, and
-    kept in the folder `state` if one is named. `checks_access` asks a cluster for the rights
-    that the phases need before the first of them acts. `pods` may be `processes`, which runs
+    kept in the folder `state` if one is named, encrypted with the key in `state_key`.
+    `checks_access` asks a cluster for the rights that the phases need before the first of
+    them acts. `pods` may be `processes`, which runs
     commands on this machine, or `sandboxed`, which confines them; there the folder
     `locations` stands in for every store of a Profile, if one is named.
     """
@@ -37,3 +38,4 @@ class RunSettings(NamedTuple):
     checks_access: bool = False
     clock: Clock | None = None
     workers: int = 32
+    state_key: Path | None = None

@@ -18,6 +18,7 @@ from kanister_py.core.actionsets.outcomes import (
     PhaseSkipped,
 )
 from kanister_py.core.actionsets.rules import ExecutionMode
+from kanister_py.core.actionsets.status import Moved
 from kanister_py.core.actionsets.steps import (
     Begin,
     ContinuePhase,
@@ -194,7 +195,7 @@ class ActionThread:
             attempt.stop,
             masker=work.secrets.masker,
             learn=work.secrets.learn,
-            on_progress=lambda percent: self._progress(attempt, percent),
+            on_progress=lambda percent, moved: self._progress(attempt, percent, moved),
             on_log=self._log_of(identity),
             owner=self._owner,
         )
@@ -219,11 +220,11 @@ class ActionThread:
             return None
         return lambda line: onlooker.on_log(identity.action, identity.phase, line)
 
-    def _progress(self, attempt: Attempt, percent: int) -> None:
+    def _progress(self, attempt: Attempt, percent: int, moved: Moved) -> None:
         run = self._run
         with run.lock:
             if run.attempts.is_under_way(attempt) and not run.is_over:
-                run.record(PhaseProgressed(run.now(), attempt.place, percent))
+                run.record(PhaseProgressed(run.now(), attempt.place, percent, moved))
 
     def _finish(self, attempt: Attempt, result: Result) -> bool:
         """Record what came of an attempt, and say whether its thread may go on."""

@@ -12,13 +12,16 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, ClassVar, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from kanister_py.core.actionsets.outputs import LogTail
+from kanister_py.core.actionsets.status import Moved, total_of
 from kanister_py.core.errors import ApiError, CommandFailed, NotFound, StreamLost, UsageError
 from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.objects.quantities import in_units
 from kanister_py.core.objects.resources import PODS
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.claims import spec_with_claims
@@ -128,14 +131,6 @@ class Saved(NamedTuple):
         }
 
 
-def in_units(size: float) -> str:
-    """Write a size as restic does: `2.941 KiB`."""
-    if size < 1024:
-        return f"{size:.0f} B"
-    power = min(4, (int(size).bit_length() - 1) // 10)
-    return f"{size / 1024**power:.3f} {'KMGT'[power - 1]}iB"
-
-
 def run_tag(ctx: PhaseContext, part: str = "") -> str:
     """Say which tag marks the backup of this phase of this run, whichever attempt made it."""
     return ctx.run.key(f"backup {part}", attempt=0)
@@ -196,6 +191,26 @@ def _remove(ctx: PhaseContext, name: str, namespace: str) -> None:
     ctx.wait(is_gone, timeout_seconds=_GONE_SECONDS, what=f"pod {namespace}/{name} to be gone")
 
 
+class Progress:
+    """How far the backups of a phase are, in all their repositories together."""
+
+    def __init__(self, ctx: PhaseContext) -> None:
+        self._ctx = ctx
+        self._parts: dict[str, Moved] = {}
+        self._lock = Lock()
+
+    def report(self, repository: str, moved: Moved) -> None:
+        """Say what was moved into one repository so far."""
+        with self._lock:
+            self._parts[repository] = moved
+            total = total_of(self._parts.values())
+            self._ctx.progress(100 * total.done_bytes // max(1, total.all_bytes), total)
+
+
+def _count(said: Mapping[str, Any], name: str) -> int:
+    return int(said.get(name) or 0)
+
+
 @dataclass(frozen=True, slots=True)
 class KeyedRepository:
     """One repository of restic, as the commands in a helper pod reach it."""
@@ -222,7 +237,7 @@ class KeyedRepository:
                 if "already" not in failed.message:
                     raise
 
-    def backup(self, folder: str, tag: str, host: str) -> Saved:
+    def backup(self, folder: str, tag: str, host: str, progress: Progress) -> Saved:
         """Back a folder up, unless this run has done so already."""
         with prefixed("Failed to create object store backup location"):
             self.make_if_missing()
@@ -233,7 +248,7 @@ class KeyedRepository:
                 return self._measured(found[0], tag)
             summary: dict[str, Any] = {}
             words = ("backup", "--json", "--tag", tag, "--host", host, folder)
-            self.run(*words, on_line=lambda line: self._follow(line, summary))
+            self.run(*words, on_line=lambda line: self._follow(line, summary, progress))
             if not summary:
                 raise UsageError("restic named no snapshot", reason="BackupUnreadable")
         return Saved(
@@ -244,7 +259,7 @@ class KeyedRepository:
             int(summary["data_added"]),
         )
 
-    def _follow(self, line: bytes, summary: dict[str, Any]) -> None:
+    def _follow(self, line: bytes, summary: dict[str, Any], progress: Progress) -> None:
         """Read a line of a backup's progress, and its summary at the end."""
         try:
             said = json.loads(line)
@@ -253,8 +268,11 @@ class KeyedRepository:
             return
         if said.get("message_type") == "summary":
             summary.update(said)
+            size, files = (_count(said, f"total_{each}_processed") for each in ("bytes", "files"))
+            progress.report(self.path, Moved(size, size, files, files))
         elif said.get("message_type") == "status":
-            self.ctx.progress(int(100 * float(said.get("percent_done") or 0)))
+            names = ("bytes_done", "total_bytes", "files_done", "total_files")
+            progress.report(self.path, Moved(*(_count(said, each) for each in names)))
 
     def _measured(self, snapshot: Mapping[str, Any], tag: str) -> Saved:
         """Count what a snapshot holds that another process saved."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,15 +14,18 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.compositions.requirements import ClusterSource, ExtraResourcesDisabled
 from kanister_py.controller.compositions.world import CompositionSettings
 from kanister_py.controller.machine.known_objects import Seen
+from kanister_py.core.errors import Invalid
 from kanister_py.core.objects.resources import CONFIG_MAPS
 from kanister_py.core.revisions.kinds import ENVIRONMENT_CONFIGS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.compositions.test_kinds import (
     World,
     bucket,
+    cluster_with_kinds,
     composition,
     definition,
 )
+from tests.oci_registry import running_registry
 
 
 def config_map(name: str, namespace: str = "default", **labels: str) -> dict[str, Any]:
@@ -337,6 +342,50 @@ def with_input(colour: str) -> dict[str, Any]:
     """Give a ConfigMap that holds what the step of a composition is told."""
     (step,) = composition(colour)["spec"]["pipeline"]
     return {**config_map("shared"), "data": {"input.yaml": json.dumps(step["input"])}}
+
+
+def test_an_input_out_of_a_registry_is_read_once_and_then_needs_no_registry(
+    world: World, tmp_path: Path
+) -> None:
+    (step,) = composition("green")["spec"]["pipeline"]
+    with running_registry(tmp_path) as registry:
+        login = {"username": registry.login.username, "password": registry.login.password}
+        config = json.dumps({"auths": {registry.address: login}}).encode()
+        world.say(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": "pull", "namespace": "kanister-py"},
+                "data": {".dockerconfigjson": b64encode(config).decode()},
+            }
+        )
+        package = registry.push_files("team/in", input__yaml=json.dumps(step["input"]).encode())
+        referring = composition()
+        (step,) = referring["spec"]["pipeline"]
+        del step["input"]
+        secrets = [{"name": "pull"}]
+        step["inputRef"] = {"ociRef": {"package": str(package), "packagePullSecrets": secrets}}
+        world.say(referring)
+        world.say(bucket())
+        world.until(lambda: world.is_ready() and world.colours() == {"green"})
+    world.say(bucket("another"))
+    world.until(lambda: world.is_ready("another"))
+    assert world.colours("another") == {"green"}
+
+
+def test_a_stored_reference_names_one_place_and_a_digest() -> None:
+    cluster = cluster_with_kinds()
+    wrong: dict[str, dict[str, Any]] = {
+        "one of configMapRef and ociRef is required": {},
+        "should match '@sha256:": {"ociRef": {"package": "r.example.org/team/in:v1"}},
+    }
+    for said, ref in wrong.items():
+        made = composition()
+        (step,) = made["spec"]["pipeline"]
+        del step["input"]
+        step["inputRef"] = ref
+        with pytest.raises(Invalid, match=said):
+            cluster.create(made)
 
 
 @pytest.mark.parametrize("gives_resources", [True, False])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+import json
+from base64 import b64encode, urlsafe_b64encode
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,20 @@ from kanister_py.core.actionsets.masking import Masker
         pytest.param("hunter22\n", "hunter22", "***", id="without its newline"),
         pytest.param("first-line\nsecond-line", "second-line", "***", id="a line of many"),
         pytest.param("hunter22", b64encode(b"hunter22").decode(), "***", id="as base64 has it"),
+        pytest.param("hunter22", b64encode(b"hunter22\n").decode(), "***IK", id="with its newline"),
+        pytest.param("hunter22", b64encode(b"me:hunter22").decode(), "bWU6***", id="a login"),
+        pytest.param(
+            "\xff\xfe\xff?>?>",
+            urlsafe_b64encode(b"a\xc3\xbf\xc3\xbe\xc3\xbf?>?>").decode(),
+            "Yc***4=",
+            id="base64 of URLs",
+        ),
+        pytest.param("hunter22", "HUNTER22 Hunter22", "*** ***", id="in another case"),
+        pytest.param('say "hi"\t22', json.dumps({"a": 'say "hi"\t22'}), '{"a": "***"}', id="JSON"),
+        pytest.param("p\xe4ss/w\xf6rd", r'"p\u00e4ss/w\u00f6rd"', '"***"', id="JSON in ASCII"),
+        pytest.param("a b/c&d=e", "?p=a%20b%2Fc%26d%3De&q=1", "?p=***&q=1", id="a URL"),
+        pytest.param("a b/c&d=e", "?p=a+b%2fc%26d%3de", "?p=***", id="a form, in small letters"),
+        pytest.param("hunter22", b"hunter22".hex().upper(), "***", id="as hexadecimal digits"),
     ],
 )
 def test_a_known_secret_never_shows(secret: str, text: str, want: str) -> None:
@@ -28,6 +43,20 @@ def test_a_known_secret_never_shows(secret: str, text: str, want: str) -> None:
 
 def test_a_secret_that_begins_with_another_leaves_no_end_behind() -> None:
     assert Masker(["hunter", "hunter22"]).mask("hunter22") == "***"
+
+
+@given(
+    st.text(min_size=6).filter(lambda each: len(each.strip()) >= 6),
+    st.binary(max_size=9),
+    st.binary(max_size=9),
+)
+def test_base64_of_a_secret_among_others_shows_but_its_rims(
+    secret: str, before: bytes, after: bytes
+) -> None:
+    raw = secret.strip().encode()
+    shown = Masker([secret]).mask(b64encode(before + raw + after).decode())
+    # What is left is what stands before and after, and at each rim a digit that is shared.
+    assert len(shown) <= len(b64encode(before)) + len(b64encode(after)) + 4 + len("***")
 
 
 @given(st.text(min_size=6).filter(lambda each: len(each.strip()) >= 6), st.text(), st.text())

@@ -33,6 +33,7 @@ from kanister_py.core.actionsets.rules import ActionRules, ExecutionMode, PhaseR
 from kanister_py.core.actionsets.status import (
     DEFER,
     ActionStatus,
+    Moved,
     PhaseError,
     PhaseStatus,
     Place,
@@ -472,6 +473,22 @@ def test_the_percentage_is_rounded_down_and_its_time_moves_only_with_it() -> Non
         "percentCompleted": "33",
         "lastTransitionTime": "2026-11-18T12:00:09Z",
     }
+
+
+def test_what_a_phase_has_moved_is_told_for_it_and_for_all() -> None:
+    rules = rules_of(2)
+    status = play(rules, PhaseStarted(NOW, FIRST, 1))
+    for percent, size in ((0, 10), (25, 250), (25, 260), (10, 5)):
+        moved = Moved(size, 1000, size // 100, 9)
+        status = record(rules, status, PhaseProgressed(NOW, FIRST, percent, moved))
+    want = {"sizeUploadedB": 260, "estimatedUploadSizeB": 1000}
+    want |= {"filesUploaded": 2, "estimatedFiles": 9}
+    data = status.as_dict()
+    assert want.items() <= data["actions"][0]["phases"][0]["progress"].items()
+    assert want.items() <= data["progress"].items()
+    assert parse_status(data).as_dict() == data
+    told = PhaseProgressed(NOW, FIRST, 25, Moved(260, 1000, 2, 9))
+    assert parse_outcome(outcome_as_dict(told)) == told
 
 
 def test_a_retry_keeps_what_was_completed_before_the_phase() -> None:

@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from kanister_py.core.compositions.model import parse_composition
-from kanister_py.core.compositions.step_inputs import InputRef, StepInputUnusable, input_in
+from kanister_py.core.compositions.step_inputs import (
+    ArtifactRef,
+    InputRef,
+    StepInputUnusable,
+    input_in,
+)
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import Document
+from kanister_py.core.revisions.package import PackageReference
 
 
 def config_map(**data: str) -> dict[str, Any]:
@@ -81,9 +87,33 @@ def test_a_step_says_where_its_input_stands() -> None:
     assert step.input_ref == InputRef("c", "n", "k")
 
 
+DIGEST = f"sha256:{'0' * 64}"
+PACKAGE = f"r.example.org/team/templates:v1.0.0@{DIGEST}"
+
+
+def test_an_input_in_a_registry_is_named_by_its_digest() -> None:
+    ref = {"ociRef": {"package": PACKAGE, "path": "a.yaml", "packagePullSecrets": [{"name": "s"}]}}
+    (step,) = parse_composition(composition(inputRef=ref)).steps
+    package = PackageReference("r.example.org", "team/templates", "v1.0.0", DIGEST)
+    assert step.input_ref == ArtifactRef(package, "a.yaml", ("s",))
+
+
 @pytest.mark.parametrize(
     ("step", "said"),
     [
+        pytest.param(
+            {"inputRef": {"ociRef": {"package": "r.example.org/team/templates:v1.0.0"}}},
+            "ociRef.package: Must name a digest, as r.example.org/team/templates:v1.0.0@sha256:",
+            id="a tag may move",
+        ),
+        pytest.param(
+            {"inputRef": {"ociRef": {"package": "templates"}}}, "names no registry", id="no place"
+        ),
+        pytest.param(
+            {"inputRef": {"ociRef": {"package": PACKAGE}, "configMapRef": {"name": "c"}}},
+            "one of configMapRef and ociRef",
+            id="two places",
+        ),
         pytest.param(
             {"inputRef": {"configMapRef": {"name": "c"}}, "input": {"kind": "A"}},
             "input and inputRef exclude each other",

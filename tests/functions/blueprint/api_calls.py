@@ -66,7 +66,7 @@ class Api:
             stop,
             masker=masker,
             learn=lambda _: masker,
-            on_progress=lambda _: None,
+            on_progress=lambda *_: None,
             on_log=self.log.append,
         )
         ctx.begin(self._renderer, is_taken_up=is_taken_up)

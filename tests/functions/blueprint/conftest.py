@@ -80,7 +80,7 @@ class World:
             stop or StopSignal(),
             masker=masker,
             learn=lambda _: masker,
-            on_progress=lambda _: None,
+            on_progress=lambda *_: None,
             on_log=self._note,
         )
 

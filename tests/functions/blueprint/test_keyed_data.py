@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.objects.quantities import in_units
 from kanister_py.core.objects.resources import PODS
 from kanister_py.core.templates.facts import ActionFacts, Workload
 from kanister_py.functions.blueprint.backup_data.v0_1_0 import BackupDataV010
@@ -23,7 +24,6 @@ from kanister_py.functions.blueprint.check_repository.v0_1_0 import CheckReposit
 from kanister_py.functions.blueprint.copy_volume_data.v0_1_0 import CopyVolumeDataV010
 from kanister_py.functions.blueprint.delete_data.v0_1_0 import DeleteDataV010
 from kanister_py.functions.blueprint.delete_data_all.v0_1_0 import DeleteDataAllV010
-from kanister_py.functions.blueprint.keyed_repository import in_units
 from kanister_py.functions.blueprint.location_delete.v0_1_0 import LocationDeleteV010
 from kanister_py.functions.blueprint.restore_data.v0_1_0 import RestoreDataV010
 from kanister_py.functions.blueprint.restore_data_all.v0_1_0 import RestoreDataAllV010

@@ -45,7 +45,7 @@ def check_action_set(
     unknown, problems = context.read_action_set(found) if context.read_action_set else ([], [])
     yield from (finding_of(each, NOT_AN_ACTION_SET) for each in problems)
     yield from unknown_keys(found, unknown, context.hints)
-    for index, given in _actions_of(found):
+    for index, given in actions_of(found):
         blueprint, name = blueprints.get(str(given.get("blueprint") or "")), given.get("name")
         if blueprint is None or not isinstance(name, str) or name in blueprint.actions:
             continue
@@ -61,7 +61,8 @@ def check_action_set(
             yield from check_preference(preference, context)
 
 
-def _actions_of(found: Found) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def actions_of(found: Found) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Give the actions of an ActionSet that are maps, each with its index."""
     spec = found.value.get("spec")
     actions = spec.get("actions") if isinstance(spec, dict) else None
     for index, given in enumerate(actions if isinstance(actions, list) else ()):
@@ -83,7 +84,7 @@ class Preference(NamedTuple):
 
 def preferences_of(found: Found, blueprints: Mapping[str, Blueprint]) -> Iterator[Preference]:
     """Find every preferredVersion of an ActionSet."""
-    for index, given in _actions_of(found):
+    for index, given in actions_of(found):
         name, version = str(given.get("name") or ""), given.get("preferredVersion")
         if version is None or version == "":
             continue

@@ -12,6 +12,7 @@ from kanister_py.core.blueprints.lint import (
     durations,
     pipelines,
     reading,
+    schedules,
     structure,
     suppressions,
     versions,
@@ -41,6 +42,7 @@ def rules() -> Mapping[str, Rule]:
             *reading.RULES,
             *suppressions.RULES,
             *action_sets.RULES,
+            *schedules.RULES,
             *pipelines.RULES,
             *versions.RULES,
             *structure.RULES,
@@ -61,6 +63,7 @@ class Report(NamedTuple):
     """Files that were named and hold nothing that lint is about."""
     compositions: int = 0
     """Compositions, and revisions of such."""
+    schedules: int = 0
 
 
 def lint_sources(
@@ -94,6 +97,7 @@ def lint_sources(
             if source.is_named and not reads[source.file].holds_anything
         ),
         sum(map(pipelines.is_pipeline, composed)),
+        sum(len(read.schedules) for read in reads.values()),
     )
 
 
@@ -108,6 +112,8 @@ def _said_of(
         yield from structure.unknown_keys(found, unknown, context.hints)
     for found in read.action_sets:
         yield from action_sets.check_action_set(found, blueprints, context)
+    for found in read.schedules:
+        yield from schedules.check_schedule(found, blueprints, context)
 
 
 def _is_ignored(

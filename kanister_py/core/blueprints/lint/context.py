@@ -23,8 +23,8 @@ class Context(NamedTuple):
     class behind a version of a function; without it, arguments are not looked at.
     `signatures` has those that are known without loading, by function and version.
     `read_action_set` gives the keys of an ActionSet that nothing reads, and what of it
-    is none; without it, the form of ActionSets is not looked at. `read_composition` does
-    the same for Compositions.
+    is none; without it, the form of ActionSets is not looked at. `read_composition`
+    and `read_schedule` do the same for Compositions and Schedules.
     """
 
     registry: Registry[FunctionEntry]
@@ -34,6 +34,7 @@ class Context(NamedTuple):
     signatures: Mapping[tuple[str, str], Signature] = MappingProxyType({})
     read_action_set: Callable[[Found], tuple[list[UnknownKey], list[Problem]]] | None = None
     read_composition: Callable[[Found], tuple[list[UnknownKey], list[Problem]]] | None = None
+    read_schedule: Callable[[Found], tuple[list[UnknownKey], list[Problem]]] | None = None
     hints: Hints = Hints(inf)
 
     def signature(self, entry: FunctionEntry) -> Signature | None:

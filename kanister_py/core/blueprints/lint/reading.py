@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, finding_of
 from kanister_py.core.blueprints.lint.pipelines import pipelines_in
+from kanister_py.core.blueprints.lint.schedules import schedules_in, template_of
 from kanister_py.core.blueprints.lint.suppressions import suppressions_in
 from kanister_py.core.blueprints.model import (
     GROUP,
@@ -57,6 +58,7 @@ class Contents:
         self.blueprints: list[LocatedBlueprint] = []
         self.action_sets: list[Found] = []
         self.profiles: list[Found] = []
+        self.schedules: list[Found] = []
         self.pipelines: list[Found] = []
         """Compositions and Functions, and revisions of either."""
         self.findings: list[Finding] = []
@@ -65,9 +67,15 @@ class Contents:
         self.text = ""
 
     @property
+    def templates(self) -> list[Found]:
+        """What Schedules make ActionSets of."""
+        found = map(template_of, self.schedules)
+        return [each for each in found if each is not None]
+
+    @property
     def holds_anything(self) -> bool:
-        looked_at = self.blueprints or self.action_sets or self.profiles or self.pipelines
-        return bool(looked_at or self.findings)
+        objects = (self.blueprints, self.action_sets, self.profiles, self.schedules, self.pipelines)
+        return any(objects) or bool(self.findings)
 
 
 def read_source(source: Source) -> Contents:
@@ -90,6 +98,7 @@ def read_source(source: Source) -> Contents:
             located, problems = read_what_can_be_read(found)
             read.blueprints.append(located)
             read.findings += [finding_of(each, NOT_A_BLUEPRINT) for each in problems]
+    read.schedules += schedules_in(documents)
     read.pipelines += pipelines_in(documents)
     if read.holds_anything:
         read.documents = documents

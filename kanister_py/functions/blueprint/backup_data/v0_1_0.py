@@ -14,6 +14,7 @@ from kanister_py.functions.blueprint.claims import access_to_claim
 from kanister_py.functions.blueprint.keyed_repository import (
     HelperPod,
     KeyedRepository,
+    Progress,
     RetentionArgs,
     Saved,
     restic_pod,
@@ -68,11 +69,19 @@ class BackupDataV010(Func):
         self, ctx: PhaseContext, params: Params, args: BackupDataArgsV010
     ) -> Mapping[str, Any]:
         with prefixed("Failed to backup data"):
-            return back_up_pod(ctx, params, self.name, args, args.pod).as_outputs()
+            done = back_up_pod(ctx, params, self.name, args, args.pod, Progress(ctx))
+        return done.as_outputs()
 
 
 def back_up_pod(
-    ctx: PhaseContext, params: Params, function: str, args: Any, pod: str, *, below: str = ""
+    ctx: PhaseContext,
+    params: Params,
+    function: str,
+    args: Any,
+    pod: str,
+    progress: Progress,
+    *,
+    below: str = "",
 ) -> Saved:
     """Back a folder of one pod up; `below` is the folder of its repository below the prefix."""
     location = location_of(ctx, params)
@@ -85,6 +94,6 @@ def back_up_pod(
     with restic_pod(ctx, params, function, args, helper) as target:
         full = f"{path}/{below}" if below else path
         repository = KeyedRepository(ctx, location, full, args, target)
-        saved = repository.backup(args.include_path, run_tag(ctx, below), host)
+        saved = repository.backup(args.include_path, run_tag(ctx, below), host, progress)
         repository.let_go(args.keep, host, prune=args.prune)
     return saved

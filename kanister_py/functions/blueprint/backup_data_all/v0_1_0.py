@@ -13,7 +13,7 @@ from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data.v0_1_0 import back_up_pod
 from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import BackupDataAllOutputs, pods_of
 from kanister_py.functions.blueprint.claims import access_to_claim
-from kanister_py.functions.blueprint.keyed_repository import RetentionArgs
+from kanister_py.functions.blueprint.keyed_repository import Progress, RetentionArgs
 from kanister_py.functions.blueprint.repositories import access_of_helper, for_every_pod
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
@@ -60,8 +60,10 @@ class BackupDataAllV010(Func):
     def exec(
         self, ctx: PhaseContext, params: Params, args: BackupDataAllArgsV010
     ) -> Mapping[str, Any]:
+        progress = Progress(ctx)
+
         def back_up(pod: str) -> dict[str, str]:
-            done = back_up_pod(ctx, params, self.name, args, pod, below=pod)
+            done = back_up_pod(ctx, params, self.name, args, pod, progress, below=pod)
             return {"PodName": pod, "BackupID": done.id, "BackupTag": done.tag}
 
         found = for_every_pod(

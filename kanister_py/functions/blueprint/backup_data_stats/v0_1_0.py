@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.quantities import in_units
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data_stats.v0_0_0 import BackupDataStats
 from kanister_py.functions.blueprint.keyed_repository import (
     HelperPod,
     KeyedArgs,
     KeyedRepository,
-    in_units,
     restic_pod,
 )
 from kanister_py.functions.blueprint.repositories import location_of, prefixed, repository_path

@@ -16,6 +16,7 @@ from kanister_py.functions.blueprint.copy_volume_data.v0_0_0 import (
 from kanister_py.functions.blueprint.keyed_repository import (
     HelperPod,
     KeyedRepository,
+    Progress,
     RetentionArgs,
     restic_pod,
     run_tag,
@@ -66,6 +67,6 @@ class CopyVolumeDataV010(Func, parent=CopyVolumeData):
         host = f"{args.namespace}/{args.volume}"
         with restic_pod(ctx, params, self.name, args, helper) as target:
             repository = KeyedRepository(ctx, location, path, args, target)
-            saved = repository.backup(root, run_tag(ctx), host)
+            saved = repository.backup(root, run_tag(ctx), host, Progress(ctx))
             repository.let_go(args.keep, host, prune=args.prune)
         return {**saved.as_outputs(), "backupRoot": root, "backupArtifactLocation": path}

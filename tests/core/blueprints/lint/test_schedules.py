@@ -1,0 +1,121 @@
+"""What does lint say of Schedules, and would an API server be told the same?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from kanister_py.core.blueprints.lint.check import lint_sources
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import Finding, Severity
+from kanister_py.core.blueprints.lint.reading import Source
+from kanister_py.core.schedules.admission import judge_schedule, read_schedule
+from tests.core.schedules.schedules import schedule
+
+
+def blueprint(function: str = "Greet", version: str = "") -> dict[str, Any]:
+    pinned = {"funcVersion": version} if version else {}
+    return {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "Blueprint",
+        "metadata": {"name": "made-up"},
+        "actions": {"act": {"phases": [{"name": "p", "func": function, **pinned}]}},
+    }
+
+
+def lint(context: Context, *objects: dict[str, Any]) -> list[Finding]:
+    sources = [Source(f"{each['kind']}.yaml", yaml.safe_dump(each)) for each in objects]
+    found = lint_sources(sources, context._replace(read_schedule=read_schedule)).findings
+    return [each for each in found if each.file == "Schedule.yaml"]
+
+
+def of_template(**action: Any) -> dict[str, Any]:
+    return {"spec": {"actions": [{"name": "act", "blueprint": "made-up", **action}]}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "said"),
+    [
+        ({"schedule": "0 0 30 2 *"}, "spec.schedule", "never comes"),
+        ({"schedule": "0 25 * * *"}, "spec.schedule", "its hour cannot be read"),
+        ({"timeZone": "Europe/Berlim"}, "spec.timeZone", "There is no time zone"),
+        ({"jitter": "soon"}, "spec.jitter", "a duration"),
+        ({"jitter": "48h"}, "spec.jitter", "no more than 24h"),
+        ({"concurrencyPolicy": "Allow"}, "spec.concurrencyPolicy", "'Forbid', 'Replace', 'Queue'"),
+        ({"historyLimits": {"complete": -1}}, "spec.historyLimits.complete", "at least 0"),
+        ({"template": None}, "spec.template", "Must be given"),
+        ({"template": {"spec": {}}}, "spec.template.spec.actions", "Must have an action"),
+        (
+            {"windows": [{"schedule": "@every 1h", "duration": "5m"}]},
+            "spec.windows[0].schedule",
+            "Must be a cron line",
+        ),
+        (
+            {"windows": [{"schedule": "0 0 * * *", "duration": "24h"}]},
+            "spec.windows",
+            "leave no time",
+        ),
+        ({"windows": [{"schedule": "0 0 * * *"}]}, "spec.windows[0].duration", "Must be given"),
+    ],
+)
+def test_what_no_schedule_can_say_is_an_error_with_its_place(
+    context: Context, spec: dict[str, Any], path: str, said: str
+) -> None:
+    made = schedule(**spec)
+    (found,) = lint(context, made, blueprint())
+    assert (found.rule, found.severity, found.path) == ("schedule-invalid", Severity.ERROR, path)
+    assert said in found.message
+    assert found.line > 0
+    verdict = judge_schedule(made, {"made-up": blueprint()}, context)
+    assert not verdict.is_allowed
+    assert said in verdict.message
+
+
+def test_a_key_that_nothing_reads_is_told_with_the_one_that_is_meant(context: Context) -> None:
+    (found,) = lint(context, schedule(timezone="Europe/Berlin"), blueprint())
+    assert "timeZone" in found.message
+
+
+def test_an_action_that_the_blueprint_lacks_is_told(context: Context) -> None:
+    made = schedule(template=of_template(name="bakcup"))
+    (found,) = lint(context, made, blueprint())
+    assert (found.rule, found.path) == ("action-unknown", "spec.template.spec.actions[0].name")
+    verdict = judge_schedule(made, {"made-up": blueprint()}, context)
+    assert verdict.is_allowed
+    assert "has no action bakcup" in verdict.warnings[0]
+
+
+def test_a_blueprint_that_is_not_there_yet_is_a_warning(context: Context) -> None:
+    verdict = judge_schedule(schedule(), {"made-up": None}, context)
+    assert verdict.is_allowed
+    assert "There is no Blueprint made-up yet" in verdict.warnings[0]
+
+
+# The installed release is 0.3.0; 0.4.0 is the next one.
+@pytest.mark.parametrize(
+    ("function", "version", "preferred", "want"),
+    [
+        pytest.param("Notify", "v0.2.0", "", ["schedule-outlived"], id="removed in the next"),
+        pytest.param("Notify", "", "v0.2.0", ["schedule-outlived"], id="preferred, and removed"),
+        pytest.param("Bury", "v0.1.0", "", [], id="removed in the one after that"),
+        pytest.param("Notify", "v0.3.0", "", [], id="served"),
+        pytest.param("Notify", "v0.1.0", "", [], id="removed already, which the Blueprint tells"),
+        pytest.param("Nobody", "", "", [], id="a function that nobody has"),
+    ],
+)
+def test_a_version_that_the_next_release_removes_is_told(
+    context: Context, function: str, version: str, preferred: str, want: list[str]
+) -> None:
+    action = {"preferredVersion": preferred} if preferred else {}
+    made = schedule(template=of_template(**action))
+    found = [
+        each
+        for each in lint(context, made, blueprint(function, version))
+        if each.rule != "version-deprecated"
+    ]
+    assert [each.rule for each in found] == want
+    for each in found:
+        assert (each.removed_in, each.replacement) == ("0.4.0", "v0.3.0")
+        assert "removed in 0.4.0, the next release" in each.message
