@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
     from kanister_py.cli.schedule_list import shown_of
-    from kanister_py.core.schedules.runs import SCHEDULE_LABEL
+    from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
     from kanister_py.wiring import system_clock
 
     found = cluster.get(SCHEDULES, args.name, namespace=args.namespace)

@@ -98,8 +98,8 @@ def next_of(obj: KubeObject, now: datetime) -> Cell:
 
 def in_zone(text: str, zone_name: str, now: datetime) -> str:
     """Show a time as clocks of a time zone do, and how far off it is."""
-    from kanister_py.cli.frame import whole_seconds
     from kanister_py.core.actionsets.status import parse_time
+    from kanister_py.core.objects.durations import whole_seconds
     from kanister_py.core.schedules.times import InvalidTimetable, zone_of
 
     time = parse_time(text)
@@ -116,8 +116,8 @@ def in_zone(text: str, zone_name: str, now: datetime) -> str:
 
 def ago(text: Any, now: datetime) -> str:
     """Say how long ago something was."""
-    from kanister_py.cli.frame import whole_seconds
     from kanister_py.core.actionsets.status import parse_time
+    from kanister_py.core.objects.durations import whole_seconds
 
     time = parse_time(text)
     return "" if time is None else f"{whole_seconds((now - time).total_seconds())} ago"

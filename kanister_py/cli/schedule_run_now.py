@@ -44,9 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
     from secrets import choice
 
+    from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
     from kanister_py.core.objects.names import generate_name
     from kanister_py.core.schedules.model import ConcurrencyPolicy, parse_schedule
-    from kanister_py.core.schedules.runs import SCHEDULE_LABEL, read_run, run_of
+    from kanister_py.core.schedules.runs import read_run, run_of
 
     found = cluster.get(SCHEDULES, args.name, namespace=args.namespace)
     schedule = parse_schedule(found)
