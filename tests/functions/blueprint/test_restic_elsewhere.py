@@ -1,0 +1,104 @@
+"""Restic on the APIs of Google and Azure: real restic, led to servers of this machine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kanister_py.core.objects.locations import Credential, Location, StoreKind
+from kanister_py.functions.blueprint.copy_volume_data.v0_0_0 import CopyVolumeData
+from kanister_py.functions.blueprint.copy_volume_data.v0_1_0 import CopyVolumeDataV010
+from kanister_py.functions.blueprint.delete_data.v0_0_0 import DeleteData
+from kanister_py.functions.blueprint.delete_data.v0_1_0 import DeleteDataV010
+from kanister_py.functions.blueprint.location_delete.v0_1_0 import LocationDeleteV010
+from kanister_py.functions.blueprint.restore_data.v0_0_0 import RestoreData
+from kanister_py.functions.blueprint.restore_data.v0_1_0 import RestoreDataV010
+from kanister_py.ports.function import Func
+from tests.functions.blueprint.conftest import World
+from tests.functions.blueprint.data import claim, facts_for, keys, mounted
+from tests.led_names import Led, led
+from tests.stores import AZURE_ACCOUNT, AZURE_KEY, running_store
+
+ACCOUNT = "kaccount"
+VERSIONS: Mapping[str, tuple[type[Func], type[Func], type[Func]]] = {
+    "v0.0.0": (CopyVolumeData, RestoreData, DeleteData),
+    "v0.1.0": (CopyVolumeDataV010, RestoreDataV010, DeleteDataV010),
+}
+
+
+@pytest.fixture(params=[StoreKind.GCS, StoreKind.AZURE])
+def place(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[tuple[Location, Led]]:
+    """A store, and the way on which restic finds it."""
+    if shutil.which("restic") is None:
+        pytest.skip("restic is not installed: nothing is backed up")
+    # What restic takes for an emulator has a port that may be taken.
+    folder = tmp_path_factory.mktemp("elsewhere")
+    accounts = f"{AZURE_ACCOUNT}:{AZURE_KEY};{ACCOUNT}:{AZURE_KEY}"
+    monkeypatch.setenv("AZURITE_ACCOUNTS", accounts)
+    with running_store(request.param, folder / "store") as location:
+        port = int(location.endpoint.split(":")[2].split("/")[0])
+        is_google = request.param is StoreKind.GCS
+        host = "storage.googleapis.com" if is_google else f"{ACCOUNT}.blob.core.windows.net"
+        with led(host, port, folder / "led", renames=is_google) as way:
+            if is_google:
+                account = {**json.loads(location.credential.secret), "token_uri": way.token_url}
+                credential = Credential("p", json.dumps(account))
+                yield replace(location, credential=credential), way
+            else:
+                endpoint = f"http://127.0.0.1:{port}/{ACCOUNT}"
+                credential = Credential(ACCOUNT, AZURE_KEY)
+                yield replace(location, endpoint=endpoint, credential=credential), way
+
+
+def trusting(world: World, way: Led) -> dict[str, Any]:
+    """Say what a pod needs besides, to be led."""
+    world.cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "trusted", "namespace": "default"},
+            "data": {"ca.pem": way.authority},
+        }
+    )
+    env = {"HTTPS_PROXY": way.proxy, "SSL_CERT_FILE": "/etc/trusted/ca.pem"}
+    container = {
+        "name": "container",
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+        "volumeMounts": [{"name": "trusted", "mountPath": "/etc/trusted"}],
+    }
+    volume = {"name": "trusted", "configMap": {"name": "trusted"}}
+    return {"containers": [container], "volumes": [volume]}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_volume_comes_back_from_google_and_from_azure(
+    world: World, place: tuple[Location, Led], version: str
+) -> None:
+    location, way = place
+    copy, restore, delete = VERSIONS[version]
+    facts = facts_for(location, pod_override=trusting(world, way))
+    claim(world, "data")
+    mounted(world, "mkdir /v/sub; echo one >/v/a; echo two >/v/sub/b")
+    common = {"namespace": "default", "encryptionKey": "a-key-nobody-sees"}
+    given = {**common, "volume": "data", "dataArtifactPrefix": "volumes/data"}
+    done = world.call(copy, given, facts=facts, uid="backup")
+    mounted(world, "rm -r /v/a /v/sub; echo new >/v/c")
+    where = {**common, "backupArtifactPrefix": done["backupArtifactLocation"]}
+    tagged = {"backupTag": done["backupTag"], "volumes": {"data": done["backupRoot"]}}
+    world.call(restore, {**where, **tagged, "image": "tools"}, facts=facts, uid="restore")
+    assert mounted(world, "cd /v; cat a sub/b c") == b"one\ntwo\nnew\n"
+    forget = {**where, "backupID": done["backupID"], "reclaimSpace": True}
+    world.call(delete, forget, facts=facts, uid="delete")
+    assert keys(location, "volumes/data/config") == ["volumes/data/config"]
+    assert keys(location, "volumes/data/snapshots/") == []
+    world.call(LocationDeleteV010, {"artifact": "volumes"}, facts=facts)
+    assert keys(location, "") == []
