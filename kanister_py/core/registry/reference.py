@@ -316,7 +316,8 @@ def _argument_change(
             "type-changed",
             name,
             f"Argument {name} was {old['type']}, is {new['type']}",
-            breaking=True,
+            # What took text and takes a map besides takes all that it took.
+            breaking=old["type"] not in new["type"].partition(" of ")[0].split(" or "),
         )
     if new["required"] and not old["required"]:
         yield _change("argument-required", name, f"Argument {name} is now required", breaking=True)

@@ -62,3 +62,19 @@ def test_a_changed_default_is_told_whatever_the_argument_is_called(
 def test_the_default_of_a_new_argument_is_told() -> None:
     (change,) = differences(reference("v1.0.0"), reference("v2.0.0", tries=3))
     assert change["message"] == "Argument tries is new; left out, it is 3"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "breaks"),
+    [
+        pytest.param("text", "text or map or list of map", False, id="also a map"),
+        pytest.param("text", "whole number", True, id="another"),
+        pytest.param("map", "list of text or map", True, id="a list of maps"),
+        pytest.param("text or map", "text", True, id="no map any more"),
+    ],
+)
+def test_a_type_breaks_what_it_does_not_take_any_more(old: str, new: str, *, breaks: bool) -> None:
+    was, becomes = reference("v1.0.0", spec=None), reference("v2.0.0", spec=None)
+    was["arguments"][0]["type"], becomes["arguments"][0]["type"] = old, new
+    (change,) = differences(was, becomes)
+    assert change["breaking"] is breaks
