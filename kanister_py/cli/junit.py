@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kanister_py.core.objects.visible import visible
+
 
 class Tested(NamedTuple):
     """How one case went; without a failure, well."""
@@ -34,4 +36,5 @@ def junit_of(name: str, cases: Sequence[Tested]) -> str:
         text = escape("\n".join(each.failures))
         why = quoteattr(each.failures[0])
         lines.append(f"{case}><failure message={why}>{text}</failure></testcase>")
-    return "\n".join([*lines, "</testsuite>", ""])
+    # What a terminal would obey has no place in XML either.
+    return visible("\n".join([*lines, "</testsuite>", ""]), keeps="\n")

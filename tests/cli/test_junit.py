@@ -1,0 +1,16 @@
+"""Reports in JUnit's form."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+from kanister_py.cli import junit
+
+
+def test_what_xml_does_not_allow_is_shown_in_a_report() -> None:
+    steers = "red \x1b[31m, bell \x07, half \ud800, end"
+    report = junit.junit_of("s", [junit.Tested(steers, steers, 0.1, (steers, "second\tline"))])
+    case = ET.fromstring(report.encode())[0]
+    assert case.get("name") == "red \\x1b[31m, bell \\x07, half \\ud800, end"
+    assert case[0].text is not None
+    assert case[0].text.splitlines() == [case.get("name"), "second\\tline"]
