@@ -295,6 +295,23 @@ def composition(name: str, *steps: dict[str, Any], **labels: str) -> dict[str, A
     }
 
 
+def claimed_stores(*steps: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Give a kind with claims and a Composition for it, each with where it is posted."""
+    legacy = definition()
+    legacy["apiVersion"] = "apiextensions.crossplane.io/v1"
+    legacy["metadata"] = {"name": "xstores.example.org"}
+    names = {"kind": "XStore", "plural": "xstores"}
+    claims = {"kind": "Store", "plural": "stores"}
+    legacy["spec"].update(names=names, claimNames=claims, scope="LegacyCluster")
+    composed = composition("stores", *steps)
+    composed["spec"]["compositeTypeRef"]["kind"] = "XStore"
+    extensions = "/apis/apiextensions.crossplane.io/v1"
+    return [
+        (f"{extensions}/compositeresourcedefinitions", legacy),
+        (f"{extensions}/compositions", composed),
+    ]
+
+
 def template_step(text: str) -> dict[str, Any]:
     manifest = (
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  annotations:\n"
@@ -735,19 +752,11 @@ def test_a_function_that_answers_differently_each_time_is_held_back(place: Place
 
 
 def test_a_claim_of_a_legacy_kind_gets_what_it_asks_for(place: Place) -> None:
-    legacy = definition()
-    legacy["apiVersion"] = "apiextensions.crossplane.io/v1"
-    legacy["metadata"] = {"name": "xstores.example.org"}
-    names = {"kind": "XStore", "plural": "xstores"}
-    claims = {"kind": "Store", "plural": "stores"}
-    legacy["spec"].update(names=names, claimNames=claims, scope="LegacyCluster")
     step = template_step("claimed")
     template = step["input"]["inline"]["template"]
     namespaced = template.replace("metadata:\n", "metadata:\n  namespace: default\n")
     step["input"]["inline"]["template"] = namespaced
-    composed = composition("stores", step)
-    composed["spec"]["compositeTypeRef"]["kind"] = "XStore"
-    place.say(legacy, composed)
+    place.say(*(each for _, each in claimed_stores(step)))
     stores = "/apis/example.org/v1alpha1/namespaces/default/stores"
     until(partial(place.client.get, stores), place.logs)
     claim = {

@@ -28,6 +28,9 @@ _PAUSE_SECONDS = 0.5
 _THREADS = 16
 _THINGS = "/apis/example.org/v1alpha1/namespaces/default/xthings"
 _CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+_CLAIMS = "/apis/example.org/v1alpha1/namespaces/default/stores"
+_CLAIMED = "/apis/example.org/v1alpha1/xstores"
+_EVENTS = "/api/v1/events"
 _PATIENCE_SECONDS = 300.0
 
 
@@ -57,7 +60,12 @@ _STEPS: list[dict[str, Any]] = [
             "resources": [
                 {
                     "name": "map",
-                    "base": {"apiVersion": "v1", "kind": "ConfigMap", "data": {"text": "x"}},
+                    "base": {
+                        "apiVersion": "v1",
+                        "kind": "ConfigMap",
+                        "metadata": {"namespace": "default"},
+                        "data": {"text": "x"},
+                    },
                     "patches": [
                         {
                             "type": "FromCompositeFieldPath",
@@ -140,11 +148,10 @@ class _Bench:
                 time.sleep(0.2)
 
     def _note(self, thing: dict[str, Any]) -> None:
-        for each in (thing.get("status") or {}).get("conditions") or ():
-            if each["type"] == "Ready" and each["status"] == "True":
-                with self._changed:
-                    self._ready.setdefault(thing["metadata"]["name"], time.monotonic())
-                    self._changed.notify_all()
+        if _is_ready(thing):
+            with self._changed:
+                self._ready.setdefault(thing["metadata"]["name"], time.monotonic())
+                self._changed.notify_all()
 
     def _make(self, names: list[str], threads: int = 8) -> None:
         from e2e.test_compositions import thing
@@ -169,6 +176,7 @@ class _Bench:
         yield from self._lone()
         yield from self._batch()
         yield from self._crowd()
+        yield from self._claimed()
 
     def _lone(self) -> Iterator[Row]:
         taken = []
@@ -237,8 +245,50 @@ class _Bench:
         )
         yield Row("writes after a restart", str(changed), "0", changed == 0)
 
+    def _claimed(self) -> Iterator[Row]:
+        """Leave 1,000 claims and their resources alone for a minute, beside all that is there."""
+        from e2e.test_compositions import claimed_stores
+        from e2e.test_controller import until
+
+        for path, each in claimed_stores(*_STEPS):
+            self._client.post(path, each)
+        until(lambda: self._answers(_CLAIMS))
+        api_version = "example.org/v1alpha1"
+
+        def make(part: list[str]) -> None:
+            for name in part:
+                claim = {"apiVersion": api_version, "kind": "Store", "metadata": {"name": name}}
+                self._client.post(_CLAIMS, {**claim, "spec": {}})
+
+        _side_by_side(8, [f"claim-{number}" for number in range(_MANY)], make)
+        self._until_claims_rest()
+        before = self._versions()
+        with self._processor_seconds() as spent:
+            time.sleep(60)
+        after = self._versions()
+        written = sum(before.get(name) != version for name, version in after.items())
+        share = spent() / 60
+        what = f"{_MANY} resources of as many claims, in a minute at rest"
+        yield Row(f"{what}: writes", str(written), "0", written == 0)
+        yield Row(f"{what}: of one core", f"{share:.2%}", "<= 1%", share <= 0.01)
+
+    def _until_claims_rest(self) -> None:
+        """Wait until every claim is ready, and nobody has written anything for ten seconds."""
+        end = time.monotonic() + _PATIENCE_SECONDS
+        before: dict[str, str] = {}
+        while time.monotonic() < end:
+            time.sleep(10)
+            now = self._versions()
+            if now == before and all(map(_is_ready, self._client.get(_CLAIMS)["items"])):
+                return
+            before = now
+        raise RuntimeError((self._folder / "controller.log").read_text()[-2000:])
+
     def _versions(self) -> dict[str, str]:
-        items = self._client.get(_THINGS)["items"] + self._client.get(_CONFIG_MAPS)["items"]
+        paths = [_THINGS, _CONFIG_MAPS]
+        if self._answers(_CLAIMS):
+            paths += [_CLAIMS, _CLAIMED, _EVENTS]
+        items = [each for path in paths for each in self._client.get(path)["items"]]
         return {each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in items}
 
     @contextmanager
@@ -257,6 +307,11 @@ class _Bench:
         assert self._controller is not None
         status = Path(f"/proc/{self._controller.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def _is_ready(obj: dict[str, Any]) -> bool:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _side_by_side(threads: int, names: list[str], act: Callable[[list[str]], None]) -> None:
