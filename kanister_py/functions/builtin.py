@@ -172,6 +172,9 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "function-patch-and-transform": {
         "v0.1.0": "kanister_py.functions.composition.patch_and_transform.v0_1_0:PatchAndTransform",
+        "v0.2.0": (
+            "kanister_py.functions.composition.patch_and_transform.v0_2_0:PatchAndTransformV020"
+        ),
     },
     "function-go-templating": {
         "v0.1.0": "kanister_py.functions.composition.go_templating.v0_1_0:GoTemplating",
@@ -189,6 +192,7 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "function-extra-resources": {
         "v0.1.0": "kanister_py.functions.composition.extra_resources.v0_1_0:ExtraResources",
+        "v0.2.0": "kanister_py.functions.composition.extra_resources.v0_2_0:ExtraResourcesV020",
     },
     "function-jinja-templating": {
         "v0.1.0": "kanister_py.functions.composition.jinja_templating.v0_1_0:JinjaTemplating",

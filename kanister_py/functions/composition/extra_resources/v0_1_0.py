@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.functions.composition.answering import (
@@ -59,6 +59,8 @@ class ExtraResources(CompositionFunction):
     """
 
     name = "function-extra-resources"
+    finds_nothing: ClassVar[bool] = False
+    """A selector that lost all its labels has found nothing, where v0.1.0 fails."""
 
     @classmethod
     def described_input(cls) -> type[BaseModel]:
@@ -69,23 +71,27 @@ class ExtraResources(CompositionFunction):
     def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         answer = answer_to(request)
         try:
-            _run(request, answer)
+            _run(request, answer, finds_nothing=self.finds_nothing)
         except Refused as refused:
             add_result(answer, "FATAL", str(refused))
         return answer
 
 
-def _run(request: Mapping[str, Any], answer: Data) -> None:
+def _run(request: Mapping[str, Any], answer: Data, *, finds_nothing: bool) -> None:
     spec = spec_of(read_input(request, "v1beta1.Input", _SHAPE))
     sources = spec.get("extraResources", [])
-    answer["requirements"] = _requirements(sources, composite_of(request))
-    if not request.get("requiredResources"):
+    asked = _requirements(sources, composite_of(request))
+    answer["requirements"] = {"resources": asked} if asked else {}
+    if not request.get("requiredResources") and not (finds_nothing and sources and not asked):
         return  # nobody has looked yet
     is_optional = spec.get("policy", {}).get("resolution", "Required") == "Optional"
     found: dict[str, list[Data]] = {}
     for source in sources:
         try:
-            _take(source, request, found, is_optional=is_optional)
+            objects = required(request, source.get("into", ""))
+            if finds_nothing and source.get("into", "") not in asked:
+                objects = []
+            _take(source, objects, found, is_optional=is_optional)
         except Refused as refused:
             raise Refused(f"verifying and sorting extra resources: {refused}") from None
     set_context(answer, spec.get("context", {}).get("key", EXTRA_RESOURCES_KEY), found)
@@ -119,14 +125,13 @@ def _requirements(sources: list[Data], composite: Data) -> Data:
         if source.get("namespace"):
             selector["namespace"] = source["namespace"]
         selectors[source.get("into", "")] = selector
-    return {"resources": selectors} if selectors else {}
+    return selectors
 
 
 def _take(
-    source: Data, request: Mapping[str, Any], found: dict[str, list[Data]], *, is_optional: bool
+    source: Data, objects: list[Data] | None, found: dict[str, list[Data]], *, is_optional: bool
 ) -> None:
     into = source.get("into", "")
-    objects = required(request, into)
     if objects is None:
         raise Refused(f'cannot find expected extra resource "{into}"')
     if source.get("type", "Reference") == "Selector":

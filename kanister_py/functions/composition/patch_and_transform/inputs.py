@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +14,7 @@ from kanister_py.functions.composition.patch_and_transform.connection import (
     check_connection_detail,
 )
 from kanister_py.functions.composition.patch_and_transform.decoding import decode_input
+from kanister_py.functions.composition.patch_and_transform.mending import mended
 from kanister_py.functions.composition.patch_and_transform.patches import (
     PATCH_SET,
     Patch,
@@ -51,6 +52,8 @@ class Plan(NamedTuple):
     secret: SecretReference
     unresolved: str = ""
     """Why the sets of patches cannot be put in their places."""
+    has_integers: bool = False
+    """Whole numbers are integers wherever they are read, and doubles nowhere."""
 
 
 # Enough for the compositions of a cluster; what is kept is bounded by what came in.
@@ -61,7 +64,8 @@ _MAX_KEPT_BYTES: Final = 32 * 1024 * 1024
 class _Plans:
     """The plans of the inputs seen last."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[Any], Plan]) -> None:
+        self._make = make
         self._plans: OrderedDict[bytes, Plan] = OrderedDict()
         self._kept_bytes = 0
         self._lock = Lock()
@@ -72,13 +76,13 @@ class _Plans:
             # shares other parts of itself may be written otherwise, and gets a plan of its own.
             key = marshal.dumps(given)
         except ValueError:  # too deep, or no JSON
-            return plan_input(given)
+            return self._make(given)
         with self._lock:
             found = self._plans.get(key)
             if found is not None:
                 self._plans.move_to_end(key)
                 return found
-        plan = plan_input(given)
+        plan = self._make(given)
         with self._lock:
             if key not in self._plans and len(key) <= _MAX_KEPT_BYTES:
                 self._plans[key] = plan
@@ -88,19 +92,32 @@ class _Plans:
         return plan
 
 
-plan_for = _Plans().plan_for
-
-
 def plan_input(given: Any) -> Plan:
     """Make an input ready; `InvalidInput` says what is wrong with it."""
+    return _plan_of(_decoded(given))
+
+
+def plan_mended(given: Any) -> Plan:
+    """The same as from v0.2.0 on: with published defaults, and whole numbers as integers."""
+    return _plan_of(mended(_decoded(given)))._replace(has_integers=True)
+
+
+plan_for = _Plans(plan_input).plan_for
+mended_plan_for = _Plans(plan_mended).plan_for
+
+
+def _decoded(given: Any) -> dict[str, Any]:
     try:
-        decoded = decode_input(given)
+        return decode_input(given)
     except NotShaped as error:
         raise InvalidInput(
             "cannot get Function input: cannot get function input *v1beta1.Resources "
             "from *v1.RunFunctionRequest: cannot unmarshal JSON from *structpb.Struct "
             f"into *v1beta1.Resources: json: {error}"
         ) from error
+
+
+def _plan_of(decoded: Mapping[str, Any]) -> Plan:
     problem = _check_input(decoded)
     if problem is not None:
         raise InvalidInput(f"invalid Function input: {problem}")

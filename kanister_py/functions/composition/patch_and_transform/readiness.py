@@ -7,12 +7,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from kanister_py.core.objects.field_paths import FieldNotFound, FieldPathError, parse_field_path
+from kanister_py.functions.composition.patch_and_transform.mending import MENDED
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
     invalid,
     required,
 )
-from kanister_py.functions.composition.patch_and_transform.values import Unresolved
+from kanister_py.functions.composition.patch_and_transform.values import Unresolved, as_decoded
 
 Check = Mapping[str, Any]
 
@@ -68,8 +69,12 @@ def _holds(check: Check, resource: Mapping[str, Any]) -> bool:
         return False
     if kind == "NonEmpty":
         return True
-    # Numbers of a request are doubles, so none of them is ever an integer.
     wanted, word = _WANTED[kind]
+    if kind == "MatchInteger" and check.get(MENDED):
+        value = as_decoded(value)
+        if type(value) is int:
+            return bool(value == check["matchInteger"])
+    # Numbers of a request are doubles, so none of them is ever an integer.
     if type(value) is not wanted or kind == "MatchInteger":
         raise Unresolved(f"{path}: not a {word}")
     return bool(value == check["matchString"] if kind == "MatchString" else value is _BOOLS[kind])

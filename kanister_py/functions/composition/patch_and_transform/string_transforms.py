@@ -74,6 +74,12 @@ _STRING_OPERANDS: Final = {
 }
 
 
+def compile_mended_string(config: Config) -> Resolve:
+    """The same, but what is joined loses the whole of the last separator."""
+    joins = config.get("type") == "Join" and "join" in config
+    return _compile_join(config["join"], is_mended=True) if joins else compile_string(config)
+
+
 def compile_string(config: Config) -> Resolve:
     kind = config.get("type", "")
     if kind not in _STRING_OPERANDS:
@@ -174,7 +180,7 @@ def _compile_regexp(config: Config) -> Resolve:
     return resolve
 
 
-def _compile_join(config: Config) -> Resolve:
+def _compile_join(config: Config, *, is_mended: bool = False) -> Resolve:
     separator = config.get("separator", "")
     from kanister_py.gotemplate.values import byte_length, from_bytes, to_bytes
 
@@ -184,6 +190,8 @@ def _compile_join(config: Config) -> Resolve:
         texts = [shown(each) for each in value]
         if sum(map(byte_length, texts)) + len(texts) * byte_length(separator) > MAX_TEXT:
             raise _too_long()
+        if is_mended:
+            return str(separator.join(texts))
         joined = "".join(text + separator for text in texts)
         # The last separator is taken off again, but only one byte of it.
         return from_bytes(to_bytes(joined)[:-1]) if separator else joined

@@ -7,12 +7,14 @@ Inside, a Python float is a double and an int an int64.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from kanister_py.functions.composition.patch_and_transform.convert_transforms import (
     check_convert,
     compile_convert,
 )
+from kanister_py.functions.composition.patch_and_transform.mending import MENDED
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
     invalid,
@@ -20,6 +22,7 @@ from kanister_py.functions.composition.patch_and_transform.problems import (
 )
 from kanister_py.functions.composition.patch_and_transform.string_transforms import (
     check_string,
+    compile_mended_string,
     compile_string,
     expression_of,
     regexp_problem,
@@ -28,6 +31,7 @@ from kanister_py.functions.composition.patch_and_transform.values import (
     Config,
     Resolve,
     Unresolved,
+    as_decoded,
     as_floats,
     go_type,
     int64_of,
@@ -58,7 +62,7 @@ def compile_transforms(transforms: Sequence[Config]) -> Resolve:
 def _compile_transform(transform: Config) -> tuple[Resolve, str]:
     """Make one transform ready, and say how it begins to tell why it failed."""
     kind = transform.get("type", "")
-    compile_ = _COMPILERS.get(kind)
+    compile_ = (_MENDED if transform.get(MENDED) else _COMPILERS).get(kind)
     if compile_ is None:
         return never(f"transform type {kind} is not supported"), ""
     config = transform.get(kind)
@@ -99,7 +103,7 @@ _OPERANDS: Final = {
 }
 
 
-def _compile_math(config: Config) -> Resolve:
+def _compile_math(config: Config, whole_of: Callable[[int], Any] = wrapped_int64) -> Resolve:
     problem = _check_math(config)
     if problem is not None:
         return never(str(problem))
@@ -113,7 +117,7 @@ def _compile_math(config: Config) -> Resolve:
             )
         if kind == "Multiply":
             product = value * (float(operand) if type(value) is float else operand)
-            return product if type(value) is float else wrapped_int64(product)
+            return product if type(value) is float else whole_of(product)
         whole = int64_of(value) if type(value) is float else value
         is_beyond = whole < operand if kind == "ClampMin" else whole > operand
         return operand if is_beyond else value
@@ -127,8 +131,8 @@ def _check_map(config: Config) -> Problem | None:
     return required("pairs", "at least one pair must be specified if a map transform is specified")
 
 
-def _compile_map(config: Config) -> Resolve:
-    pairs = {key: as_floats(each) for key, each in config.items()}
+def _compile_map(config: Config, typed: Resolve = as_floats) -> Resolve:
+    pairs = {key: typed(each) for key, each in config.items()}
 
     def resolve(value: Any) -> Any:
         if type(value) is not str:
@@ -174,13 +178,13 @@ def _check_pattern(pattern: Config) -> Problem | None:
     return None
 
 
-def _compile_match(config: Config) -> Resolve:
+def _compile_match(config: Config, typed: Resolve = as_floats) -> Resolve:
     patterns = [
-        (_compile_pattern(pattern), as_floats(pattern.get("result")))
+        (_compile_pattern(pattern), typed(pattern.get("result")))
         for pattern in config.get("patterns", ())
     ]
     falls_back_to_input = config.get("fallbackTo") == "Input"
-    fallback = as_floats(config.get("fallbackValue"))
+    fallback = typed(config.get("fallbackValue"))
 
     def resolve(value: Any) -> Any:
         for at, (matches, result) in enumerate(patterns):
@@ -234,6 +238,13 @@ _COMPILERS: Final[Mapping[str, Callable[[Any], Resolve]]] = {
     "match": _compile_match,
     "string": compile_string,
     "convert": compile_convert,
+}
+_MENDED: Final[Mapping[str, Callable[[Any], Resolve]]] = {
+    **_COMPILERS,
+    "math": partial(_compile_math, whole_of=as_decoded),
+    "map": partial(_compile_map, typed=as_decoded),
+    "match": partial(_compile_match, typed=as_decoded),
+    "string": compile_mended_string,
 }
 _CHECKS: Final[Mapping[str, Callable[[Any], Problem | None]]] = {
     "math": _check_math,

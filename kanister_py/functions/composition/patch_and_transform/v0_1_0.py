@@ -50,10 +50,14 @@ class PatchAndTransform(CompositionFunction):
 
         return Resources
 
+    def plan(self, given: Any) -> Plan:
+        """Make an input ready."""
+        return plan_for(given)
+
     def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         answer = _Answer(request)
         try:
-            plan = plan_for(request.get("input"))
+            plan = self.plan(request.get("input"))
             if plan.unresolved:
                 raise Unresolved(f"cannot resolve PatchSets: {plan.unresolved}")
             _Run(request, plan, answer).run()
@@ -101,10 +105,10 @@ class _Run:
         desired = request.get("desired") or {}
         context = request.get("context") or {}
         self.context = context
-        self.composite = Document(_object(observed.get("composite")))
+        self.composite = self._document(_object(observed.get("composite")))
         self.observed: Mapping[str, Any] = observed.get("resources") or {}
         wanted = desired.get("composite") or {}
-        self.wanted = Document(copy_json(_object(wanted)))
+        self.wanted = self._document(copy_json(_object(wanted)))
         for key in ("apiVersion", "kind"):
             value = self.composite.data.get(key)
             self.wanted.data[key] = value if isinstance(value, str) else ""
@@ -114,7 +118,10 @@ class _Run:
             name: _resource(_object(each), _readiness_of(each))
             for name, each in (desired.get("resources") or {}).items()
         }
-        self.environment = Document(_environment(context.get(ENVIRONMENT_KEY)))
+        self.environment = self._document(_environment(context.get(ENVIRONMENT_KEY)))
+
+    def _document(self, data: dict[str, Any]) -> Document:
+        return Document(data, is_decoded=self.plan.has_integers)
 
     def run(self) -> None:
         for at, patch in enumerate(self.plan.environment):
@@ -152,7 +159,7 @@ class _Run:
         resource = self._base(template)
         ready = ""
         observed = self.observed.get(template.name)
-        seen = None if observed is None else Document(_object(observed))
+        seen = None if observed is None else self._document(_object(observed))
         if observed is not None and seen is not None:
             _keep_names(resource.data, seen.data)
             self.details |= extract_details(
@@ -173,7 +180,7 @@ class _Run:
                     f"composed resource {quoted(template.name)} has no base template, "
                     "and was not produced by a previous Function in the pipeline"
                 )
-            return Document(copy_json(made["resource"]))
+            return self._document(copy_json(made["resource"]))
         if isinstance(base, dict):
             kind = base.get("kind")
             if isinstance(kind, str) and kind:
