@@ -41,7 +41,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     Tests that are named run in this process, whatever they take.
     """
     options = config.option
-    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+    is_worker = hasattr(config, "workerinput")
+    if is_worker or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
     options.markexpr = options.markexpr or "not long"
     is_asked = getattr(options, "numprocesses", 0) is not None

@@ -403,7 +403,7 @@ BAD_FILES: dict[str, str | bytes] = {
 class TestABadFile:
     @pytest.mark.parametrize("name", BAD_FILES)
     @pytest.mark.parametrize("command", ["lint", "upgrade"])
-    def test_ends_in_one_clear_error_within_a_second_and_200_megabytes(
+    def test_ends_in_one_clear_error_within_seconds_and_200_megabytes(
         self, tmp_path: Path, name: str, command: str
     ) -> None:
         write(tmp_path, bad=BAD_FILES[name])
@@ -413,7 +413,7 @@ class TestABadFile:
             "from kanister_py.cli.main import main\n"
             "code = main(sys.argv[1:])\n"
             "used = resource.getrusage(resource.RUSAGE_SELF)\n"
-            "assert used.ru_utime + used.ru_stime < 2, used\n"
+            "assert used.ru_utime + used.ru_stime < 5, used\n"
             "sys.exit(code)\n"
         )
         done = subprocess.run(

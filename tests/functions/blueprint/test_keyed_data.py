@@ -161,7 +161,7 @@ def test_a_backup_that_was_killed_is_made_again_and_its_lock_taken_over(
     app.call(BackupDataV010, BACKUP, facts=facts, uid="before")
     mounted(app, "head -c 150000000 /dev/urandom >/v/large")
     killed = app.start(BackupDataV010, BACKUP, facts=facts, is_written_down=False)
-    for _ in range(600):
+    for _ in range(6000):
         if keys(location, "repo/locks/") and len(keys(location, "repo/data/")) > 5:
             break
         time.sleep(0.02)
