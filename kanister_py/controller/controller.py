@@ -26,6 +26,7 @@ from typing import Final, NamedTuple
 from kanister_py.controller.actionsets.concurrency import Limit
 from kanister_py.controller.actionsets.draining import Drain
 from kanister_py.controller.actionsets.part import ActionSets, ActionSetSettings
+from kanister_py.controller.machine.cluster_clock import ClusterClock
 from kanister_py.controller.machine.events import EventPoster
 from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.handover import ACTS_ON, await_composer
@@ -146,7 +147,8 @@ class Controller:
         self.lines = PhaseLines(clock)
         self._outer = cluster
         self._functions = functions
-        self._clock = clock
+        # What is written is read by other replicas: their clocks need not agree.
+        self._clock = shared = ClusterClock(clock)
         self._effects = effects
         self._stores = stores
         self._part_makers = tuple(parts)
@@ -163,6 +165,7 @@ class Controller:
             ),
             namespace=self.settings.home,
             terms=self.settings.terms,
+            on_time=shared.note,
         )
         self._cluster = FencedCluster(cluster, self._shards.check).as_cluster()
         self._changed = Condition()

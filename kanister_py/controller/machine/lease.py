@@ -13,6 +13,7 @@ from datetime import datetime
 from threading import Condition, Thread
 from typing import Any, Final, NamedTuple
 
+from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.errors import (
     AlreadyExists,
     AnotherController,
@@ -107,13 +108,16 @@ class Leadership:
         name: str,
         terms: LeaseTerms | None = None,
         division: Division | None = None,
+        on_time: Callable[[datetime], None] = lambda _: None,
     ) -> None:
+        """`on_time` hears at each renewal what time it is at the API server."""
         self._cluster = cluster
         self._clock = clock
         self._identity = identity
         self._namespace = namespace
         self._name = name
         self._terms = terms or LeaseTerms()
+        self._on_time = on_time
         self._changed = Condition()
         self._acts_until = float("-inf")
         self._is_held = False
@@ -231,15 +235,24 @@ class Leadership:
             return False
         try:
             if found is None:
-                self._cluster.create(self._lease_of(None))
+                written = self._cluster.create(self._lease_of(None))
             else:
-                self._cluster.replace(self._lease_of(found))
+                written = self._cluster.replace(self._lease_of(found))
         except (AlreadyExists, Conflict, NotFound):
             return False
+        self._note_time(written)
         if is_guarded and not self._may_begin():
             self._give_back()
             return False
         return self._hold(asked)
+
+    def _note_time(self, written: KubeObject) -> None:
+        """Hear the API server's time from what it notes of a write."""
+        fields = written["metadata"].get("managedFields") or ()
+        times = [parse_time(each.get("time")) for each in fields]
+        told = max(filter(None, times), default=None)
+        if told is not None:
+            self._on_time(told)
 
     def _hold(self, asked: float) -> bool:
         if self._is_lost or (self._is_held and not self.is_leader):

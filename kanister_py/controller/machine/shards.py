@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from threading import Condition, Thread
 from typing import Final, NamedTuple
 
@@ -69,13 +70,16 @@ class Shards:
         *,
         namespace: str,
         terms: LeaseTerms | None = None,
+        on_time: Callable[[datetime], None] = lambda _: None,
     ) -> None:
+        """`on_time` hears at each renewal what time it is at the API server."""
         self.count, name, self._notes, self._patience_seconds = shards or ShardTerms()
         self._cluster = cluster
         self._clock = clock
         self._identity = identity
         self._namespace = namespace
         self._terms = terms or LeaseTerms()
+        self._on_time = on_time
         self._changed = Condition()
         self._leases = ShardLeases(cluster, clock, self._terms, namespace, name)
         is_alone = self.count == 1
@@ -101,6 +105,7 @@ class Shards:
             name=name,
             terms=self._terms,
             division=Division(self.count, self._notes, may_begin, self._leases.sighting_of(name)),
+            on_time=self._on_time,
         )
 
     # What is this replica's

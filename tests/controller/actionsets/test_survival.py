@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.actionsets.projection import CONCURRENCY_KEY
 from kanister_py.core.actionsets.creation import RETRY_OF
 from kanister_py.core.errors import TransientError
@@ -235,6 +236,45 @@ def _ends(world: World, count: int, since: str) -> list[str]:
             if len(ended) == count:
                 break
     return list(ended)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(-10, 10, id="the next one is twenty minutes ahead"),
+        pytest.param(10, -10, id="the next one is twenty minutes behind"),
+    ],
+)
+def test_replicas_whose_clocks_differ_go_on_with_each_others_runs(
+    first: int, second: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(MemoryCluster(clock=SystemClock()), SystemClock())
+    failing = phase("Fails", retry={"limit": 1, "backoff": "10s", "on": ["FunctionFailed"]})
+    world.create(
+        *definitions(),
+        blueprint(phase("Gate", timeout="5m"), name="gated"),
+        blueprint(failing, name="failing"),
+    )
+    try:
+        replicas = []
+        for minutes in (first, second):
+            skewed = SetClock()
+            skewed.set_by = timedelta(minutes=minutes)
+            world.clock = skewed
+            replicas.append(world.controller(stands_by=True))
+            if minutes == first:
+                world.create(actionset("gated", blueprint="gated"))
+                world.create(actionset("failing", blueprint="failing"))
+                world.until_state("running", "gated")
+                world.until(lambda obj: "retryTime" in str(obj.get("status")), "failing")
+        replicas[0].kill()
+        status = world.until_state("failed", "failing")
+        assert status["actions"][0]["phases"][0]["attempt"] == 2
+        world.open_gate()
+        world.until_state("complete", "gated")
+        assert "differs from the API server's by" in caplog.text
+    finally:
+        world.close()
 
 
 class Silent:

@@ -1,0 +1,45 @@
+"""Cluster clock: the time of the API server, which all replicas share."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from threading import Condition
+from typing import Final
+
+from kanister_py.ports.clock import Clock
+
+_LOG: Final = logging.getLogger(__name__)
+
+_NOTICED_FROM: Final = timedelta(seconds=5)
+
+
+class ClusterClock:
+    """Tells the API server's time as soon as that is known to be another than the machine's.
+
+    What one replica writes of times, another one reads: how much of its timeout an attempt
+    has had, and when the next one is due. What passes is measured by the machine alone.
+    """
+
+    def __init__(self, machine: Clock) -> None:
+        self._machine = machine
+        self._ahead = timedelta(0)
+        self.monotonic = machine.monotonic
+        self.sleep = machine.sleep
+
+    def now(self) -> datetime:
+        return self._machine.now() + self._ahead
+
+    def wait(self, condition: Condition, timeout_seconds: float | None = None) -> bool:
+        return self._machine.wait(condition, timeout_seconds)
+
+    def note(self, told: datetime) -> None:
+        """Hear what time it is at the API server, in whole seconds."""
+        ahead = told - self._machine.now()
+        if abs(ahead - self._ahead) < _NOTICED_FROM:
+            return
+        self._ahead = ahead if abs(ahead) >= _NOTICED_FROM else timedelta(0)
+        _LOG.warning(
+            "The clock of this machine differs from the API server's by %.0f s: that one's counts",
+            ahead.total_seconds(),
+        )
