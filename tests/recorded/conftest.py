@@ -10,6 +10,8 @@ import pytest
 _FOLDER = os.environ.get("KANISTER_PY_RECORDED", "")
 
 collect_ignore_glob = [] if _FOLDER else ["test_*.py"]
+if not os.environ.get("KANISTER_PY_PUBLISHED"):
+    collect_ignore_glob.append("test_published_examples.py")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,193 @@
+"""Blueprints of Kanister's examples folder that are not among the recorded ones, unmodified.
+
+`KANISTER_PY_PUBLISHED` names that folder; without it nothing here is collected.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.core.objects.documents import parse_document
+from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.runner import ProcessPodRunner
+from kanister_py.embedded.pods.standing import StandingPods
+from kanister_py.ports.cluster import Cluster
+from kanister_py.runs import RunSettings, run_actionset
+from kanister_py.wiring import object_stores
+from tests.stores import running_store
+
+PUBLISHED = Path(os.environ["KANISTER_PY_PUBLISHED"])
+PASSWORD = "change-me"
+POSTGRESQL = "pg-postgresql.app.svc.cluster.local"
+
+
+class World(NamedTuple):
+    """A cluster with a Profile, and the pods that stand in it."""
+
+    cluster: Cluster
+    pods: StandingPods
+    location: Location
+
+    def apply(self, made: Mapping[str, Any]) -> None:
+        self.cluster.create(dict(made))
+        self.pods.wait_until_workloads_stand(lambda: True)
+
+    def act(self, file: str, action: str, name: str, artifacts: Any = None) -> Any:
+        """Run an action on a StatefulSet, and give its artifacts."""
+        blueprint = parse_document((PUBLISHED / file).read_bytes(), file).value
+        wanted = {
+            "name": action,
+            "blueprint": blueprint["metadata"]["name"],
+            "object": {"kind": "StatefulSet", "name": name, "namespace": "app"},
+            "profile": {"name": "s3", "namespace": "app"},
+            "artifacts": artifacts or {},
+        }
+        actionset = {
+            "apiVersion": "cr.kanister.io/v1alpha1",
+            "kind": "ActionSet",
+            "metadata": {"name": action, "namespace": "app"},
+            "spec": {"actions": [wanted]},
+        }
+        settings = RunSettings(cluster=self.cluster, namespace="app")
+        status = run_actionset(actionset, [blueprint], settings).wait(300).status
+        assert status["state"] == "complete", status["error"]
+        self.pods.wait_until_workloads_stand(lambda: True)
+        return status["actions"][0].get("artifacts")
+
+    def inside(self, pod: str, script: str) -> bytes:
+        with self.cluster.exec(pod, ["bash", "-c", script], namespace="app") as session:
+            said = b"".join(chunk.data for chunk in session)
+            assert session.exit_code == 0, said
+        return said
+
+    def snapshots(self) -> list[str]:
+        """Name the snapshots that are left in the bucket."""
+        listed = object_stores().open(self.location).list("")
+        return [each.key for each in listed if "/snapshots/" in each.key]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    if shutil.which("restic") is None:
+        pytest.skip("restic is not installed: nothing is backed up")
+    cluster = MemoryCluster(clock=SystemClock(), default_namespace="app")
+    pods = StandingPods(cluster, ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())
+    cluster.attach_pods(pods.node)
+    pods.start()
+    with running_store(StoreKind.S3, tmp_path / "s3") as location:
+        keys = {"id": location.credential.id, "secret": location.credential.secret}
+        cluster.create(secret("keys", keys))
+        pair = {"idField": "id", "secretField": "secret"}
+        pair["secret"] = {"name": "keys", "namespace": "app"}  # type: ignore[assignment] # JSON
+        cluster.create(
+            {
+                "apiVersion": "cr.kanister.io/v1alpha1",
+                "kind": "Profile",
+                "metadata": {"name": "s3", "namespace": "app"},
+                "location": {
+                    "type": "s3Compliant",
+                    "bucket": location.bucket,
+                    "endpoint": location.endpoint,
+                    "region": location.region,
+                },
+                "credential": {"type": "keyPair", "keyPair": pair},
+            }
+        )
+        yield World(cluster, pods, location)
+        pods.close()
+
+
+def secret(name: str, data: Mapping[str, str]) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "app"}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": dict(data)}
+
+
+def stateful_set(
+    name: str, release: str, script: str, container: str, folder: str, replicas: int = 1
+) -> dict[str, Any]:
+    """An application with a volume, as the charts name it that the examples are written for."""
+    labels = {"app.kubernetes.io/instance": release, "app": name}
+    main = {
+        "name": container,
+        "image": "ignored",
+        "command": ["bash", "-c", script],
+        "volumeMounts": [{"name": "datadir", "mountPath": folder}],
+    }
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name, "namespace": "app", "labels": labels},
+        "spec": {
+            "serviceName": name,
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [main]}},
+            "volumeClaimTemplates": [{"metadata": {"name": "datadir"}, "spec": claim}],
+        },
+    }
+
+
+def test_files_of_a_mongodb_come_back(world: World) -> None:
+    """A stand-in for the server: the blueprint copies its files, and speaks no word with it."""
+    name, data = "my-release-mongodb", "/bitnami/mongodb/data/db"
+    server = f"mkdir -p {data}; exec sleep 900"
+    world.apply(stateful_set(name, "my-release", server, "mongodb", "/bitnami/mongodb", 2))
+    world.apply(stateful_set(f"{name}-arbiter", "my-release", "exec sleep 900", "mongodb", "/x"))
+    file = "mongodb-restic/mongodb-blueprint.yaml"
+    world.inside(f"{name}-0", f"echo kept >{data}/doc")
+    artifacts = world.act(file, "backup", name)
+    world.inside(f"{name}-0", f"echo lost >{data}/doc")
+    world.act(file, "restore", name, artifacts)
+    assert world.inside(f"{name}-0", f"cat {data}/doc") == b"kept\n"
+    world.act(file, "delete", name, artifacts)
+    assert world.snapshots() == []
+
+
+def test_a_postgresql_that_runs_on_comes_back(world: World) -> None:
+    """A real server, by the name that the blueprint gives it.
+
+    `unshare -mn`, with `lo` up and a line of its own in /etc/hosts, has that name.
+    """
+    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    if not places:
+        pytest.skip("initdb is not installed: apt-get install postgresql")
+    try:
+        socket.gethostbyname(POSTGRESQL)
+    except OSError:
+        pytest.skip(f"{POSTGRESQL} leads nowhere here")
+    name, data, login = "pg-postgresql", "/bitnami/data", f"PGPASSWORD={PASSWORD}"
+    as_user = "setpriv --reuid=postgres --regid=postgres --clear-groups"
+    server = f"""
+        set -e; export PATH="$PATH:{places[0]}"
+        chown postgres /bitnami; rm -f {data}/postmaster.pid
+        echo {PASSWORD} >/tmp/password; chmod 644 /tmp/password
+        [ -d {data} ] || {as_user} initdb -D {data} -U postgres --auth=scram-sha-256 \
+            --pwfile=/tmp/password --no-sync
+        exec {as_user} postgres -D {data} -c unix_socket_directories=/bitnami
+    """
+    world.cluster.create(secret(name, {"postgres-password": PASSWORD}))
+    world.apply(stateful_set(name, "pg", server, "postgresql", "/bitnami"))
+
+    def ask(text: str) -> bytes:
+        psql = f"{login} psql -h 127.0.0.1 -U postgres -At"
+        ready = f"for _ in $(seq 300); do {psql} -c ';' 2>/dev/null && break; sleep 0.1; done"
+        return world.inside(f"{name}-0", f"{ready}; {psql} -c '{text}'")
+
+    ask("CREATE TABLE t AS SELECT generate_series(1, 1000) AS n")
+    file = "postgresql/postgres-start-stop-blueprint.yaml"
+    artifacts = world.act(file, "backup", name)
+    ask("DROP TABLE t")
+    world.act(file, "restore", name, artifacts)
+    assert ask("SELECT count(*) FROM t") == b"1000\n"
+    world.act(file, "delete", name, artifacts)
+    assert world.snapshots() == []
