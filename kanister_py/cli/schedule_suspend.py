@@ -12,7 +12,6 @@ import argparse
 from typing import TYPE_CHECKING
 
 from kanister_py.cli.output import write_data
-from kanister_py.core.schedules.model import SCHEDULES
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
@@ -25,13 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
     from kanister_py.cli.schedule_list import shown_of
+    from kanister_py.executor.schedule_requests import suspend_schedule
 
     is_suspended = args.verb == "suspend"
     done = "suspended" if is_suspended else "resumed"
     changed = [
-        cluster.patch(
-            *(SCHEDULES, name, {"spec": {"suspend": is_suspended}}), namespace=args.namespace
-        )
+        suspend_schedule(cluster, args.namespace, name, is_suspended=is_suspended)
         for name in args.names
     ]
     shown = [shown_of(each) for each in changed]

@@ -13,7 +13,9 @@ from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.actionsets.overview import RunRow, row_of
 from kanister_py.core.errors import NotFound, UsageError
 from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.executor.actionset_requests import cancel_actionset, write_retry
+from kanister_py.executor.schedule_requests import suspend_schedule, write_run_now
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.overview import Runs
@@ -125,10 +127,31 @@ class ClusterOverview:
             self._from_pods[key] = (now + _LOOK_AT_PODS_SECONDS, found)
         return found
 
+    def schedules(self, namespace: str) -> Sequence[Mapping[str, Any]]:
+        try:
+            return self._cluster.list(SCHEDULES, namespace=namespace).items
+        except NotFound:
+            # Nobody has installed the definition.
+            return ()
+
+    def schedule(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        try:
+            return self._cluster.get(SCHEDULES, name, namespace=namespace)
+        except NotFound:
+            return None
+
     def ask(self, verb: str, namespace: str, name: str) -> str:
-        if verb == "cancel":
-            cancel_actionset(self._cluster, namespace, name)
-            return name
-        found = self._cluster.get(ACTION_SETS, name, namespace=namespace)
-        made = self._cluster.create(write_retry(found, "", "", choice))
-        return str(made["metadata"]["name"])
+        cluster = self._cluster
+        match verb:
+            case "cancel":
+                cancel_actionset(cluster, namespace, name)
+                return name
+            case "suspend" | "resume":
+                suspend_schedule(cluster, namespace, name, is_suspended=verb == "suspend")
+                return ""
+            case "run-now":
+                made = write_run_now(cluster, namespace, name, choice, force=False)
+            case _:
+                found = cluster.get(ACTION_SETS, name, namespace=namespace)
+                made = write_retry(found, "", "", choice)
+        return str(cluster.create(made)["metadata"]["name"])

@@ -25,28 +25,35 @@ from kanister_py.http_api.live.routes import (
     RUNS,
     RUNS_EVENTS,
     RUNS_NOW,
+    SCHEDULE,
+    SCHEDULE_ACTS,
+    SCHEDULES,
     see,
     told_page,
 )
 from kanister_py.http_api.live.session import SIGN_IN, token_in, wants_page, way_in
 from kanister_py.http_api.phase_lines import PATH as LINES_PATH
 from kanister_py.http_api.problems import problem_answer
-from kanister_py.ports.overview import ACTION_VERBS
+from kanister_py.ports.overview import ACTION_VERBS, SCHEDULE_VERBS
 
 _LOG: Final = logging.getLogger(__name__)
 
 _OPEN: Final = ("/healthz", "/readyz", *OPEN)
-_ACTION_SETS: Final = {
-    LINES_PATH: "get",
-    RUNS: "list",
-    RUNS_NOW: "list",
-    RUNS_EVENTS: "list",
-    RUN: "get",
-    RUN_NOW: "get",
-    EVENTS: "get",
-    **{path: ACTION_VERBS[verb] for verb, path in ACTS.items()},
+_ACTION_SETS: Final = ("cr.kanister.io", "actionsets")
+_SCHEDULES: Final = ("kanister-py.io", "schedules")
+_RIGHTS: Final[Mapping[str, tuple[str, str, str]]] = {
+    **dict.fromkeys((LINES_PATH, RUN, RUN_NOW, EVENTS), (*_ACTION_SETS, "get")),
+    **dict.fromkeys((RUNS, RUNS_NOW, RUNS_EVENTS), (*_ACTION_SETS, "list")),
+    **{path: (*_ACTION_SETS, ACTION_VERBS[verb]) for verb, path in ACTS.items()},
+    SCHEDULES: (*_SCHEDULES, "list"),
+    SCHEDULE: (*_SCHEDULES, "get"),
+    **{
+        path: (*_SCHEDULES, right) if (right := SCHEDULE_VERBS[verb]) else (*_ACTION_SETS, "create")
+        for verb, path in SCHEDULE_ACTS.items()
+    },
 }
-"""Routes that show or touch ActionSets, with the right on them that each takes."""
+"""Routes that show or touch objects, with the right on them that each takes."""
+
 _CHALLENGE: Final = {"www-authenticate": 'Bearer realm="kanister-py"'}
 
 _WHO: Final = problem_answer(
@@ -68,11 +75,12 @@ Review = Callable[[str, Mapping[str, Any]], Access]
 
 
 def asked_of(route: str, parts: Mapping[str, str], path: str, query: bytes = b"") -> dict[str, Any]:
-    """Say which right a route takes: what shows ActionSets one on these, else one on its path."""
-    verb = _ACTION_SETS.get(route)
-    if verb is None:
+    """Say which right a route takes: what shows objects one on these, else one on its path."""
+    right = _RIGHTS.get(route)
+    if right is None:
         return {"nonResourceAttributes": {"path": path, "verb": "get"}}
-    asked = {"group": "cr.kanister.io", "resource": "actionsets", "verb": verb}
+    group, resource, verb = right
+    asked = {"group": group, "resource": resource, "verb": verb}
     if parts:
         asked["namespace"] = parts["namespace"]
         if verb != "create":

@@ -9,6 +9,8 @@ from kanister_py.core.actionsets.overview import RunRow
 
 ACTION_VERBS: Final[Mapping[str, str]] = {"cancel": "patch", "retry": "create"}
 """What can be asked of a run, each with the right on ActionSets that it takes."""
+SCHEDULE_VERBS: Final[Mapping[str, str]] = {"suspend": "patch", "resume": "patch", "run-now": ""}
+"""What can be asked of a Schedule, with the right on Schedules; a run takes one on runs."""
 
 
 class Runs(NamedTuple):
@@ -39,5 +41,11 @@ class Overview(Protocol):
         Called from any thread, and never to wait.
         """
 
+    def schedules(self, namespace: str) -> Sequence[Mapping[str, Any]]:
+        """Give the Schedules of a namespace, or of all."""
+
+    def schedule(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """Give one Schedule as it is; None if there is none."""
+
     def ask(self, verb: str, namespace: str, name: str) -> str:
-        """Have something done to a run, and name the run to look at then."""
+        """Have something done to a run or a Schedule, and name the run to look at then, if any."""

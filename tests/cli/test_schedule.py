@@ -19,11 +19,11 @@ from kanister_py.cli import (
 from kanister_py.cli.actionset_create import ActionSetNotFit
 from kanister_py.cli.main import main
 from kanister_py.cli.parser import Parser
-from kanister_py.cli.schedule_run_now import RunUnderWay
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.schedule_requests import RunUnderWay
 from tests.cli.test_actionset import cluster
 
 __all__ = ["cluster"]

@@ -100,14 +100,27 @@ def status_of(state: str, *phases: Any, **more: Any) -> dict[str, Any]:
 ENDED = {"type": "Complete", "status": "True", "reason": "Complete", "message": ""}
 
 
+NIGHTLY: dict[str, Any] = {
+    "apiVersion": "kanister-py.io/v1alpha1",
+    "kind": "Schedule",
+    "metadata": {"name": "nightly", "namespace": "shop"},
+    "spec": {
+        "schedule": "30 3 * * *",
+        "timeZone": "Europe/Berlin",
+        "template": {"spec": {"actions": [{"name": "backup", "blueprint": "postgres"}]}},
+    },
+}
+
+
 @contextmanager
 def runs_of_a_cluster() -> Iterator[RunsOf]:
     """Make a cluster with one run of each state."""
     clock = Standing()
     cluster = MemoryCluster(clock=clock)
-    text = files("kanister_py.crds").joinpath("actionsets.yaml").read_text("utf-8")
-    for each in parse_documents(text):
-        cluster.create(each.value)
+    for file in ("actionsets", "schedules"):
+        text = files("kanister_py.crds").joinpath(f"{file}.yaml").read_text("utf-8")
+        for each in parse_documents(text):
+            cluster.create(each.value)
     lines = PhaseLines(clock)
     overview = ClusterOverview(cluster, clock, lines, home="default")
     made = RunsOf(cluster, lines, overview)
@@ -150,6 +163,7 @@ def runs_of_a_cluster() -> Iterator[RunsOf]:
     )
     made.add("waiting", {})
     made.add("held", {}, suspend=True, namespace="other")
+    cluster.create(NIGHTLY)
     overview.start()
     try:
         yield made

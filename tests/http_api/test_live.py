@@ -15,10 +15,11 @@ import pytest
 
 from kanister_py.core.errors import ClusterUnavailable
 from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.executor.review_access import Access
 from kanister_py.http_api.guard import Guard, OwnHosts
 from kanister_py.http_api.live import session
-from tests.http_api.runs_of import HOSTILE, RunsOf, runs_of_a_cluster, status_of
+from tests.http_api.runs_of import HOSTILE, NIGHTLY, RunsOf, runs_of_a_cluster, status_of
 from tests.http_api.serving import served
 
 HTML = {"accept": "text/html"}
@@ -163,6 +164,8 @@ def test_a_run_that_is_not_there_is_said(shown: RunsOf) -> None:
         pytest.param("/runs/other/held", "shop", 403, id="one of others"),
         pytest.param("/runs/other/held/events", "shop", 403, id="its lines"),
         pytest.param("/runs/shop/done", "nobody", 403, id="one, without any right"),
+        pytest.param("/schedules", "shop", 403, id="all Schedules"),
+        pytest.param("/schedules/shop/nightly", "shop", 200, id="a Schedule of theirs"),
         pytest.param("/runs", "away", 503, id="while nobody can say"),
     ],
 )
@@ -309,6 +312,59 @@ def test_where_nobody_signs_in_a_form_of_another_page_does_nothing_either(runs: 
     key = key.partition('name="key" value="')[2].partition('"')[0]
     done = send(app, "POST", "/runs/shop/under-way/cancel", headers=headers, data={"key": key})
     assert done.status_code == 303
+
+
+# Schedules
+
+
+def test_schedules_are_listed(shown: RunsOf) -> None:
+    text = send(shown.app(), "GET", "/schedules").text
+    for told in ('<a href="/schedules/shop/nightly">', "30 3 * * *", "Europe/Berlin"):
+        assert told in text
+    assert "No Schedules" in send(shown.app(), "GET", "/schedules?namespace=other").text
+
+
+def test_a_schedule_shows_what_ran_and_what_is_to_come(shown: RunsOf) -> None:
+    text = send(shown.app(), "GET", "/schedules/shop/nightly").text
+    # Two in the morning, UTC, is three in Berlin.
+    assert "2026-03-01 02:30:00 UTC" in text
+    assert text.count('class="planned">03:30') == 28 + 1
+    assert 'class="pill run-complete" href="/runs/shop/done"' in text
+    assert send(shown.app(), "GET", "/schedules/shop/nothing").status_code == 404
+
+
+def test_a_schedule_that_is_none_is_shown_as_far_as_it_can_be(runs: RunsOf) -> None:
+    spec = {**NIGHTLY["spec"], "schedule": "0 0 31 2 *"}
+    runs.cluster.create({**NIGHTLY, "metadata": {"name": "odd", "namespace": "shop"}, "spec": spec})
+    answer = send(runs.app(), "GET", "/schedules/shop/odd")
+    assert answer.status_code == 200
+    assert "never comes" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("verb", "spec"),
+    [
+        pytest.param("suspend", {"suspend": True}, id="suspended"),
+        pytest.param("resume", {"suspend": False}, id="resumed"),
+    ],
+)
+def test_a_schedule_is_held_and_let_go(runs: RunsOf, verb: str, spec: Any) -> None:
+    answer = send(guarded(runs), "POST", f"/schedules/shop/nightly/{verb}", **form_of("all"))
+    assert (answer.status_code, answer.headers["location"]) == (303, "/schedules/shop/nightly")
+    found = runs.cluster.get(SCHEDULES, "nightly", namespace="shop")["spec"]
+    assert found["suspend"] is spec["suspend"]
+
+
+def test_a_schedule_runs_now_for_somebody_who_may_make_runs(runs: RunsOf) -> None:
+    path = "/schedules/shop/nightly/run-now"
+    assert send(guarded(runs), "POST", path, **form_of("shop")).status_code == 403
+    answer = send(guarded(runs), "POST", path, **form_of("all"))
+    name = answer.headers["location"].removeprefix("/runs/shop/")
+    made = runs.cluster.get(ACTION_SETS, name, namespace="shop")
+    assert made["metadata"]["labels"]["kanister-py.io/schedule"] == "nightly"
+    again = send(guarded(runs), "POST", path, **form_of("all"))
+    assert again.status_code == 409
+    assert "forbids a second run" in again.text
 
 
 # As it comes

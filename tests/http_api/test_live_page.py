@@ -77,7 +77,15 @@ def until(window: Browser, script: str, is_so: Callable[[Any], bool]) -> None:
         time.sleep(0.02)
 
 
-PAGES = ["/runs", "/runs/shop/under-way", "/runs/shop/broken", "/signin", "/runs/shop/nothing"]
+PAGES = [
+    "/runs",
+    "/runs/shop/under-way",
+    "/runs/shop/broken",
+    "/runs/shop/nothing",
+    "/schedules",
+    "/schedules/shop/nightly",
+    "/signin",
+]
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])

@@ -32,6 +32,7 @@ from kanister_py.http_api.answers import (
     send_answer,
 )
 from kanister_py.http_api.live import session
+from kanister_py.http_api.live.schedule_views import schedule_content, schedules_content
 from kanister_py.http_api.live.stream import EventStream
 from kanister_py.http_api.live.views import (
     asset,
@@ -42,7 +43,7 @@ from kanister_py.http_api.live.views import (
     runs_content,
 )
 from kanister_py.http_api.metrics import Metrics
-from kanister_py.ports.overview import ACTION_VERBS, Overview
+from kanister_py.ports.overview import ACTION_VERBS, SCHEDULE_VERBS, Overview
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -53,6 +54,9 @@ RUN: Final = "/runs/{namespace}/{name}"
 RUN_NOW: Final = f"{RUN}/now"
 EVENTS: Final = f"{RUN}/events"
 ACTS: Final = {verb: f"{RUN}/{verb}" for verb in ACTION_VERBS}
+SCHEDULES: Final = "/schedules"
+SCHEDULE: Final = "/schedules/{namespace}/{name}"
+SCHEDULE_ACTS: Final = {verb: f"{SCHEDULE}/{verb}" for verb in SCHEDULE_VERBS}
 SIGN_OUT: Final = "/signout"
 ASSETS: Final = {"/page.css": "page.css", "/live.css": "live.css", "/live.js": "live.js"}
 OPEN: Final = (session.SIGN_IN, SIGN_OUT, *ASSETS)
@@ -135,7 +139,7 @@ class Pages:
         return html(template, content, ask.scope)
 
     def act(self, verb: str) -> Callable[[Ask], Answer]:
-        """Make the answer to a form that asks for something to be done to a run."""
+        """Make the answer to a form that asks for something to be done."""
 
         def answer(ask: Ask) -> Answer:
             if not session.is_our_form(ask.scope, ask.form):
@@ -144,13 +148,30 @@ class Pages:
                 )
             namespace, name = ask.parts["namespace"], ask.parts["name"]
             try:
-                next_name = self._overview.ask(verb, namespace, name)
+                run = self._overview.ask(verb, namespace, name)
             except Conflict:
                 return told_page(409, f"{name} has just changed: look at it again", ask.scope)
-            _LOG.info("%s of ActionSet %s/%s was asked for on the page", verb, namespace, name)
-            return see(f"/runs/{namespace}/{next_name}")
+            _LOG.info("%s of %s/%s was asked for on the page", verb, namespace, name)
+            return see(f"/runs/{namespace}/{run}" if run else f"/schedules/{namespace}/{name}")
 
         return answer
+
+    # Schedules
+
+    def schedules(self, ask: Ask) -> Answer:
+        namespace = ask.query.get("namespace", "")
+        content = schedules_content(self._overview.schedules(namespace), self._now())
+        return html("schedules.html.j2", {**content, "namespace": namespace}, ask.scope)
+
+    def schedule(self, ask: Ask) -> Answer:
+        namespace, name = ask.parts["namespace"], ask.parts["name"]
+        found = self._overview.schedule(namespace, name)
+        if found is None:
+            told = f"There is no Schedule {name} in namespace {namespace}"
+            return told_page(404, told, ask.scope)
+        content = schedule_content(found, self._overview.runs(), self._now())
+        key = session.form_key(ask.scope)
+        return html("schedule.html.j2", {**content, "form_key": key}, ask.scope)
 
     # Signing in
 
@@ -261,6 +282,9 @@ def live_routes(pages: Pages, overview: Overview, metrics: Metrics) -> list[Base
         route(RUN_NOW, pages.run_now),
         Route(EVENTS, EventStream(overview), methods=["GET"]),
         route(RUN, pages.run),
+        route(SCHEDULES, pages.schedules),
+        *(route(path, pages.act(verb), "POST") for verb, path in SCHEDULE_ACTS.items()),
+        route(SCHEDULE, pages.schedule),
         route(session.SIGN_IN, pages.sign_in),
         route(session.SIGN_IN, pages.take_token, "POST"),
         route(SIGN_OUT, pages.sign_out, "POST"),

@@ -1,0 +1,48 @@
+"""Requests to a Schedule on a cluster: run now, suspend, resume."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
+from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.names import generate_name
+from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.schedules.model import SCHEDULES, ConcurrencyPolicy, parse_schedule
+from kanister_py.core.schedules.runs import read_run, run_of
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+
+class RunUnderWay(UsageError):
+    """A run is under way, and its schedule forbids a second one."""
+
+    reason = "RunUnderWay"
+
+    def __init__(self, schedule: str, name: str) -> None:
+        super().__init__(
+            f"Schedule {schedule} forbids a second run while {name} is under way; "
+            "wait for its end, cancel it, or use --force"
+        )
+        self.name = name
+
+
+def write_run_now(
+    cluster: Cluster, namespace: str, name: str, choose: Callable[[str], str], *, force: bool
+) -> dict[str, Any]:
+    """Write the ActionSet of a Schedule's template, beside its times."""
+    found = cluster.get(SCHEDULES, name, namespace=namespace)
+    if parse_schedule(found).policy is ConcurrencyPolicy.FORBID and not force:
+        selector = f"{SCHEDULE_LABEL}={name}"
+        for each in cluster.list(ACTION_SETS, namespace=namespace, label_selector=selector):
+            if read_run(each).is_active:
+                raise RunUnderWay(name, each["metadata"]["name"])
+    return run_of(found, generate_name(f"{name[:50]}-now-", choose))
+
+
+def suspend_schedule(
+    cluster: Cluster, namespace: str, name: str, *, is_suspended: bool
+) -> KubeObject:
+    """Let a Schedule start nothing, or let it run again."""
+    patch = {"spec": {"suspend": is_suspended}}
+    return cluster.patch(SCHEDULES, name, patch, namespace=namespace)
