@@ -26,7 +26,8 @@ from kanister_py.core.revisions.stand_ins import (
     repository_of,
     stand_in_for,
 )
-from kanister_py.core.versions.semver import parse_version
+from kanister_py.core.versions.deprecation import Support
+from kanister_py.core.versions.semver import Version, parse_version
 
 
 def run_by_tag(
@@ -62,6 +63,10 @@ def run_by_package(
     return run_by(revision, other.entry)
 
 
+def _place(entry: FunctionEntry, default: FunctionEntry | None) -> tuple[bool, bool, Version]:
+    return entry is default, entry.support_at() is Support.SERVED, entry.version
+
+
 def run_by(revision: FunctionRevision, entry: FunctionEntry) -> FunctionRevision:
     """Give a revision as run by a version that is here."""
     return revision.run_by(entry, builtin_endpoint(entry.function, str(entry.version)))
@@ -70,8 +75,8 @@ def run_by(revision: FunctionRevision, entry: FunctionEntry) -> FunctionRevision
 def built_in_revisions(entries: Registry[FunctionEntry]) -> Iterator[FunctionRevision]:
     """Offer every composition function that is here, under its name and its upstream name."""
     for family in composition_families(entries):
-        # The default must be what a step gets that names no version: the highest number.
-        ordered = sorted(family, key=lambda each: (each is family.default, each.rank))
+        # The highest number is what a step gets: the default, and of a range what a phase would.
+        ordered = sorted(family, key=lambda each: _place(each, family.default))
         for number, entry in enumerate(ordered, 1):
             name = f"{entry.function}-{entry.version}"
             made = run_by(FunctionRevision(entry.function, name, number, is_healthy=True), entry)

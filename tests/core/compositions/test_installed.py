@@ -9,10 +9,19 @@ from kanister_py.core.compositions.installed import (
     installed,
     stand_ins_used,
 )
-from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.errors import InvalidDocument, UsageError
 from kanister_py.core.objects.documents import Document, parse_documents
-from kanister_py.core.registry.choose import choose_revision
+from kanister_py.core.registry.choose import RevisionRequest, choose_revision, choose_version
+from kanister_py.core.registry.entries import (
+    FunctionEntry,
+    FunctionKind,
+    RegistryBuilder,
+    Source,
+    default_of,
+)
 from kanister_py.core.revisions.stand_ins import repository_of
+from kanister_py.core.versions.deprecation import Listing
+from kanister_py.core.versions.semver import parse_version
 from kanister_py.wiring import read_functions
 
 
@@ -41,6 +50,48 @@ def test_every_composition_function_is_offered_under_both_names() -> None:
         assert revision.endpoint == "builtin:function-auto-ready@v0.1.0"
         assert revision.is_routable
     assert "KubeTask" not in registry
+
+
+@pytest.mark.parametrize(
+    "asked", ["", ">=0.1", ">=0.2", "<0.2", ">=0.4", "v0.5.0", "v0.2.0", ">=0.5", "<0.3 >=0.2"]
+)
+def test_a_step_gets_what_a_phase_would(asked: str) -> None:
+    source = Source("kanister-py", parse_version("0.4.0"), is_ours=True)
+    leaving = Listing(deprecated_in=parse_version("0.4.0"), removed_in=parse_version("0.6.0"))
+    lives = {
+        "v0.1.0": Listing(removed_in=parse_version("0.3.0")),
+        "v0.2.0": Listing(),
+        "v0.3.0": Listing(),
+        "v0.4.0": Listing(),
+        "v0.5.0": leaving,
+        "v0.6.0": Listing(since=parse_version("0.5.0")),
+    }
+    made = [
+        FunctionEntry(
+            *("function-paint", parse_version(text), FunctionKind.COMPOSITION, source),
+            *("module:Class", listing, text == "v0.3.0"),
+        )
+        for text, listing in lives.items()
+    ]
+    builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
+    builder.add(made, default_of(made))
+    entries = builder.build()
+    revisions = built_in(entries).registry()
+
+    def version_of_phase() -> str:
+        return str(choose_version(entries, "function-paint", asked, strict=True).chosen.version)
+
+    def version_of_step() -> str:
+        request = RevisionRequest(version=asked)
+        return str(choose_revision(revisions, "function-paint", request).chosen.version)
+
+    try:
+        want = version_of_phase()
+    except UsageError:
+        with pytest.raises(UsageError):
+            version_of_step()
+    else:
+        assert version_of_step() == want
 
 
 def test_a_stand_in_is_told_once_and_a_function_of_ours_is_none() -> None:

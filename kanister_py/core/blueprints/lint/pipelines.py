@@ -14,7 +14,7 @@ from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, S
 from kanister_py.core.blueprints.lint.structure import unknown_keys
 from kanister_py.core.blueprints.lint.versions import check_version
 from kanister_py.core.blueprints.model import Found, objects_at
-from kanister_py.core.errors import did_you_mean
+from kanister_py.core.errors import InvalidVersion, did_you_mean
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.parts import annotations_of, metadata_of, spec_of
 from kanister_py.core.objects.reading import mapping_of
@@ -30,6 +30,7 @@ from kanister_py.core.revisions.stand_ins import (
     repository_of,
     tag_of,
 )
+from kanister_py.core.versions.semver import parse_version
 
 NOT_A_COMPOSITION = Rule(
     "composition-invalid",
@@ -165,6 +166,10 @@ def _asks_of_step(
         where = spot.at("functionRevisionRef", "name")
         setting = "functionRevisionRef to a revision of"
         yield Ask(where, packages[str(named)].tag, setting, str(named), False, given)
+    elif str(name) not in packages and (built_in := _built_in_version(str(named), str(name))):
+        where = spot.at("functionRevisionRef", "name")
+        setting = "the version in functionRevisionRef.name"
+        yield Ask(where, built_in, setting, str(named), input=given)
     else:
         yield Ask(
             spot.at("functionRef", "name"),
@@ -173,6 +178,15 @@ def _asks_of_step(
             is_own=not package.tag,
             input=given,
         )
+
+
+def _built_in_version(revision: str, function: str) -> str:
+    """Give the version that stands in the name of a built-in revision; empty if none does."""
+    head, _, version = revision.rpartition(f"{function}-")
+    try:
+        return version if not head and parse_version(version) else ""
+    except InvalidVersion:
+        return ""
 
 
 def check_pipeline(

@@ -192,6 +192,22 @@ def test_a_reference_to_a_revision_of_a_removed_version_is_told_at_the_step(
     assert {each.rule for each in findings} == {"version-removed"}
 
 
+def test_a_reference_to_a_built_in_revision_is_judged_by_the_version_in_its_name(
+    context: Context,
+) -> None:
+    asking = step(functionRevisionRef={"name": "function-paint-v0.2.0"}, input={"colour": "red"})
+    (finding,) = lint(context, composition(asking))
+    assert (finding.rule, finding.path) == (
+        "version-deprecated",
+        "spec.pipeline[0].functionRevisionRef.name",
+    )
+    upgraded = upgrade(context, composition(asking))
+    assert "name: function-paint-v0.3.0" in upgraded.after
+    assert "color: red" in upgraded.after
+    of_a_cluster = step(functionRevisionRef={"name": "function-paint-1a2b3c4"})
+    assert lint(context, composition(of_a_cluster)) == []
+
+
 def test_a_finding_says_step_function_window_and_what_to_write(context: Context) -> None:
     (finding,) = lint(context, composition(step("v0.1.0")))
     assert (finding.phase, finding.function, finding.version) == (
