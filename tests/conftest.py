@@ -29,6 +29,9 @@ settings.load_profile("same")
 def pytest_configure() -> None:
     """Make the folder that holds everything tests leave, and let Ctrl-C reach what they start."""
     (REPOSITORY / "build").mkdir(exist_ok=True)
+    # A thousand processes are started: what one has compiled, the next need not.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what runs in its background deaf to it, and all that this starts as well.
         signal.signal(signal.SIGINT, signal.default_int_handler)
