@@ -494,8 +494,15 @@ def apps_of(
     return Apps(app, _health_app(checks, metrics, controller))
 
 
-def _overview(controller: Controller, cluster: Cluster, clock: Clock, stack: ExitStack) -> Overview:
-    """Follow all runs for the page, whether this replica leads or stands by."""
+def _overview(
+    controller: Controller, cluster: Cluster, clock: Clock, stack: ExitStack
+) -> Overview | None:
+    """Follow all runs for the page, whether this replica leads or stands by; None if it runs none.
+
+    Who only composes has no right to see them.
+    """
+    if not controller.settings.runs_actionsets:
+        return None
     from kanister_py.controller.overview import ClusterOverview
 
     settings = controller.settings

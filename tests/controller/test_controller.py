@@ -21,7 +21,7 @@ from kanister_py.controller.machine.logs import JsonLines
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.shards import LEASE_NAME
 from kanister_py.controller.machine.watch_cache import ObjectKey
-from kanister_py.core.actionsets.creation import PARENT
+from kanister_py.core.actionsets.creation import PARENT, SCHEDULE_LABEL
 from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.errors import AnotherController, Forbidden, KanisterError, LeadershipLost
 from kanister_py.core.objects.resources import (
@@ -1000,8 +1000,70 @@ def test_metrics_count_actions_phases_and_ends(world: World) -> None:
     resolutions = "kanister_action_set_resolutions_total"
     until_sampled(controller, 1, resolutions, resolution="success")
     until_sampled(controller, 1, resolutions, resolution="failure")
-    labels = {"function": "Echo", "version": "v0.0.0", "outcome": "complete"}
-    until_sampled(controller, 1, "kanister_py_phases_total", **labels)
+    act = {"namespace": "default", "schedule": "", "action": "act"}
+    good, bad = {**act, "blueprint": "made-up"}, {**act, "blueprint": "bad"}
+    phase_labels = {"phase": "echo", "function": "Echo", "version": "v0.0.0"}
+    phases, runs = "kanister_py_phases_total", "kanister_py_runs_total"
+    until_sampled(controller, 1, phases, **good, **phase_labels, outcome="complete")
+    until_sampled(controller, 1, runs, **good, outcome="complete")
+    until_sampled(controller, 1, runs, **bad, outcome="failed")
+    until_sampled(controller, 1, "kanister_py_run_duration_seconds_count", **bad)
+    failures = "kanister_py_phase_failures_total"
+    reason = world.status("bad")["error"]["reason"]
+    until_sampled(controller, 1, failures, function="Fails", version="v0.0.0", reason=reason)
+    # What has not happened yet is zero, not absent: the first time is an increase as well.
+    sampled = controller.metrics.registry.get_sample_value
+    assert sampled(phases, {**good, **phase_labels, "outcome": "failed"}) == 0
+    assert sampled(runs, {**bad, "outcome": "complete"}) == 0
+
+
+def scheduled(name: str, **more: Any) -> dict[str, Any]:
+    return actionset(name, metadata={"labels": {SCHEDULE_LABEL: "nightly"}}, **more)
+
+
+def last(controller: Controller, how: str, blueprint: str) -> float:
+    act = {"namespace": "default", "schedule": "nightly", "blueprint": blueprint, "action": "act"}
+    labels = {**act, "object": "Namespace/default/default"}
+    name = f"kanister_py_last_{how}_timestamp_seconds"
+    found = controller.metrics.registry.get_sample_value(name, labels)
+    return -1.0 if found is None else found
+
+
+def test_the_time_of_the_last_good_run_outlives_a_restart(world: World) -> None:
+    world.create(blueprint(phase("Echo")), blueprint(phase("Fails"), name="bad"))
+    world.create(blueprint(phase("Gate"), name="gate"))
+    first = world.controller()
+    began = time.time() - 1
+    names = ("good", "bad", "refused", "cancelled")
+    blueprints = ("made-up", "bad", "missing", "gate")
+    for name, each in zip(names, blueprints, strict=True):
+        world.create(scheduled(name, blueprint=each))
+    world.until_state("running", "cancelled")
+    world.cluster.patch(ACTION_SETS, "cancelled", {"spec": {"cancel": True}}, namespace="default")
+    world.until_state("complete", "good")
+    for name in names[1:]:
+        world.until_state("failed", name)
+
+    def ends(controller: Controller) -> dict[tuple[str, str], bool]:
+        return {
+            (each, how): last(controller, how, each) > began
+            for each in blueprints
+            for how in ("success", "failure")
+        }
+
+    want = dict.fromkeys(ends(first), False)
+    want |= {("made-up", "success"): True, ("bad", "failure"): True, ("missing", "failure"): True}
+    first.stop()
+    second = world.controller()
+    for controller in (first, second):
+        until = time.monotonic() + PATIENCE_SECONDS
+        while ends(controller) != want and time.monotonic() < until:
+            threading.Event().wait(0.005)
+        assert ends(controller) == want
+    # Who was cancelled has neither failed nor done well, and never did before.
+    assert last(second, "success", "gate") == last(second, "failure", "gate") == 0
+    second.metrics.forget_schedule("default", "nightly")
+    assert last(second, "success", "made-up") == -1
 
 
 def test_what_goes_wrong_before_the_first_phase_gives_no_secret_away(world: World) -> None:

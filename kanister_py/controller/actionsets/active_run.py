@@ -10,6 +10,7 @@ from kanister_py.controller.actionsets.projection import Kept, Live
 from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.controller.machine.events import Subject
 from kanister_py.controller.machine.fencing import Fence
+from kanister_py.controller.machine.metrics import Act
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.errors import KanisterError
@@ -68,6 +69,7 @@ class ActiveRun:
     run: ActionSetRun
     writer: StatusWriter
     host: Host
+    acts: tuple[Act, ...]
     is_taken_up: bool
     fence: Fence
     is_suspended: bool

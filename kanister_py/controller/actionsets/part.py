@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from kanister_py.controller.actionsets.collection import parents_in_need, surplus
 from kanister_py.controller.actionsets.concurrency import Concurrency, Limit
 from kanister_py.controller.actionsets.planner import Planner
-from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep
+from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep, note_end
 from kanister_py.controller.actionsets.reconcile import ActionSetReconciler, Equipment
 from kanister_py.controller.actionsets.reporting import Tellers
 from kanister_py.controller.actionsets.status import form_of
@@ -145,7 +145,11 @@ class ActionSets:
         if is_foreign and not self._spans_namespaces:
             return None
         kept = keep(obj, self._tools.clock)
-        return None if is_foreign and isinstance(kept, Ended) else kept
+        if isinstance(kept, Ended):
+            if is_foreign:
+                return None
+            note_end(obj, kept, self._tools.metrics)
+        return kept
 
     def _surroundings(self, namespace: str, fence: Fence) -> Surroundings:
         cluster = self._tools.cluster

@@ -12,10 +12,12 @@ from sys import intern
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.controller.actionsets.status import FINALIZER
-from kanister_py.core.actionsets.creation import PARENT, RETRY_OF
-from kanister_py.core.actionsets.status import parse_time
+from kanister_py.controller.machine.metrics import CANCELLED as CANCELLED_OUTCOME
+from kanister_py.controller.machine.metrics import COMPLETE, FAILED, Act, ControllerMetrics
+from kanister_py.core.actionsets.creation import PARENT, RETRY_OF, SCHEDULE_LABEL
+from kanister_py.core.actionsets.status import CANCELLED, parse_time
 from kanister_py.core.actionsets.stored_status import read_status_data
-from kanister_py.core.objects.parts import namespace_of
+from kanister_py.core.objects.parts import labels_of, namespace_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
 
@@ -83,12 +85,39 @@ def keep(obj: KubeObject, clock: Clock | None = None) -> Kept:
 
 def actions_of(live: Live) -> Iterator[tuple[str, str, str]]:
     """Give of each of its actions the Blueprint's namespace and name, and its own name."""
-    spec = live.obj.get("spec")
+    for each in acts_of(live.obj):
+        where, _, name = each.blueprint.rpartition("/")
+        yield where or each.namespace, name, each.action
+
+
+def acts_of(obj: KubeObject) -> Iterator[Act]:
+    """Give of each action what numbers tell it apart by."""
+    spec, namespace = obj.get("spec"), namespace_of(obj)
+    schedule = str(labels_of(obj).get(SCHEDULE_LABEL) or "")
     actions = spec.get("actions") if isinstance(spec, dict) else None
     for each in actions if isinstance(actions, list) else ():
-        if isinstance(each, dict):
-            where, _, name = str(each.get("blueprint") or "").rpartition("/")
-            yield where or namespace_of(live.obj), name, str(each.get("name") or "")
+        given = each if isinstance(each, dict) else {}
+        blueprint, name = str(given.get("blueprint") or ""), str(given.get("name") or "")
+        yield Act(namespace, schedule, blueprint, name, _name_of(given.get("object")))
+
+
+def _name_of(reference: Any) -> str:
+    if not isinstance(reference, dict):
+        return ""
+    kind = reference.get("kind") or reference.get("resource")
+    parts = (kind, reference.get("namespace"), reference.get("name"))
+    return "/".join(str(each) for each in parts if each)
+
+
+def note_end(obj: KubeObject, ended: Ended, metrics: ControllerMetrics) -> None:
+    """Tell the metrics when the actions of an ActionSet ended, of one that was there before too."""
+    outcome = COMPLETE
+    if not ended.is_complete:
+        error = (read_status_data(obj) or {}).get("error")
+        reason = error.get("reason") if isinstance(error, dict) else ""
+        outcome = CANCELLED_OUTCOME if reason == CANCELLED else FAILED
+    for act in acts_of(obj):
+        metrics.note_end(act, outcome, ended.ended_at)
 
 
 def _ended(obj: KubeObject, is_complete: bool) -> Ended:

@@ -23,7 +23,14 @@ from typing import Any, Final, NamedTuple
 from kanister_py.controller.actionsets.active_run import ActiveRun, Host
 from kanister_py.controller.actionsets.concurrency import Concurrency, Limit, Lines, lines_of
 from kanister_py.controller.actionsets.planner import Planned, Planner
-from kanister_py.controller.actionsets.projection import Ended, Kept, Live, actions_of, keep
+from kanister_py.controller.actionsets.projection import (
+    Ended,
+    Kept,
+    Live,
+    actions_of,
+    acts_of,
+    keep,
+)
 from kanister_py.controller.actionsets.reporting import RunTeller, Tellers
 from kanister_py.controller.actionsets.status import StatusForm, StatusWriter
 from kanister_py.controller.actionsets.tidying import Tidying
@@ -238,7 +245,7 @@ class ActionSetReconciler:
         for status in (refused, bare):
             if self._write_end(key, active.writer, status):
                 active.writer.remove_finalizer()
-                self._equipment.tellers.tell_refused(active.subject, status)
+                self._equipment.tellers.tell_refused(active.subject, status, active.acts)
                 return
 
     def _may_act(self, active: ActiveRun) -> bool:
@@ -313,7 +320,7 @@ class ActionSetReconciler:
             self._equipment.tidying.sweep(key, obj["metadata"]["uid"], known)
         if self._write_end(key, writer, refused):
             writer.remove_finalizer()
-            self._equipment.tellers.tell_refused(subject_of(obj), refused)
+            self._equipment.tellers.tell_refused(subject_of(obj), refused, acts_of(obj))
 
     def _interrupted(self, status: Status, message: str, error: KanisterError) -> Status:
         """Say how the phases stand of a run that nobody can go on with."""
@@ -407,6 +414,7 @@ class ActionSetReconciler:
             status = _without(status, WAITING)
         writer.needs_finalizer = partial(equipment.planner.leaves_traces, course)
         fence = Fence(equipment.shards.check_of(key.namespace))
+        acts = tuple(acts_of(obj))
         host = Host(key, equipment.queue, equipment.alarms, equipment.clock)
         teller = RunTeller(
             equipment.tellers,
@@ -414,7 +422,8 @@ class ActionSetReconciler:
             subject_of(obj),
             course,
             planned.blueprints,
-            lambda: run.status,
+            acts,
+            lambda: run,
         )
         run = ActionSetRun(
             course,
@@ -432,6 +441,7 @@ class ActionSetReconciler:
             run,
             writer,
             host,
+            acts,
             planned.is_taken_up,
             fence,
             is_suspended=spec_now.suspend,

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from kanister_py.controller.machine.events import NORMAL, WARNING, Subject, Tell
 from kanister_py.controller.machine.logs import PhaseLines, PhasePlace, fields_of
-from kanister_py.controller.machine.metrics import FAILURE, SUCCESS, ControllerMetrics
+from kanister_py.controller.machine.metrics import (
+    CANCELLED,
+    COMPLETE,
+    FAILED,
+    FAILURE,
+    SKIPPED,
+    SUCCESS,
+    Act,
+    ActPhase,
+    ControllerMetrics,
+)
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.actionsets.course import Course
 from kanister_py.core.actionsets.outcomes import (
@@ -24,10 +35,12 @@ from kanister_py.core.actionsets.outcomes import (
     PhaseSkipped,
     PhaseStarted,
 )
-from kanister_py.core.actionsets.status import Place, State, Status, Warned
+from kanister_py.core.actionsets.status import CANCELLED as CANCELLED_REASON
+from kanister_py.core.actionsets.status import ActionStatus, Place, State, Status, Warned
 from kanister_py.core.actionsets.steps import current_phase
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.versions.semver import parse_version
+from kanister_py.executor.run.run import ActionSetRun
 
 _LOG: Final = logging.getLogger("kanister_py.controller")
 
@@ -47,7 +60,7 @@ class Tellers:
         self.lines = lines
         self.registry = registry
 
-    def tell_refused(self, subject: Subject, status: Status) -> None:
+    def tell_refused(self, subject: Subject, status: Status, acts: Iterable[Act]) -> None:
         """Tell of an ActionSet that could not even begin."""
         error = status.error
         assert error is not None
@@ -67,6 +80,8 @@ class Tellers:
             f"Could not get initial action: {error.message}",
         )
         self.metrics.action_sets.labels(str(status.state), error.reason).inc()
+        for act in acts:
+            self.metrics.end_run(act, FAILED, None, "")
 
     def removal_of(self, warned: Warned) -> str:
         """Say in which release a version that was warned of is removed; empty if nobody knows."""
@@ -93,14 +108,16 @@ class RunTeller:
         subject: Subject,
         course: Course,
         blueprints: Sequence[Subject | None],
-        status: Callable[[], Status],
+        acts: Sequence[Act],
+        run: Callable[[], ActionSetRun],
     ) -> None:
         self._tellers = tellers
         self._key = key
         self._subject = subject
         self._course = course
         self._blueprints = blueprints
-        self._status = status
+        self._acts = acts
+        self._run = run
         self._resolved: set[int] = set()
         self._launched: set[int] = set()
         """Actions whose start is told with that of their first phase."""
@@ -113,7 +130,7 @@ class RunTeller:
         self._tellers.lines.write(self._key, self._subject.uid, self._place(action, phase), line)
 
     def _place(self, action: str, phase: str) -> PhasePlace:
-        status = self._status()
+        status = self._run().status
         places = [
             place
             for place in status.totals.running
@@ -131,6 +148,8 @@ class RunTeller:
     def on_outcome(self, outcome: Outcome, status: Status) -> None:
         match outcome:
             case Begun(_, _, warnings):
+                for act in self._acts:
+                    self._tellers.metrics.begin_run(act)
                 self._log("began", status)
                 for warned in warnings:
                     self._warn(warned)
@@ -159,6 +178,8 @@ class RunTeller:
         name = self._course.phase(place).name
         what = "deferPhase" if place.is_deferred else "phase"
         title = "deferPhase" if place.is_deferred else "Phase"
+        if isinstance(outcome, PhaseStarted):
+            self._tellers.metrics.begin_phase(self._phase_at(place, status))
         match outcome:
             case PhaseStarted() if place.action in self._launched:
                 self._tell_launch(place.action, f": {what} {name}")
@@ -176,11 +197,11 @@ class RunTeller:
                 if not _is_last(status):
                     self._tell_ended()
                 self._log(f"completed {what} {name}", status, place)
-                self._count(place, "complete", outcome, status)
+                self._count(place, COMPLETE, outcome, status)
             case PhaseSkipped():
                 self._post(NORMAL, f"Skipped {title}", f"The condition of {what} {name} says no")
                 self._log(f"skipped {what} {name}", status, place)
-                self._count(place, "skipped", outcome, status)
+                self._count(place, SKIPPED, outcome, status)
             case PhaseFailed(_, _, error):
                 if status.phase_at(place).state is State.PENDING:
                     told = f"Attempt at {what} {name} failed: {error.message}"
@@ -188,7 +209,7 @@ class RunTeller:
                     self._log(f"will try {what} {name} again", status, place, logging.WARNING)
                 else:
                     self._fail_phase(place, status)
-                self._count(place, error.reason, outcome, status)
+                self._count(place, FAILED, outcome, status, error.reason)
 
     def _tell_launch(self, action: int, first_phase: str = "") -> None:
         self._launched.discard(action)
@@ -245,14 +266,15 @@ class RunTeller:
         how: str,
         outcome: PhaseCompleted | PhaseSkipped | PhaseFailed,
         status: Status,
+        reason: str = "",
     ) -> None:
-        known = status.phase_at(place)
-        function = self._course.phase(place).func
-        metrics = self._tellers.metrics
-        metrics.phases.labels(function, known.func_version, how).inc()
-        if known.start_time is not None:
-            seconds = max(0.0, (outcome.time - known.start_time).total_seconds())
-            metrics.phase_seconds.labels(function, known.func_version).observe(seconds)
+        seconds = _seconds(status.phase_at(place).start_time, outcome.time)
+        phase, trace = self._phase_at(place, status), self._run().trace_id
+        self._tellers.metrics.end_phase(phase, how, reason, seconds, trace)
+
+    def _phase_at(self, place: Place, status: Status) -> ActPhase:
+        act, phase = self._acts[place.action], self._course.phase(place)
+        return ActPhase(*act[:-1], phase.name, phase.func, status.phase_at(place).func_version)
 
     def _resolve(self, outcome: Outcome, status: Status) -> None:
         """Count every action once, when it ends."""
@@ -278,12 +300,25 @@ class RunTeller:
             and not isinstance(outcome, ArtifactsFailed | LaunchFailed)
         )
         self._tellers.metrics.resolutions.labels(SUCCESS if is_good else FAILURE).inc()
+        self._end_act(index, COMPLETE if is_good else FAILED, status)
+
+    def _end_act(self, index: int, outcome: str, status: Status) -> None:
+        known, trace = status.actions[index], self._run().trace_id
+        if outcome == FAILED and _is_cancelled(known, status):
+            outcome = CANCELLED
+        end = known.completion_time
+        seconds = _seconds(known.start_time, end) if end is not None else None
+        self._tellers.metrics.end_run(self._acts[index], outcome, seconds, trace)
 
     def _end(self, status: Status) -> None:
         for action in sorted(self._launched):
             self._tell_launch(action)
         reason = status.error.reason if status.error is not None else ""
         self._tellers.metrics.action_sets.labels(str(status.state), reason).inc()
+        for index in set(range(len(self._acts))) - self._resolved:
+            # None of its phases has ended: it was cancelled, or could not be launched.
+            self._resolved.add(index)
+            self._end_act(index, FAILED, status)
         if status.state is State.COMPLETE:
             _, phase = self._ended
             with_phase = f": completed {phase}" if phase else ""
@@ -321,6 +356,7 @@ class RunTeller:
             "namespace": self._key.namespace,
             "actionSet": self._key.name,
             "reason": reason,
+            "traceId": self._run().trace_id,
         }
         if place is not None:
             known = status.phase_at(place)
@@ -333,6 +369,15 @@ class RunTeller:
                 "attempt": known.attempt,
             }
         _LOG.log(level, "ActionSet %s %s", self._key, what, extra=fields_of(**fields))
+
+
+def _is_cancelled(action: ActionStatus, status: Status) -> bool:
+    errors = [status.error, *(each.error for each in action.phases)]
+    return any(each is not None and each.reason == CANCELLED_REASON for each in errors)
+
+
+def _seconds(start: datetime | None, end: datetime) -> float | None:
+    return max(0.0, (end - start).total_seconds()) if start is not None else None
 
 
 def _is_last(status: Status) -> bool:

@@ -24,6 +24,7 @@ from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.actionsets.status import text_of_moment
 from kanister_py.core.objects.visible import visible
 from kanister_py.ports.clock import Clock
+from kanister_py.ports.tracing import trace_id_of, traceparent
 
 PHASE_LOGGER: Final = "kanister_py.phase"
 _FIELDS: Final = "kanister_py_fields"
@@ -92,6 +93,10 @@ class _Behind(logging.Handler):
             return
         # What it speaks of may be another by the time it is written.
         record.msg, record.args = record.getMessage(), None
+        trace = trace_id_of(traceparent())
+        if trace:
+            fields = getattr(record, _FIELDS, {})
+            setattr(record, _FIELDS, {"traceId": trace, **fields})
         self._waiting.put(record)
 
     def _write(self) -> None:

@@ -3,21 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from datetime import datetime
+from threading import Lock
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 
+_RUN_SECONDS: Final = (1.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0)
 _PHASE_SECONDS: Final = (0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
 _PASS_SECONDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 
 SUCCESS: Final = "success"
 FAILURE: Final = "failure"
 
+COMPLETE: Final = "complete"
+FAILED: Final = "failed"
+CANCELLED: Final = "cancelled"
+SKIPPED: Final = "skipped"
+STARTED: Final = "started"
+REFUSED: Final = "refused"
+
+OTHER: Final = "other"
+MOST_LABEL_SETS: Final = 1_000
+"""How many runs and phases are told apart by what people call them; the rest are `other`."""
+
+
+class Act(NamedTuple):
+    """One action of an ActionSet, as numbers tell it apart."""
+
+    namespace: str
+    schedule: str
+    blueprint: str
+    action: str
+    object: str = ""
+
+
+class ActPhase(NamedTuple):
+    """One phase of an action, likewise."""
+
+    namespace: str
+    schedule: str
+    blueprint: str
+    action: str
+    phase: str
+    function: str
+    version: str
+
+
+_ACT: Final = Act._fields[:-1]
+
 
 class ControllerMetrics:
-    """Counts what the controller does. Nothing here has a label without end."""
+    """Counts what the controller does. Nothing here has labels without end."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
@@ -37,10 +77,54 @@ class ControllerMetrics:
             ("state", "reason"),
             registry=self.registry,
         )
-        self.phases = Counter(
-            "kanister_py_phases",
-            "Attempts at phases that ended",
-            ("function", "version", "outcome"),
+        self._runs = _Capped(
+            Counter(
+                "kanister_py_runs",
+                "Actions of ActionSets that ended, by how",
+                (*_ACT, "outcome"),
+                registry=self.registry,
+            ),
+            self._note_other,
+        )
+        self._run_seconds = _Capped(
+            Histogram(
+                "kanister_py_run_duration_seconds",
+                "Time from the start of an action of an ActionSet to its end",
+                _ACT,
+                buckets=_RUN_SECONDS,
+                registry=self.registry,
+            ),
+            self._note_other,
+        )
+        self._phases = _Capped(
+            Counter(
+                "kanister_py_phases",
+                "Attempts at phases that ended, by how",
+                (*ActPhase._fields, "outcome"),
+                registry=self.registry,
+            ),
+            self._note_other,
+        )
+        self._times = _Capped(
+            Counter(
+                "kanister_py_schedule_times",
+                "Times of schedules, by what became of them",
+                ("namespace", "schedule", "outcome"),
+                registry=self.registry,
+            ),
+            self._note_other,
+        )
+        self.phase_failures = Counter(
+            "kanister_py_phase_failures",
+            "Attempts at phases that failed, by why",
+            ("function", "version", "reason"),
+            registry=self.registry,
+        )
+        self._last = _LastEnds()
+        self.registry.register(self._last)
+        self._others = Counter(
+            "kanister_py_counted_as_other",
+            "Runs and phases that are counted as `other`, as there are too many to tell apart",
             registry=self.registry,
         )
         self.phase_seconds = Histogram(
@@ -86,6 +170,60 @@ class ControllerMetrics:
             "Events that could not be posted",
             registry=self.registry,
         )
+
+    # Runs
+
+    def begin_run(self, act: Act) -> None:
+        """Show the numbers of an action as zero: what first appears as 1 has not increased."""
+        for outcome in (COMPLETE, FAILED):
+            self._runs.of(act[:-1], outcome)
+        self._last.note(act)
+
+    def end_run(self, act: Act, outcome: str, seconds: float | None, trace: str) -> None:
+        """Count an action that ended. `trace` names the trace that tells of it, if any does."""
+        self.begin_run(act)
+        self._runs.of(act[:-1], outcome).inc(1, _exemplar(trace))
+        if seconds is not None:
+            self._run_seconds.of(act[:-1]).observe(seconds, _exemplar(trace))
+
+    def note_end(self, act: Act, outcome: str, time: datetime) -> None:
+        """Remember when an action ended last. Hearing of the same end again changes nothing."""
+        self._last.note(act, outcome, time.timestamp())
+
+    def forget_schedule(self, namespace: str, schedule: str) -> None:
+        """Drop when the runs ended of a schedule that is gone: nobody waits for the next."""
+        self._last.forget(namespace, schedule)
+
+    def begin_schedule(self, namespace: str, schedule: str) -> None:
+        """Show the numbers of a schedule as zero."""
+        for outcome in (STARTED, SKIPPED, REFUSED):
+            self._times.of((namespace, schedule), outcome)
+
+    def count_time(self, namespace: str, schedule: str, outcome: str) -> None:
+        """Count a time of a schedule that was started, skipped, or that the cluster refused."""
+        self._times.of((namespace, schedule), outcome).inc()
+
+    def begin_phase(self, phase: ActPhase) -> None:
+        """Show the numbers of a phase as zero."""
+        for outcome in (COMPLETE, FAILED):
+            self._phases.of(phase, outcome)
+
+    def end_phase(
+        self, phase: ActPhase, outcome: str, reason: str, seconds: float | None, trace: str
+    ) -> None:
+        """Count an attempt at a phase that ended."""
+        self.begin_phase(phase)
+        self._phases.of(phase, outcome).inc(1, _exemplar(trace))
+        if outcome == FAILED:
+            self.phase_failures.labels(phase.function, phase.version, reason).inc()
+        if seconds is not None:
+            histogram = self.phase_seconds.labels(phase.function, phase.version)
+            histogram.observe(seconds, _exemplar(trace))
+
+    def _note_other(self) -> None:
+        self._others.inc()
+
+    # What is read when somebody asks
 
     def count_deprecated(self, function: str, version: str, removed_in: str) -> None:
         """Count a use of a version that is on its way out."""
@@ -141,3 +279,73 @@ class _Gauge(Collector):
         for labels, read in list(self.reads.items()):
             family.add_metric(labels, read())
         yield family
+
+
+_Metric = TypeVar("_Metric", bound=MetricWrapperBase)
+
+
+class _Capped(Generic[_Metric]):
+    """A metric of which so many label sets that people choose are told apart, and no more."""
+
+    def __init__(self, metric: _Metric, on_other: Callable[[], None]) -> None:
+        self._metric = metric
+        self._on_other = on_other
+        self._lock = Lock()
+        self._known: set[tuple[str, ...]] = set()
+
+    def of(self, named: tuple[str, ...], *fixed: str) -> _Metric:
+        with self._lock:
+            is_known = named in self._known
+            if not is_known and len(self._known) < MOST_LABEL_SETS:
+                self._known.add(named)
+                is_known = True
+        if not is_known:
+            self._on_other()
+            named = (OTHER,) * len(named)
+        return self._metric.labels(*named, *fixed)
+
+
+class _LastEnds(Collector):
+    """When actions ended last, well or not; 0 for never. One that is too many is left out."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._ends: dict[Act, dict[str, float]] = {}
+
+    def note(self, act: Act, outcome: str = "", seconds: float = 0.0) -> None:
+        with self._lock:
+            ends = self._ends.get(act)
+            if ends is None:
+                if len(self._ends) >= MOST_LABEL_SETS:
+                    return
+                ends = self._ends[act] = {COMPLETE: 0.0, FAILED: 0.0}
+            if outcome in ends:
+                ends[outcome] = max(ends[outcome], seconds)
+
+    def forget(self, namespace: str, schedule: str) -> None:
+        with self._lock:
+            for act in [each for each in self._ends if each[:2] == (namespace, schedule)]:
+                del self._ends[act]
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        for name, told, _ in _LAST:
+            yield GaugeMetricFamily(name, told, labels=Act._fields)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        with self._lock:
+            seen = [(act, dict(ends)) for act, ends in self._ends.items()]
+        for name, told, outcome in _LAST:
+            family = GaugeMetricFamily(name, told, labels=Act._fields)
+            for act, ends in seen:
+                family.add_metric(act, ends[outcome])
+            yield family
+
+
+_LAST: Final = (
+    ("kanister_py_last_success_timestamp_seconds", "When such an action completed last", COMPLETE),
+    ("kanister_py_last_failure_timestamp_seconds", "When such an action failed last", FAILED),
+)
+
+
+def _exemplar(trace: str) -> dict[str, Any] | None:
+    return {"trace_id": trace} if trace else None

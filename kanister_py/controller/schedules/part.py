@@ -77,7 +77,9 @@ class Schedules:
         self._loop: WorkLoop[ObjectKey] = WorkLoop(
             *("Schedule", clock, tools.alarms, tools.metrics), threads=_THREADS
         )
-        self._reconciler = ScheduleReconciler(cluster, clock, tools.tell, self.runs_of)
+        self._reconciler = ScheduleReconciler(
+            cluster, clock, tools.tell, self.runs_of, tools.metrics
+        )
         self._beginning = Repeating(
             *(clock, "the look for schedules", self._begin),
             every_seconds=_LOOK_FOR_KIND_SECONDS,

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
+from kanister_py.controller.machine.metrics import REFUSED, SKIPPED, STARTED, ControllerMetrics
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Look
 from kanister_py.controller.machine.writing import condition, find, write_status
@@ -51,11 +52,13 @@ class ScheduleReconciler:
         clock: Clock,
         tell: Tell,
         runs_of: Callable[[ObjectKey], Sequence[Run]],
+        metrics: ControllerMetrics,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._tell = tell
         self._runs_of = runs_of
+        self._metrics = metrics
         self._lock = Lock()
         self._made: dict[ObjectKey, Made] = {}
 
@@ -63,6 +66,7 @@ class ScheduleReconciler:
         """Hear that a schedule is gone."""
         with self._lock:
             self._made.pop(key, None)
+        self._metrics.forget_schedule(key.namespace, key.name)
 
     def reconcile(self, key: ObjectKey) -> Look:
         """Look at a schedule, and do what is due; say when it is to be looked at again."""
@@ -72,6 +76,7 @@ class ScheduleReconciler:
         why = why_invalid(obj)
         if why:
             return self._refuse(obj, why)
+        self._metrics.begin_schedule(key.namespace, key.name)
         now = self._clock.now()
         schedule = parse_schedule(obj)
         runs, unseen = self._runs(key)
@@ -178,16 +183,22 @@ class ScheduleReconciler:
     def _fail(self, obj: KubeObject, error: ApiError) -> Look:
         """Say that the cluster does not take the ActionSet; it is tried again, then more rarely."""
         said = f"The ActionSet cannot be made: {error.message}"
+        self._count(obj, REFUSED)
         refused = condition("Ready", "False", error.reason, said)
         if write_status(self._cluster, self._clock, obj, [refused]) is not obj:
             self._tell(subject_of(obj), WARNING, error.reason, said)
         return FAILED
 
+    def _count(self, obj: KubeObject, outcome: str) -> None:
+        self._metrics.count_time(namespace_of(obj), obj["metadata"]["name"], outcome)
+
     def _say(self, obj: KubeObject, decision: Decision, started: str) -> None:
         if decision.act is Act.START:
+            self._count(obj, STARTED)
             _LOG.info("Schedule %s/%s runs %s", namespace_of(obj), obj["metadata"]["name"], started)
             self._tell(subject_of(obj), NORMAL, "Started", f"Made ActionSet {started}")
         elif decision.act is Act.SKIP and decision.time is not None:
+            self._count(obj, SKIPPED)
             said = _SAID[decision.reason].format(time=text_of_time(decision.time))
             self._tell(subject_of(obj), WARNING, str(decision.reason), said)
 

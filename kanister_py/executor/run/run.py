@@ -26,7 +26,7 @@ from kanister_py.executor.run.work_on_action import ActionThread
 from kanister_py.executor.run_phase import phase_error_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.journal import Journal
-from kanister_py.ports.tracing import begin_span
+from kanister_py.ports.tracing import begin_span, trace_id_of
 
 
 class AtWork(NamedTuple):
@@ -73,6 +73,11 @@ class ActionSetRun:
     def mask(self, data: Any) -> Any:
         """Give plain data without any secret that the run has come to know."""
         return self._steps.actions.mask(data)
+
+    @property
+    def trace_id(self) -> str:
+        """The trace that tells of it, as W3C Trace Context names it; empty if none does."""
+        return trace_id_of(self._steps.span.traceparent)
 
     @property
     def error(self) -> KanisterError | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import Look
 from kanister_py.controller.schedules.reconcile import ScheduleReconciler
@@ -34,6 +35,7 @@ class Place:
         for each in definitions():
             self.cluster.create(each)
         self.events: list[tuple[str, str]] = []
+        self.metrics = ControllerMetrics()
         self.looker = self.another()
 
     def another(self, cluster: Any = None) -> ScheduleReconciler:
@@ -42,7 +44,9 @@ class Place:
         def tell(_subject: object, _kind: str, reason: str, message: str) -> None:
             self.events.append((reason, message))
 
-        return ScheduleReconciler(cluster or self.cluster, self.clock, tell, self.runs_of)
+        return ScheduleReconciler(
+            cluster or self.cluster, self.clock, tell, self.runs_of, self.metrics
+        )
 
     def runs_of(self, key: ObjectKey) -> Sequence[Run]:
         runs = [read_run(each) for each in self.actionsets()]
@@ -263,14 +267,32 @@ def test_one_run_waits_for_the_one_under_way(there: Place) -> None:
 def test_a_run_that_no_watch_has_told_of_yet_is_under_way(there: Place) -> None:
     there.create(schedule="*/10 * * * *")
     blind = ScheduleReconciler(
-        there.cluster, there.clock, lambda *_told: None, lambda _key: ()
-    )  # fmt: skip
+        *(there.cluster, there.clock, lambda *_told: None, lambda _key: ()),
+        ControllerMetrics(),
+    )
     there.go_to("2026-11-19T02:00")
     blind.reconcile(KEY)
     there.go_to("2026-11-19T02:10")
     blind.reconcile(KEY)
     assert there.times() == ["2026-11-19T02:00"]
     assert len(there.status()["active"]) == 1
+
+
+def test_what_became_of_each_time_is_counted(there: Place) -> None:
+    there.create(schedule="*/10 * * * *")
+
+    def counted() -> list[float | None]:
+        value = there.metrics.registry.get_sample_value
+        labels = {"namespace": "default", "schedule": "nightly"}
+        name = "kanister_py_schedule_times_total"
+        return [value(name, {**labels, "outcome": each}) for each in ("started", "skipped")]
+
+    there.look()
+    assert counted() == [0, 0]
+    there.look("2026-11-19T02:00")
+    assert counted() == [1, 0]
+    there.look("2026-11-19T02:10")
+    assert counted() == [1, 1]
 
 
 def test_what_was_suspended_is_not_made_up_for(there: Place) -> None:

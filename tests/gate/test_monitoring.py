@@ -1,0 +1,335 @@
+"""Alerts and dashboard of the chart speak of numbers that there are, and tell of what matters."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from kanister_py.adapters.metrics_prometheus import PrometheusFunctionMetrics
+from kanister_py.controller.machine import metrics as controller_metrics
+from kanister_py.controller.machine.metrics import (
+    CANCELLED,
+    COMPLETE,
+    FAILED,
+    MOST_LABEL_SETS,
+    OTHER,
+    Act,
+    ActPhase,
+    ControllerMetrics,
+)
+from kanister_py.http_api.metrics import Metrics
+from tests.conftest import REPOSITORY
+
+FOLDER = REPOSITORY / "deploy/chart/monitoring"
+ALERTS = FOLDER / "alerts.yaml"
+SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
+NAME = re.compile(r"\b(?:kanister_|function_run_)\w+")
+ACT = Act("shop", "nightly", "mysql", "backup", "StatefulSet/shop/db")
+
+
+def families(registry: CollectorRegistry) -> Iterator[tuple[str, str]]:
+    for family in registry.collect():
+        if NAME.match(family.name):
+            yield family.name, family.type
+
+
+@pytest.fixture(scope="module")
+def numbers() -> set[str]:
+    """Name every series that a scrape of a controller may find."""
+    metrics = ControllerMetrics()
+    for name in controller_metrics._GAUGES:  # the one list of them
+        metrics.watch(name, lambda: 0.0)
+    Metrics(metrics.registry)
+    PrometheusFunctionMetrics(metrics.registry)
+    found = families(metrics.registry)
+    return {name + suffix for name, kind in found for suffix in SUFFIXES[kind]}
+
+
+def expressions() -> list[str]:
+    rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
+    board = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))
+    shown = [each["expr"] for panel in board["panels"] for each in panel["targets"]]
+    asked = [each["query"]["query"] for each in board["templating"]["list"][1:]]
+    return [*(each["expr"] for group in rules for each in group["rules"]), *shown, *asked]
+
+
+def test_alerts_and_dashboard_ask_for_numbers_that_there_are(numbers: set[str]) -> None:
+    asked = {name for each in expressions() for name in NAME.findall(each)}
+    assert asked - numbers == set()
+
+
+def test_every_number_stands_on_the_page_for_operators(numbers: set[str]) -> None:
+    page = (REPOSITORY / "docs/on-a-cluster.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"`((?:kanister_|function_run_)\w+)", page))
+    series = {re.sub(r"_(bucket|count|sum)$", "", name) for name in numbers}
+    assert series - told == set()
+    assert told - numbers - series == set()
+
+
+def test_no_two_panels_lie_on_each_other() -> None:
+    board = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))
+    cells = [
+        (x, y)
+        for panel in board["panels"]
+        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24
+
+
+# What the alerts tell, asked of Prometheus' own tool
+
+
+@pytest.fixture(scope="module")
+def promtool() -> str:
+    found = shutil.which("promtool")
+    if found is None:
+        pytest.skip("promtool is missing (Debian: prometheus)")
+    return found
+
+
+def promise(promtool: str, *words: str) -> None:
+    done = subprocess.run([promtool, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_expression_is_one(promtool: str, tmp_path: Path) -> None:
+    promise(promtool, "check", "rules", str(ALERTS))
+    shown = [
+        re.sub(r"\$__rate_interval", "5m", each).replace("$namespace", ".*")
+        for each in expressions()
+        if not each.startswith("label_values")
+    ]
+    rules = [{"record": f"panel:{number}", "expr": each} for number, each in enumerate(shown)]
+    file = tmp_path / "panels.yaml"
+    file.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
+    promise(promtool, "check", "rules", str(file))
+
+
+# promtool begins at the beginning of time.
+START = datetime(1970, 1, 1, tzinfo=UTC)
+STEP = timedelta(minutes=15)
+
+
+class Nights:
+    """What a controller's numbers say over some days, scraped every quarter of an hour."""
+
+    def __init__(self) -> None:
+        self.metrics = ControllerMetrics()
+        self.metrics.watch("kanister_py_active_runs", lambda: 0.0)
+        self.metrics.watch("kanister_py_open_breakers", lambda: 0.0)
+        self.now = START
+        self.scrapes: list[dict[str, float]] = []
+
+    def until(self, hours: float) -> None:
+        while self.now < START + timedelta(hours=hours):
+            self._scrape()
+            self.now += STEP
+
+    def run(self, act: Act, outcome: str) -> None:
+        self.metrics.begin_run(act)
+        self._scrape(is_between=True)
+        self.metrics.end_run(act, outcome, 60.0, "")
+        self.metrics.note_end(act, outcome, self.now)
+
+    def _scrape(self, *, is_between: bool = False) -> None:
+        seen = {
+            name_of(sample.name, sample.labels): sample.value
+            for family in self.metrics.registry.collect()
+            for sample in family.samples
+            if not sample.name.endswith("_created")
+        }
+        if is_between:
+            self.scrapes[-1] |= seen
+        else:
+            self.scrapes.append(seen)
+
+    def series(self) -> list[dict[str, str]]:
+        names = dict.fromkeys(name for each in self.scrapes for name in each)
+        return [
+            {
+                "series": name,
+                "values": " ".join(str(each.get(name, "_")) for each in self.scrapes),
+            }
+            for name in names
+        ]
+
+
+def name_of(name: str, labels: Mapping[str, str]) -> str:
+    told = ",".join(f"{key}={json.dumps(value)}" for key, value in labels.items())
+    return f"{name}{{{told}}}"
+
+
+def fires(
+    promtool: str, folder: Path, nights: Nights, asked: Mapping[float, list[tuple[str, Act]]]
+) -> None:
+    """Have Prometheus say which alerts fire after so many hours, and for whom: no others may."""
+    rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
+    alerts = {each["alert"]: each for group in rules for each in group["rules"]}
+    tests: list[dict[str, Any]] = []
+    for hours, wanted in asked.items():
+        for name, alert in alerts.items():
+            found = [act for told, act in wanted if told == name]
+            tests.append(
+                {
+                    "eval_time": f"{int(hours * 60)}m",
+                    "alertname": name,
+                    "exp_alerts": [expected(alert, act) for act in found],
+                }
+            )
+    asked_of = {
+        "interval": "15m",
+        "input_series": nights.series(),
+        "alert_rule_test": tests,
+    }
+    file = folder / "test.yaml"
+    file.write_text(
+        json.dumps({"rule_files": [str(ALERTS)], "evaluation_interval": "5m", "tests": [asked_of]})
+    )
+    promise(promtool, "test", "rules", str(file))
+
+
+def expected(alert: Mapping[str, Any], act: Act) -> dict[str, Any]:
+    labels = {key: text for key, text in act._asdict().items() if text}
+    told = {
+        key: re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: labels.get(found[1], ""), text)
+        for key, text in alert["annotations"].items()
+    }
+    return {"exp_labels": {**labels, **alert["labels"]}, "exp_annotations": told}
+
+
+def test_a_nightly_backup_that_fails_every_night_is_told_of(promtool: str, tmp_path: Path) -> None:
+    nights = Nights()
+    other = ACT._replace(object="StatefulSet/shop/cache")
+    for night in range(4):
+        nights.until(2 + 24 * night)
+        nights.run(ACT, FAILED if night in (1, 2) else COMPLETE)
+        nights.run(other, COMPLETE)
+    nights.until(96)
+    told = [("KanisterPyScheduleFails", ACT)]
+    asked = {1.0: [], 25: [], 27: told, 49: told, 51: told, 73: told, 75: []}
+    fires(promtool, tmp_path, nights, asked)
+
+
+def test_a_weekly_backup_that_failed_is_told_of_until_one_completes(
+    promtool: str, tmp_path: Path
+) -> None:
+    nights = Nights()
+    nights.until(2)
+    nights.run(ACT, FAILED)
+    nights.until(8 * 24)
+    nights.run(ACT, COMPLETE)
+    nights.until(9 * 24)
+    told = [("KanisterPyScheduleFails", ACT)]
+    fires(promtool, tmp_path, nights, {1.0: [], 3: told, 7 * 24: told, 8 * 24 + 1: []})
+
+
+def test_a_backup_of_no_schedule_is_told_of_as_well_and_a_try_is_forgotten_in_a_day(
+    promtool: str, tmp_path: Path
+) -> None:
+    nights = Nights()
+    nightly = ACT._replace(schedule="")
+    tried, stopped = nightly._replace(action="restore"), nightly._replace(action="check")
+    for night in range(4):
+        nights.until(2 + 24 * night)
+        nights.run(nightly, FAILED)
+        if not night:
+            nights.run(tried, FAILED)
+            nights.run(stopped, CANCELLED)
+    nights.until(120)
+    told = [("KanisterPyActionFails", nightly)]
+    both = [*told, ("KanisterPyActionFails", tried)]
+    fires(promtool, tmp_path, nights, {1.0: [], 3: both, 27: both, 30: told, 97: told, 101: []})
+
+
+def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) -> None:
+    """Series that stand for a while, one for each alert that no run brings about."""
+
+    def alert(name: str, series: str, values: str, minutes: int, **labels: str) -> dict[str, Any]:
+        (rule,) = [each for each in every if each["alert"] == name]
+        told = {
+            key: re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: labels[found[1]], text)
+            for key, text in rule["annotations"].items()
+        }
+        told = {key: text.replace("{{ $value | humanize }}", "60") for key, text in told.items()}
+        wanted = {"exp_labels": {**labels, **rule["labels"]}, "exp_annotations": told}
+        inputs = [{"series": series, "values": values}] if series else []
+        ask = {"alertname": name, "eval_time": f"{minutes}m"}
+        quiet = {**ask, "eval_time": "0m", "exp_alerts": []}
+        return {
+            "interval": "1m",
+            "input_series": inputs,
+            "alert_rule_test": [quiet, {**ask, "exp_alerts": [wanted]}],
+        }
+
+    groups = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
+    every = [each for group in groups for each in group["rules"]]
+    schedule = {"namespace": "shop", "schedule": "nightly"}
+    phase = {"namespace": "shop", "blueprint": "mysql", "function": "KubeTask", "version": "v0.0.0"}
+    version = {"function": "KubeTask", "version": "v0.0.0", "removed_in": "0.4.0"}
+    skipped = {**schedule, "outcome": "skipped"}
+    times, phases = "kanister_py_schedule_times_total", "kanister_py_phases_total"
+    uses, gone = "kanister_py_deprecated_function_uses_total", "KanisterPyGone"
+    tests = [
+        alert("KanisterPyScheduleLeftOut", name_of(times, skipped), "0x5 1x20", 10, **skipped),
+        alert(
+            "KanisterPyPhasesFail",
+            name_of(phases, phase | {"outcome": "failed"}),
+            "0+1x70",
+            60,
+            **phase,
+        ),
+        alert("KanisterPyRunStuck", "kanister_py_oldest_run_seconds", "21000 21700x30", 20),
+        alert(gone, "kanister_py_is_leader", "0x30", 12),
+        alert("KanisterPyNobodyComposes", "kanister_py_is_leader", "0x30", 12),
+        alert("KanisterPyFunctionAway", "kanister_py_open_breakers", "2x30", 16),
+        alert("KanisterPyPaused", "kanister_py_paused", "1x90", 61),
+        alert("KanisterPyMemoryShort", "kanister_py_memory_short", "1x90", 16),
+        alert(
+            "KanisterPyQueueStands",
+            name_of("kanister_py_queue_oldest_seconds", {"queue": "ActionSet"}),
+            "400x30",
+            12,
+            queue="ActionSet",
+        ),
+        alert("KanisterPyDeprecatedFunction", name_of(uses, version), "0x5 1x30", 10, **version),
+    ]
+    of_runs = {"KanisterPyScheduleFails", "KanisterPyActionFails"}
+    asked = {each["alert_rule_test"][0]["alertname"] for each in tests}
+    assert asked | of_runs == {each["alert"] for each in every}
+    file = tmp_path / "test.yaml"
+    file.write_text(
+        json.dumps({"rule_files": [str(ALERTS)], "evaluation_interval": "1m", "tests": tests})
+    )
+    promise(promtool, "test", "rules", str(file))
+
+
+# How many series there are
+
+
+def test_what_people_call_things_has_no_end_and_numbers_do() -> None:
+    metrics = ControllerMetrics()
+    for number in range(MOST_LABEL_SETS + 50):
+        act = ACT._replace(blueprint=f"made-{number}")
+        metrics.end_run(act, COMPLETE, 1.0, "")
+        metrics.note_end(act, COMPLETE, START)
+        phase = ActPhase(*act[:-1], "dump", "KubeTask", "v0.0.0")
+        metrics.end_phase(phase, FAILED, "Why", 1.0, "")
+    value = metrics.registry.get_sample_value
+    others = dict.fromkeys(Act._fields[:-1], OTHER)
+    assert value("kanister_py_runs_total", {**others, "outcome": COMPLETE}) == 50
+    assert value("kanister_py_run_duration_seconds_count", others) == 50
+    assert (value("kanister_py_counted_as_other_total") or 0) >= 150
+    samples = [each for family in metrics.registry.collect() for each in family.samples]
+    assert len(samples) < MOST_LABEL_SETS * 25
