@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import replace
 from urllib.parse import urlencode
@@ -15,10 +16,14 @@ from kanister_py.core.objects.locations import Credential, Location
 _SECONDS = 12 * 3600
 
 
-def taken_role(location: Location, now: Now, endpoint: str = "") -> Location:
-    """Take on the role that a Profile's Secret names, and give the location with its keys."""
+def taken_role(location: Location, now: Now) -> Location:
+    """Take on the role that a Profile's Secret names, and give the location with its keys.
+
+    Asked is the service of the region, or what AWS' own variable names in its place.
+    """
     credential, region = location.credential, location.region or DEFAULT_REGION
-    url = endpoint or f"https://sts.{region}.amazonaws.com"
+    given = os.environ.get("AWS_ENDPOINT_URL_STS", "").rstrip("/")
+    url = given or f"https://sts.{region}.amazonaws.com"
     body = urlencode(
         {
             "Action": "AssumeRole",

@@ -39,6 +39,7 @@ def rds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     )
     url = f"http://127.0.0.1:{port}"
     monkeypatch.setenv("AWS_ENDPOINT_URL_RDS", url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", url)
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
     client = boto3.client(
         "rds", region_name="us-east-1", aws_access_key_id="k", aws_secret_access_key="s"

@@ -61,6 +61,16 @@ def objects(location: Location) -> list[dict[str, Any]]:
             "metadata": {"name": "aws", "namespace": "default"},
             "data": encoded(aws_access_key_id="k", aws_secret_access_key="s"),
         },
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "role", "namespace": "default"},
+            "data": encoded(
+                aws_access_key_id="k",
+                aws_secret_access_key="s",
+                role="arn:aws:iam::123456789012:role/backup",
+            ),
+        },
     ]
 
 

@@ -1,0 +1,56 @@
+"""Roles of AWS are taken on, and what they give opens RDS and S3; on moto's server."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.adapters.object_store_role import taken_role
+from kanister_py.core.objects.locations import Credential, Location, StoreKind
+from kanister_py.wiring import object_stores
+from tests.blueprints.rds.test_rds import location, make_instance, output, run, snapshots
+
+# Fixtures are found by their names.
+__all__ = ["location"]
+
+ROLE = "arn:aws:iam::123456789012:role/backup"
+
+
+@pytest.fixture
+def with_role(rds: Any) -> Location:
+    """A bucket that a role opens."""
+    import boto3
+
+    url = os.environ["AWS_ENDPOINT_URL_STS"]
+    login = {"aws_access_key_id": "k", "aws_secret_access_key": "s"}
+    client = boto3.client("s3", endpoint_url=url, region_name="us-east-1", **login)
+    client.create_bucket(Bucket="roles")
+    client.close()
+    del rds
+    credential = Credential("k", "s", ROLE)
+    return Location(StoreKind.S3, "roles", url, "us-east-1", credential=credential)
+
+
+def test_a_role_gives_keys_that_expire_and_stands_for_nothing_any_more(with_role: Location) -> None:
+    found = taken_role(with_role, SystemClock().now).credential
+    assert found.id.startswith("ASIA")
+    assert found.token
+    assert (found.secret != "s", found.role) == (True, "")
+
+
+def test_a_role_opens_a_bucket(with_role: Location) -> None:
+    store = object_stores().open(with_role)
+    store.put("a/b", [b"some", b" bytes"])
+    assert b"".join(store.get("a/b")) == b"some bytes"
+    assert store.delete(each.key for each in store.list("a/")) == 1
+
+
+def test_a_role_in_a_secret_of_the_phase_takes_a_snapshot(rds: Any, location: Location) -> None:
+    make_instance(rds)
+    args = {"instanceID": "app", "credentialsSource": "secret", "credentialsSecret": "aws"}
+    secret = {"kind": "Secret", "name": "role", "namespace": "default"}
+    made = output(run(location, "CreateRDSSnapshot", "v0.1.0", args, {"aws": secret}))
+    assert snapshots(rds) == [made["snapshotID"]]
