@@ -22,6 +22,9 @@ _LEAST_SECONDS: Final = 1.0
 """For how long a function must have failed: one that is being replaced is back in less."""
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 4.0
+_TRIAL_SECONDS: Final = 4.0
+"""What a call that tries a function has at least: one that hangs must not keep others away."""
+_LONGEST_TRIAL_SECONDS: Final = 64.0
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -50,6 +53,7 @@ class _Circuit(Generic[Key]):
     pause_seconds: float = _FIRST_PAUSE_SECONDS
     next_try: float = 0.0
     is_tried: bool = False
+    trial_seconds: float = _TRIAL_SECONDS
     waiting: dict[Key, None] = field(default_factory=dict)
     alarm: Alarm | None = None
 
@@ -67,6 +71,8 @@ class Breakers(Generic[Key]):
         self._look_at = look_at
         self._lock = Lock()
         self._circuits: dict[str, _Circuit[Key]] = {}
+        self._slowest: dict[str, float] = {}
+        """How long revisions took at most for an answer."""
 
     @property
     def open_ones(self) -> int:
@@ -84,6 +90,19 @@ class Breakers(Generic[Key]):
                 return ""
             return circuit.why
 
+    def trial_seconds(self, revision: str) -> float:
+        """Say how long a call may take that tries a revision; zero if it is no such call.
+
+        Twice as long as it ever took. Where that is not known, each try has twice the time
+        of the one before, and after the longest it begins anew.
+        """
+        with self._lock:
+            circuit = self._circuits.get(revision)
+            if circuit is None or not circuit.is_open:
+                return 0.0
+            slowest = self._slowest.get(revision)
+            return circuit.trial_seconds if slowest is None else max(_TRIAL_SECONDS, 2 * slowest)
+
     def note_failure(self, revision: str, why: str) -> None:
         """Count a call that brought no answer."""
         now = self._clock.monotonic()
@@ -96,6 +115,9 @@ class Breakers(Generic[Key]):
             is_bad = circuit.failures >= _FAILURES and now - circuit.since >= _LEAST_SECONDS
             if circuit.is_open:
                 circuit.pause_seconds = min(circuit.pause_seconds * 2, _LONGEST_PAUSE_SECONDS)
+                circuit.trial_seconds *= 2
+                if circuit.trial_seconds > _LONGEST_TRIAL_SECONDS:
+                    circuit.trial_seconds = _TRIAL_SECONDS
             elif is_bad:
                 circuit.is_open = True
                 circuit.why = why
@@ -105,9 +127,11 @@ class Breakers(Generic[Key]):
             circuit.next_try = now + circuit.pause_seconds
             self._set_alarm(revision, circuit)
 
-    def note_answer(self, revision: str) -> None:
+    def note_answer(self, revision: str, seconds: float = 0.0) -> None:
         """Note that a revision answers; who waits for it is looked at again."""
         with self._lock:
+            if seconds > self._slowest.get(revision, -1.0):
+                self._slowest[revision] = seconds
             # Most calls go well, and find nothing here.
             circuit = self._circuits.pop(revision, None) if self._circuits else None
             if circuit is None:
@@ -122,6 +146,7 @@ class Breakers(Generic[Key]):
     def forget(self, revision: str) -> None:
         """Begin anew with a revision whose pods are others now."""
         self.note_answer(revision)
+        self._slowest.pop(revision, None)
 
     def hold(self, revision: str, key: Key) -> bool:
         """Have somebody wait until a revision answers again; False if nobody need wait for it."""
@@ -162,10 +187,13 @@ class GuardedRunner(Generic[Key]):
     None is called while there is no memory for what it may answer.
     """
 
-    def __init__(self, inner: FunctionRunner, breakers: Breakers[Key], memory: MemoryGate) -> None:
+    def __init__(
+        self, inner: FunctionRunner, breakers: Breakers[Key], memory: MemoryGate, clock: Clock
+    ) -> None:
         self._inner = inner
         self._breakers = breakers
         self._memory = memory
+        self._clock = clock
 
     def run(self, call: FunctionCall) -> FunctionResponse:
         revision = call.revision.name
@@ -175,6 +203,10 @@ class GuardedRunner(Generic[Key]):
         why = self._breakers.why_paused(revision)
         if why:
             raise FunctionPaused(call.step, call.revision.function, revision, why)
+        limit = self._breakers.trial_seconds(revision)
+        if limit:
+            call = call._replace(timeout_seconds=min(call.timeout_seconds or limit, limit))
+        began = self._clock.monotonic()
         try:
             response = self._inner.run(call)
         except FunctionCallError as error:
@@ -188,7 +220,7 @@ class GuardedRunner(Generic[Key]):
             # That is about us, and says nothing of the function.
             self._breakers.note_answer(revision)
             raise
-        self._breakers.note_answer(revision)
+        self._breakers.note_answer(revision, self._clock.monotonic() - began)
         return response
 
     def close(self) -> None:

@@ -27,12 +27,17 @@ LONGEST_WAIT_SECONDS = 5.0
 class Moody:
     """A function that answers, or does not."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: FakeClock) -> None:
         self.error: type[FunctionCallError] | None = FunctionUnavailable
+        self.clock = clock
         self.calls = 0
+        self.takes_seconds = 0.0
+        self.timeouts: list[float] = []
 
     def run(self, call: FunctionCall) -> FunctionResponse:
         self.calls += 1
+        self.timeouts.append(call.timeout_seconds)
+        self.clock.advance(self.takes_seconds)
         if self.error is not None:
             raise self.error("", "x", "x-1", "it is away")
         return FunctionResponse()
@@ -49,8 +54,10 @@ class Place:
         self.alarms = Alarms(self.clock)
         self.looked: Queue[str] = Queue()
         self.breakers: Breakers[str] = Breakers(self.clock, self.alarms, self.looked.put)
-        self.function = Moody()
-        self.runner = GuardedRunner(self.function, self.breakers, MemoryGate(self.clock))
+        self.function = Moody(self.clock)
+        self.runner = GuardedRunner(
+            self.function, self.breakers, MemoryGate(self.clock), self.clock
+        )
 
     def call(self) -> str:
         request: Any = None
@@ -133,6 +140,28 @@ def test_all_that_wait_are_looked_at_once_it_answers(place: Place) -> None:
     assert place.call() == ""
     assert {first, *(place.looked.get(timeout=60) for _ in range(2))} == {"ann", "bob", "cay"}
     assert not place.breakers.hold("x-1", "dan")
+
+
+def test_a_try_that_hangs_ends_before_its_timeout(place: Place) -> None:
+    place.function.error, place.function.takes_seconds = None, 6.0
+    assert place.call() == ""
+    place.function.error, place.function.takes_seconds = FunctionUnavailable, 0.0
+    place.break_down()
+    del place.function.timeouts[:]
+    for _ in range(3):
+        place.clock.advance(LONGEST_WAIT_SECONDS)
+        assert place.call() == FunctionUnavailable.reason
+    # Twice what it has ever taken: what is slow and well answers a try.
+    assert place.function.timeouts == [12.0, 12.0, 12.0]
+
+
+def test_one_that_has_never_answered_is_given_more_time_at_each_try(place: Place) -> None:
+    place.break_down()
+    del place.function.timeouts[:]
+    for _ in range(6):
+        place.clock.advance(LONGEST_WAIT_SECONDS)
+        place.call()
+    assert place.function.timeouts == [4.0, 8.0, 16.0, 32.0, 64.0, 4.0]
 
 
 def test_one_that_says_something_wrong_does_answer(place: Place) -> None:
