@@ -57,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict-versions",
         action="store_true",
-        help="a version that nobody knows is an error, instead of falling back to v0.0.0",
+        help="a version that nobody knows is an error, instead of falling back to v0.0.0, and a "
+        "release of others that no built-in version stands for",
     )
     parser.add_argument(
         "--fail-on",

@@ -20,7 +20,12 @@ from kanister_py.core.registry.entries import (
     Registry,
     RegistryBuilder,
 )
-from kanister_py.core.revisions.functions import ANSWER_LIMIT, PACKAGE_TAG, Runtime
+from kanister_py.core.revisions.functions import (
+    ANSWER_LIMIT,
+    PACKAGE_TAG,
+    RENDER_RUNTIME,
+    Runtime,
+)
 from kanister_py.core.revisions.functions import RUNTIME as OWN_RUNTIME
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.revisions.lifecycles import LIFECYCLE, with_lifecycles
@@ -34,8 +39,8 @@ from kanister_py.core.revisions.stand_ins import (
 )
 from kanister_py.core.versions.semver import Version, parse_version
 
-RUNTIME = "render.crossplane.io/runtime"
-TARGET = "render.crossplane.io/runtime-development-target"
+RUNTIME = RENDER_RUNTIME
+TARGET = f"{RUNTIME}-development-target"
 COMMAND = "kanister-py.io/runtime-command"
 ENTRY_POINT = "kanister-py.io/runtime-entry-point"
 

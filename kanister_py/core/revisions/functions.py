@@ -17,6 +17,7 @@ from kanister_py.core.versions.semver import Version, parse_version
 PACKAGE_TAG: Final = "kanister-py.io/package-tag"
 """What the package was called when the revision was made: its image is named by digest."""
 RUNTIME: Final = "kanister-py.io/runtime"
+RENDER_RUNTIME: Final = "render.crossplane.io/runtime"
 ANSWER_LIMIT: Final = "kanister-py.io/max-answer-size"
 """How large an answer of a function may be: a quantity such as 32Mi."""
 

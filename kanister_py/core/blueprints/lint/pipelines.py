@@ -20,7 +20,7 @@ from kanister_py.core.objects.parts import annotations_of, metadata_of, spec_of
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.registry.choose import Asked
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
-from kanister_py.core.revisions.functions import PACKAGE_TAG, RUNTIME, Runtime
+from kanister_py.core.revisions.functions import PACKAGE_TAG, RENDER_RUNTIME, RUNTIME, Runtime
 from kanister_py.core.revisions.stand_ins import (
     NO_TAGS,
     OWNER,
@@ -28,6 +28,7 @@ from kanister_py.core.revisions.stand_ins import (
     named_here,
     own_function,
     repository_of,
+    stand_in_for,
     tag_of,
 )
 from kanister_py.core.versions.semver import parse_version
@@ -46,7 +47,15 @@ MISSPELT_FUNCTION = Rule(
     "A cluster may have a Function of that name, and then all is well. Give lint the file "
     "with the Function too, or write the name of the built-in one.",
 )
-RULES = (NOT_A_COMPOSITION, MISSPELT_FUNCTION)
+NOT_STOOD_FOR = Rule(
+    "package-not-stood-for",
+    Severity.ERROR,
+    "No built-in version is known to stand for the release of a package.",
+    "`render` puts the built-in function in for such a package all the same, with a note; with "
+    "--strict-versions it refuses, as does this. Name a release that the message lists, or have "
+    "the Function say where it runs.",
+)
+RULES = (NOT_A_COMPOSITION, MISSPELT_FUNCTION, NOT_STOOD_FOR)
 
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "apiextensions.crossplane.io": ("Composition", "CompositionRevision"),
@@ -195,6 +204,8 @@ def check_pipeline(
     """Say what is wrong with the form of an object, and what became of the versions it asks for."""
     asked = list(_check_versions(found, packages, context))
     yield from asked
+    if context.is_strict and not is_pipeline(found):
+        yield from _not_stood_for(found, context)
     if is_pipeline(found) and context.read_composition is not None:
         unknown, problems = context.read_composition(found)
         # A version that cannot be read is told once, by the rule that is about it.
@@ -214,6 +225,20 @@ def _check_versions(
         if ask.is_own or is_reference or found.kind == "FunctionRevision":
             asked = Asked("" if ask.version in NO_TAGS else ask.version, ask.setting)
             yield from check_version(ask.spot, asked, context, FunctionKind.COMPOSITION)[1]
+
+
+def _not_stood_for(found: Found, context: Context) -> Iterator[Finding]:
+    annotations = annotations_of(found.value)
+    if annotations.get(RUNTIME) == Runtime.IN_PROCESS:
+        return  # its tag is our number
+    if annotations.get(RENDER_RUNTIME, Runtime.IN_PROCESS) != Runtime.IN_PROCESS:
+        return
+    package = str(spec_of(found.value).get(_key_of(found)) or "")
+    tag = str(annotations.get(PACKAGE_TAG) or tag_of(package))
+    other = stand_in_for(context.registry, repository_of(package), tag)
+    if other is not None and (doubt := other.doubt(tag)):
+        spot = Spot(found, ("spec", _key_of(found)), function=other.entry.function)
+        yield spot.finding(NOT_STOOD_FOR, f"No version stands in for {package}: {doubt}")
 
 
 def _misspelt_functions(

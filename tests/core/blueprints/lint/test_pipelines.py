@@ -208,6 +208,37 @@ def test_a_reference_to_a_built_in_revision_is_judged_by_the_version_in_its_name
     assert lint(context, composition(of_a_cluster)) == []
 
 
+@pytest.mark.parametrize(
+    ("tag", "annotations", "is_strict", "is_found"),
+    [
+        pytest.param("v0.8.2", {}, True, True, id="another release"),
+        pytest.param("v0.8.2", {}, False, False, id="it is not asked"),
+        pytest.param("v1.4.0", {}, True, False, id="a release that it was held to"),
+        pytest.param(
+            *("v0.8.2", {"render.crossplane.io/runtime": "Development"}, True, False),
+            id="something else runs it",
+        ),
+        pytest.param(
+            *("v0.3.0", {"kanister-py.io/runtime": "InProcess"}, True, False), id="our number"
+        ),
+    ],
+)
+def test_a_release_that_no_version_stands_for_is_found_if_asked(
+    context: Context, tag: str, annotations: dict[str, str], is_strict: bool, is_found: bool
+) -> None:
+    (family,) = context.registry
+    held = Listing(stands_for={"crossplane-contrib/function-paint": "~1.4"})
+    entries = [each._replace(listing=held) for each in family if str(each.version) == "v0.3.0"]
+    builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
+    builder.add(entries, default_of(entries))
+    strict = context._replace(registry=builder.build(), is_strict=is_strict)
+    package = f"xpkg.example.org/crossplane-contrib/function-paint:{tag}"
+    findings = lint(strict, function(package, **annotations))
+    assert [(each.rule, each.path) for each in findings] == (
+        [("package-not-stood-for", "spec.package")] if is_found else []
+    )
+
+
 def test_a_finding_says_step_function_window_and_what_to_write(context: Context) -> None:
     (finding,) = lint(context, composition(step("v0.1.0")))
     assert (finding.phase, finding.function, finding.version) == (
