@@ -212,7 +212,7 @@ class _Bench:
         from kanister_py.core.objects.resources import ACTION_SETS
 
         prefix = f"r{self._round}-"
-        ended = sum(
+        ended: int = sum(
             (each.get("status") or {}).get("state") == "complete"
             for each in self._cluster.list(ACTION_SETS).items
             if each["metadata"]["name"].startswith(prefix)
