@@ -7,6 +7,7 @@ kanister-py schedule describe nightly
 kanister-py schedule next --cron "30 2 * * 1-5" --time-zone America/New_York
 kanister-py schedule run-now nightly --wait
 kanister-py schedule suspend nightly
+kanister-py schedule keep nightly daily=7 weekly=4 --dry-run
 
 The controller runs them. Each time runs exactly once; of times that were missed the last
 one alone is made up for, unless --starting-deadline has passed. Everything that a Schedule
@@ -29,6 +30,7 @@ VERBS: Final = {
     "suspend": "let one start nothing until it is resumed",
     "resume": "let one run again; what fell into the pause is not made up for",
     "run-now": "make one run beside its times",
+    "keep": "say which backups of one stay, or see what would stay, and why",
     "next": "say when one runs next, or when a cron line would",
 }
 _MODULES: Final = {"resume": "suspend", "run-now": "run_now"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 from kanister_py.cli import (
     schedule_create,
     schedule_describe,
+    schedule_keep,
     schedule_list,
     schedule_next,
     schedule_run_now,
@@ -22,6 +24,7 @@ from kanister_py.cli.parser import Parser
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
+from kanister_py.core.schedules.runs import run_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.schedule_requests import RunUnderWay
 from tests.cli.test_actionset import cluster
@@ -180,3 +183,44 @@ def test_the_times_of_a_schedule_have_its_windows_in(
 def test_next_wants_a_name_or_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schedule", "next"]) == 64
     assert "name a Schedule, or give a cron line with --cron" in capsys.readouterr().err
+
+
+def backup(cluster: MemoryCluster, day: int) -> None:
+    found = get(cluster)
+    made = cluster.create(run_of(found, f"night-{day}", datetime(2026, 11, day, 1, tzinfo=UTC)))
+    artifacts = {"dump": {"keyValue": {"path": f"{day}"}}}
+    status = {"state": "complete", "actions": [{"name": "backup", "artifacts": artifacts}]}
+    cluster.replace_status({**made, "status": status})
+
+
+def test_a_calendar_says_what_would_stay_and_why(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(schedule_create, cluster, *CREATE, "--time-zone", "Europe/Berlin")
+    for day in range(12, 20):
+        backup(cluster, day)
+    capsys.readouterr()
+    assert call(schedule_keep, cluster, "nightly", "daily=2", "weekly=2", "--dry-run") == 0
+    head, first, *_rows, last = capsys.readouterr().out.splitlines()
+    assert head.split() == ["MONTH", "DAY", "WHY", "ACTIONSET"]
+    assert first.split() == [
+        *("November", "2026", "Thu", "19", "02:00", "stays", "daily,", "weekly", "night-19")
+    ]
+    assert last == "3 of 8 backups stay"
+    assert "keep" not in get(cluster)["spec"]
+    call(schedule_keep, cluster, "nightly", "last=1", "--dry-run", "-o", "json")
+    found = json.loads(capsys.readouterr().out)
+    assert [each["actionSet"] for each in found if each["stays"]] == ["night-19"]
+    call(schedule_keep, cluster, "nightly", "--dry-run")
+    assert capsys.readouterr().out.splitlines()[-1] == "8 of 8 backups stay"
+
+
+def test_what_stays_is_said_once(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(schedule_create, cluster, *CREATE)
+    assert call(schedule_keep, cluster, "nightly", "daily=7", "within=30d") == 0
+    assert get(cluster)["spec"]["keep"] == {"daily": 7, "within": "30d"}
+    assert "keeps daily=7 within=30d" in capsys.readouterr().out
+    with pytest.raises(InvalidDocument):
+        call(schedule_keep, cluster, "nightly", "within=1y")

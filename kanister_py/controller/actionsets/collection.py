@@ -35,11 +35,11 @@ def surplus(
     """Say which ActionSets of a blueprint are more than its newest, the oldest first.
 
     One that runs several blueprints counts for each, and goes only when it is too many
-    for all of them.
+    for all of them. Records of a schedule's backups are left to that schedule.
     """
     by_blueprint: dict[tuple[str, str], list[tuple[datetime, ObjectKey]]] = {}
     for key, each in sets.items():
-        if isinstance(each, Ended):
+        if isinstance(each, Ended) and not each.is_record:
             for blueprint in each.blueprints or ("",):
                 found = by_blueprint.setdefault((key.namespace, blueprint), [])
                 found.append((each.ended_at, key))

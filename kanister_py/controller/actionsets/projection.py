@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kanister_py.controller.actionsets.status import FINALIZER
 from kanister_py.controller.machine.metrics import CANCELLED as CANCELLED_OUTCOME
 from kanister_py.controller.machine.metrics import COMPLETE, FAILED, Act, ControllerMetrics
+from kanister_py.core.actionsets.artifacts import holds_artifacts
 from kanister_py.core.actionsets.creation import PARENT, RETRY_OF, SCHEDULE_LABEL
 from kanister_py.core.actionsets.status import CANCELLED, parse_time
 from kanister_py.core.actionsets.stored_status import read_status_data
@@ -38,6 +39,8 @@ class Ended(NamedTuple):
     parents: tuple[str, ...] = ()
     has_finalizer: bool = False
     is_deleted: bool = False
+    is_record: bool = False
+    """Whether it is the record that leads to what a backup of a schedule has left."""
 
 
 class Live(NamedTuple):
@@ -129,15 +132,18 @@ def _ended(obj: KubeObject, is_complete: bool) -> Ended:
         for each in (actions if isinstance(actions, list) else ())
         if isinstance(each, dict) and isinstance(name := each.get("blueprint"), str)
     ]
+    holds = is_complete and holds_artifacts(obj)
     return Ended(
         uid=metadata["uid"],
         is_complete=is_complete,
         ended_at=_ended_at(obj),
         blueprints=tuple(dict.fromkeys(blueprints)),
-        ttl_seconds=_ttl_of(spec, is_complete),
+        # As long as its artifacts exist it is all that leads to them.
+        ttl_seconds=None if holds else _ttl_of(spec, is_complete),
         parents=_parents_in(_notes_in(metadata)),
         has_finalizer=FINALIZER in (metadata.get("finalizers") or ()),
         is_deleted=bool(metadata.get("deletionTimestamp")),
+        is_record=holds and SCHEDULE_LABEL in labels_of(obj),
     )
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
@@ -23,7 +24,7 @@ from kanister_py.core.objects.parts import namespace_of, status_of
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.decisions import Act, Situation, decide
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
-from kanister_py.core.schedules.runs import Run, read_run
+from kanister_py.core.schedules.runs import RETENTION_LABEL, Run, read_run
 from kanister_py.core.schedules.status import created_at, is_suspended, memory_of
 from kanister_py.ports.cluster import KubeObject
 
@@ -46,6 +47,27 @@ class Rest(NamedTuple):
     is_new: bool = False
 
 
+class RunsSeen:
+    """What is seen of ActionSets, by the schedule that they belong to."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._runs: dict[ObjectKey, dict[str, Run]] = {}
+
+    def take(self, schedule: ObjectKey, name: str, run: Run | None) -> None:
+        with self._lock:
+            runs = self._runs.setdefault(schedule, {})
+            runs.pop(name, None)
+            if run is not None:
+                runs[name] = run
+            elif not runs:
+                del self._runs[schedule]
+
+    def of(self, schedule: ObjectKey) -> Sequence[Run]:
+        with self._lock:
+            return tuple(self._runs.get(schedule, {}).values())
+
+
 class Schedules:
     """Runs the schedules of a cluster for as long as the controller leads.
 
@@ -62,23 +84,32 @@ class Schedules:
         self._lock = Lock()
         self._is_watching = False
         self._told = ""
-        self._runs_by_schedule: dict[ObjectKey, dict[str, Run]] = {}
+        self._seen_runs = RunsSeen()
+        self._seen_deletions = RunsSeen()
         self.store: Store[Rest] = Store(
             *(cluster, clock, SCHEDULES, self._keep, self._on_schedule),
             namespaces=watched,
             on_error=tools.on_error,
         )
-        self._runs: Store[Run] = Store(
-            *(cluster, clock, ACTION_SETS, self._keep_run, self._on_run),
-            namespaces=watched,
-            on_error=tools.on_error,
-            label_selector=SCHEDULE_LABEL,
+        self._runs, self._deletions = (
+            Store[Run](
+                *(cluster, clock, ACTION_SETS, self._keep_run),
+                partial(self._on_run, seen),
+                namespaces=watched,
+                on_error=tools.on_error,
+                label_selector=label,
+            )
+            for label, seen in (
+                (SCHEDULE_LABEL, self._seen_runs),
+                (RETENTION_LABEL, self._seen_deletions),
+            )
         )
         self._loop: WorkLoop[ObjectKey] = WorkLoop(
             *("Schedule", clock, tools.alarms, tools.metrics), threads=_THREADS
         )
         self._reconciler = ScheduleReconciler(
-            cluster, clock, tools.tell, self.runs_of, tools.metrics
+            *(cluster, clock, tools.tell, self._seen_runs.of, self._seen_deletions.of),
+            tools.metrics,
         )
         self._beginning = Repeating(
             *(clock, "the look for schedules", self._begin),
@@ -103,23 +134,25 @@ class Schedules:
         self._beginning.close()
         self._clock_watch.close()
         self._loop.close()
-        self.store.close()
-        self._runs.close()
+        for each in self._stores:
+            each.close()
 
     def take_up(self) -> None:
         with self._lock:
             if not self._is_watching:
                 return
+        # Nothing is looked at before all runs of what was taken up are seen.
+        self._runs.list_anew()
+        self._deletions.list_anew()
         for key, rest in self.store.items():
             self._set_alarm(key, rest)
-        self._runs.list_anew()
         self.store.list_anew()
 
     def put_down(self) -> bool:
         return not self._loop.queue.has_in_hand(self._is_foreign)
 
     def forget(self) -> None:
-        for store in (self.store, self._runs):
+        for store in self._stores:
             store.drop(lambda key: not self._shards.holds(key.namespace))
 
     def _begin(self) -> None:
@@ -135,17 +168,22 @@ class Schedules:
             return
         with self._lock:
             self._is_watching = True
-        self._runs.start()
-        self.store.start()
+        for each in self._stores:
+            each.start()
+
+    @property
+    def _stores(self) -> tuple[Store[Any], ...]:
+        return self._runs, self._deletions, self.store
 
     @property
     def is_settled(self) -> bool:
-        has_synced = self.store.has_synced and self._runs.has_synced
+        has_synced = all(each.has_synced for each in self._stores)
         return not self._is_watching or (has_synced and self._loop.queue.is_idle)
 
     @property
     def trouble(self) -> str:
-        return self.store.trouble or self._runs.trouble if self._is_watching else ""
+        troubles = [each.trouble for each in self._stores if each.trouble]
+        return troubles[0] if troubles and self._is_watching else ""
 
     # What the watches tell
 
@@ -164,7 +202,11 @@ class Schedules:
         now = self._clock.now()
         memory, created = memory_of(obj, schedule, now), created_at(obj, now)
         decision = decide(Situation(schedule, uid, created, memory, is_running=False, now=now))
-        is_new = decision.act is not Act.REST or is_suspended(obj) is not schedule.is_suspended
+        is_new = (
+            decision.act is not Act.REST
+            or is_suspended(obj) is not schedule.is_suspended
+            or bool((status.get("backups") or {}).get("leaving"))
+        )
         return Rest(uid, generation, decision.look_at, is_new=is_new)
 
     def _keep_run(self, obj: KubeObject) -> Run | None:
@@ -183,26 +225,19 @@ class Schedules:
             left = (rest.look_at - self._clock.now()).total_seconds()
             self._loop.queue.add_later(key, left)
 
-    def _on_run(self, key: ObjectKey, old: Run | None, new: Run | None) -> None:
+    def _on_run(self, seen: RunsSeen, key: ObjectKey, old: Run | None, new: Run | None) -> None:
         run = new or old
         if run is None or not run.schedule:
             return
         schedule = ObjectKey(key.namespace, run.schedule)
-        with self._lock:
-            runs = self._runs_by_schedule.setdefault(schedule, {})
-            runs.pop(key.name, None)
-            if new is not None:
-                runs[key.name] = new
-            elif not runs:
-                del self._runs_by_schedule[schedule]
-        is_news = old is None or new is None or old.ended != new.ended
+        seen.take(schedule, key.name, new)
+        is_news = (
+            old is None
+            or new is None
+            or (old.ended, old.holds_artifacts) != (new.ended, new.holds_artifacts)
+        )
         if is_news and self.store.get(schedule) is not None:
             self._loop.queue.add(schedule)
-
-    def runs_of(self, key: ObjectKey) -> Sequence[Run]:
-        """Give what is seen of the ActionSets of a schedule."""
-        with self._lock:
-            return tuple(self._runs_by_schedule.get(key, {}).values())
 
     def _is_foreign(self, key: ObjectKey) -> bool:
         return not self._shards.owns(key.namespace)
@@ -210,7 +245,7 @@ class Schedules:
     def _look(self, key: ObjectKey) -> Look | None:
         if self._is_foreign(key):
             return DONE
-        if not self._runs.has_synced:
+        if not (self._runs.has_synced and self._deletions.has_synced):
             # A run under way that is not seen yet would be no reason to wait.
             self._loop.queue.add_later(key, _NOT_SYNCED_SECONDS)
             return None

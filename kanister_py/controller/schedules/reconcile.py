@@ -10,18 +10,27 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
 from kanister_py.controller.machine.metrics import REFUSED, SKIPPED, STARTED, ControllerMetrics
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Look
 from kanister_py.controller.machine.writing import condition, find, write_status
+from kanister_py.controller.schedules.retention import delete_backups
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.errors import AlreadyExists, ApiError, Conflict, NotFound, TransientError
 from kanister_py.core.objects.parts import namespace_of, status_of
 from kanister_py.core.objects.resources import ACTION_SETS
-from kanister_py.core.schedules.decisions import Act, Decision, Reason, Situation, decide
+from kanister_py.core.schedules.decisions import (
+    Act,
+    Decision,
+    Reason,
+    Situation,
+    decide,
+    earliest,
+)
+from kanister_py.core.schedules.deletions import Plan, plan_deletions
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule, why_invalid
 from kanister_py.core.schedules.runs import Run, name_of_run, run_of, surplus_runs
 from kanister_py.core.schedules.status import Told, created_at, memory_of, status_after
@@ -44,7 +53,7 @@ class Made(NamedTuple):
 
 
 class ScheduleReconciler:
-    """Carries out what is due. `runs_of` gives what is seen of a schedule's ActionSets."""
+    """Carries out what is due. `runs_of` and `deletions_of` give what is seen of ActionSets."""
 
     def __init__(
         self,
@@ -52,12 +61,14 @@ class ScheduleReconciler:
         clock: Clock,
         tell: Tell,
         runs_of: Callable[[ObjectKey], Sequence[Run]],
+        deletions_of: Callable[[ObjectKey], Sequence[Run]],
         metrics: ControllerMetrics,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._tell = tell
         self._runs_of = runs_of
+        self._deletions_of = deletions_of
         self._metrics = metrics
         self._lock = Lock()
         self._made: dict[ObjectKey, Made] = {}
@@ -99,16 +110,22 @@ class ScheduleReconciler:
                 return self._fail(obj, error)
         elif decision.act is Act.REPLACE:
             self._cancel(obj, runs)
-        status = status_after(obj, situation, decision, Told(runs, started))
+        deletions = self._deletions_of(key)
+        plan = plan_deletions(runs, deletions, schedule.keep, schedule.zone, now)
+        status = status_after(obj, situation, decision, Told(runs, started, plan))
         conditions = [
             condition("Ready", "True", "Scheduled"),
             condition("Suspended", "True" if schedule.is_suspended else "False", "AsSaid"),
         ]
+        if schedule.keep.says_anything:
+            conditions.append(_retention(plan))
         write_status(self._cluster, self._clock, obj, conditions, status)
         # Told once it is noted: whoever dies in between tells of it the next time.
         self._say(obj, decision, started)
         self._collect(surplus_runs(runs, schedule.history))
-        return _again(decision, now)
+        waits = delete_backups(self._cluster, plan, subject_of(obj), self._tell)
+        look_at = earliest(decision.look_at, plan.look_at, now + waits if waits else None)
+        return DONE if look_at is None else Look(max(0.0, (look_at - now).total_seconds()))
 
     # Runs
 
@@ -203,7 +220,9 @@ class ScheduleReconciler:
             self._tell(subject_of(obj), WARNING, str(decision.reason), said)
 
 
-def _again(decision: Decision, now: datetime) -> Look:
-    if decision.look_at is None:
-        return DONE
-    return Look(max(0.0, (decision.look_at - now).total_seconds()))
+def _retention(plan: Plan) -> dict[str, Any]:
+    if not plan.failed:
+        return condition("Retention", "True", "AsSaid")
+    failed = min(plan.failed, key=lambda each: each.name)
+    said = f"{failed.name} could not delete {failed.parent}: {failed.error}; it is tried again"
+    return condition("Retention", "False", "DeleteFailed", said)

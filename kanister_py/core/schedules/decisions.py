@@ -112,10 +112,10 @@ def decide(situation: Situation) -> Decision:
         if now >= too_late:
             skipped = memory.noting(due, has_run=False)
             return Decision(Act.SKIP, Reason.MISSED, skipped, due, following)
-    waits_until = _first(following, too_late)
+    waits_until = earliest(following, too_late)
     free = free_at(schedule.windows, now)
     if free != now:
-        look_at = _first(free, waits_until)
+        look_at = earliest(free, waits_until)
         return Decision(Act.WAIT, Reason.IN_WINDOW, memory, due, look_at)
     if not situation.is_running:
         started = memory.noting(due, has_run=True)
@@ -127,7 +127,8 @@ def decide(situation: Situation) -> Decision:
     return Decision(act, Reason.QUEUED, memory, due, waits_until)
 
 
-def _first(*moments: datetime | None) -> datetime | None:
+def earliest(*moments: datetime | None) -> datetime | None:
+    """Give the first of several moments, of those that there are."""
     return min((each for each in moments if each is not None), default=None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, timedelta, tzinfo
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -14,6 +14,7 @@ from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
 from kanister_py.core.objects.names import MAX_LABEL
 from kanister_py.core.objects.reading import Reader, UnknownKey
 from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.schedules.retention import COUNTS, Keep, parse_within
 from kanister_py.core.schedules.times import (
     Cron,
     InvalidTimetable,
@@ -60,13 +61,15 @@ class Schedule(NamedTuple):
     deadline: timedelta | None = None
     windows: tuple[Window, ...] = ()
     history: HistoryLimits = HistoryLimits()
+    keep: Keep = Keep()
+    zone: tzinfo = UTC
     template: Mapping[str, Any] = MappingProxyType({})
 
 
 _KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
 _SPEC_KEYS = (
     *("schedule", "timeZone", "jitter", "suspend", "concurrencyPolicy", "startingDeadline"),
-    *("windows", "historyLimits", "template"),
+    *("windows", "historyLimits", "keep", "template"),
 )
 
 
@@ -110,6 +113,7 @@ class _Reader(Reader):
         times = self._times(line, zone_name, path)
         policy, history = self._policy(spec, path), self._history(spec, path)
         is_suspended = self.flag(spec, "suspend", path)
+        keep = self._keep(spec, path)
         if times is None or self.problems:
             return None
         return Schedule(
@@ -121,6 +125,8 @@ class _Reader(Reader):
             None if deadline is None else timedelta(seconds=deadline),
             windows,
             history,
+            keep,
+            zone_of(zone_name),
             template,
         )
 
@@ -194,6 +200,22 @@ class _Reader(Reader):
                 for key, default in HistoryLimits._field_defaults.items()
             )
         )
+
+    def _keep(self, spec: Mapping[str, Any], path: Path) -> Keep:
+        inside = (*path, "keep")
+        if spec.get("keep") is None:
+            return Keep()
+        data = self.mapping(spec["keep"], inside, Keep._fields)
+        counts = [int(self.number(data, key, inside, 0, least=0, whole=True)) for key in COUNTS]
+        text, within = self.text(data, "within", inside), timedelta()
+        if text:
+            within = parse_within(text) or timedelta()
+            if not within:
+                self.refuse((*inside, "within"), "a time such as 30d, 2w or 12h", text)
+        keep = Keep(**dict(zip(COUNTS, counts, strict=True)), within=within)
+        if not keep.says_anything and not self.problems:
+            self.note(inside, "Must say what stays, such as daily: 7")
+        return keep
 
     def _template(self, spec: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
         inside = (*path, "template")

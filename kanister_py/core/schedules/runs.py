@@ -8,7 +8,7 @@ from sys import intern
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.artifacts import holds_artifacts
-from kanister_py.core.actionsets.creation import API_VERSION, SCHEDULE_LABEL
+from kanister_py.core.actionsets.creation import API_VERSION, PARENT, SCHEDULE_LABEL
 from kanister_py.core.actionsets.status import parse_time, text_of_time
 from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.objects.copies import copy_json
@@ -16,10 +16,13 @@ from kanister_py.core.objects.names import MAX_LABEL, short_hash
 from kanister_py.core.objects.parts import annotations_of, labels_of, metadata_of, spec_of
 from kanister_py.core.schedules.model import HistoryLimits
 
+RETENTION_LABEL: Final = "kanister-py.io/retention-of"
+"""Names, on an ActionSet that deletes a backup of a schedule, that schedule."""
 TIME_ANNOTATION: Final = "kanister-py.io/scheduled-at"
 """Names, on an ActionSet that a schedule made by itself, the time it was made for."""
 
 _HASH: Final = 8
+_LONGEST_ERROR: Final = 200
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -67,6 +70,10 @@ class Run(NamedTuple):
     is_cancelled: bool = False
     is_deleted: bool = False
     holds_artifacts: bool = False
+    group: str = ""
+    """Which runs it competes with: those of the same Blueprints on the same objects."""
+    parent: str = ""
+    error: str = ""
 
     @property
     def is_active(self) -> bool:
@@ -82,19 +89,35 @@ def read_run(actionset: Mapping[str, Any]) -> Run:
     metadata, status = metadata_of(actionset), read_status_data(dict(actionset)) or {}
     created = parse_time(metadata.get("creationTimestamp")) or _LONG_AGO
     state = str(status.get("state") or "pending")
+    labels, holds = labels_of(actionset), holds_artifacts(actionset)
+    error = status.get("error") or {}
     return Run(
         intern(str(metadata.get("namespace") or "")),
         str(metadata["name"]),
         str(metadata.get("uid") or ""),
-        intern(str(labels_of(actionset).get(SCHEDULE_LABEL) or "")),
+        intern(str(labels.get(SCHEDULE_LABEL) or labels.get(RETENTION_LABEL) or "")),
         intern(state),
         created,
         parse_time(annotations_of(actionset).get(TIME_ANNOTATION)),
         _ended_at(status, created) if state in ("complete", "failed") else None,
         spec_of(actionset).get("cancel") is True,
         bool(metadata.get("deletionTimestamp")),
-        holds_artifacts(actionset),
+        holds,
+        _group_of(actionset) if holds else "",
+        str(annotations_of(actionset).get(PARENT) or ""),
+        " ".join(str(error.get("message") or "").split())[:_LONGEST_ERROR],
     )
+
+
+def _group_of(actionset: Mapping[str, Any]) -> str:
+    about = [
+        short_hash(
+            *(str(each.get("blueprint")), str(each.get("name"))),
+            *(f"{key}={value}" for key, value in sorted((each.get("object") or {}).items())),
+        )
+        for each in spec_of(actionset).get("actions") or ()
+    ]
+    return intern(short_hash(*sorted(about)))
 
 
 def _ended_at(status: Mapping[str, Any], created: datetime) -> datetime:

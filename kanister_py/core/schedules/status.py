@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from kanister_py.core.actionsets.status import parse_time, text_of_time
 from kanister_py.core.objects.parts import conditions_of, metadata_of, status_of
 from kanister_py.core.schedules.decisions import Act, Decision, Memory, Situation, next_starts
+from kanister_py.core.schedules.deletions import Plan, backups_among
 from kanister_py.core.schedules.model import Schedule
 from kanister_py.core.schedules.runs import Run
 
@@ -46,6 +47,7 @@ class Told(NamedTuple):
     runs: Sequence[Run]
     started: str = ""
     """The name of the run that was just begun, which nobody has seen yet."""
+    plan: Plan = Plan()
 
 
 def status_after(
@@ -68,6 +70,9 @@ def status_after(
     if decision.act in (Act.WAIT, Act.REPLACE):
         _set(status, "waitingTime", decision.time)
     _add_runs(status, status_of(obj), told)
+    if situation.schedule.keep.says_anything:
+        kept = told.plan.kept
+        status["backups"] = {"kept": kept, "leaving": len(backups_among(told.runs)) - kept}
     if conditions_of(obj):
         status["conditions"] = list(conditions_of(obj))
     return status

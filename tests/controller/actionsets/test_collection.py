@@ -52,3 +52,23 @@ def test_of_what_ended_little_is_kept_and_of_what_lives_everything() -> None:
     condition = {"type": "Failed", "status": "True", "lastTransitionTime": "2026-01-01T12:00:00Z"}
     over = keep({**made, "status": {"state": "failed", "conditions": [condition]}})
     assert over == Ended("u", False, NOON, ("made-up",), ttl_seconds=0)
+
+
+def test_one_whose_artifacts_exist_is_kept_unless_that_is_said() -> None:
+    made = actionset(ttlSecondsAfterFinished=60)
+    left = [{"name": "act", "artifacts": {"dump": {"keyValue": {"path": "x"}}}}]
+    made["status"] = {"state": "complete", "actions": left}
+    made["metadata"] |= {"uid": "u"}
+
+    def kept(note: str = "", **labels: str) -> Ended:
+        notes = {"kanister-py.io/artifacts": note} if note else {}
+        metadata = {**made["metadata"], "annotations": notes, "labels": labels}
+        found = keep({**made, "metadata": metadata})
+        assert isinstance(found, Ended)
+        return found
+
+    assert kept().ttl_seconds is None
+    assert kept("Deleted").ttl_seconds == 60
+    assert kept("Disposable").ttl_seconds == 60
+    of_a_schedule = kept(**{"kanister-py.io/schedule": "nightly"})
+    assert surplus({key("a"): kept(), key("b"): of_a_schedule}, 0, frozenset()) == [key("a")]

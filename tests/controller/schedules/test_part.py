@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 
+import pytest
+
 from kanister_py.core.objects.resources import ACTION_SETS, CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.schedules.model import SCHEDULES
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
-from tests.controller.conftest import SetClock, World, actionset, blueprint, phase
+from tests.controller.conftest import SetClock, World, actionset, blueprint, definitions, phase
 from tests.core.schedules.schedules import schedule
 
 
@@ -24,9 +28,24 @@ def test_a_run_begins_by_itself_and_its_end_is_noted(world: World) -> None:
     assert found["status"]["lastSuccessful"].startswith("nightly-")
 
 
-def test_a_clock_that_is_set_forward_makes_up_for_one_time(world: World) -> None:
-    clock = SetClock()
-    world.clock = clock
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def set_world(clock: SetClock) -> Iterator[World]:
+    """Give a cluster whose clock may be set, and all others with it."""
+    made = World(MemoryCluster(clock=clock), clock)
+    made.create(*definitions())
+    yield made
+    made.close()
+
+
+def test_clocks_that_are_set_forward_make_up_for_one_time(
+    set_world: World, clock: SetClock
+) -> None:
+    world = set_world
     world.create(blueprint(phase("Echo")), schedule())
     world.controller()
     world.until(lambda obj: bool(obj.get("status")), "nightly", resource=SCHEDULES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,10 +12,11 @@ from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import Look
 from kanister_py.controller.schedules.reconcile import ScheduleReconciler
 from kanister_py.core.actionsets.artifacts import ARTIFACTS_ANNOTATION, DELETED
+from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.errors import KanisterError, LeadershipLost
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
-from kanister_py.core.schedules.runs import Run, read_run
+from kanister_py.core.schedules.runs import RETENTION_LABEL, read_run
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.conftest import Mortal, definitions
@@ -45,15 +45,17 @@ class Place:
             self.events.append((reason, message))
 
         return ScheduleReconciler(
-            cluster or self.cluster, self.clock, tell, self.runs_of, self.metrics
+            *(cluster or self.cluster, self.clock, tell),
+            lambda _key: list(map(read_run, self.actionsets())),
+            lambda _key: list(map(read_run, self.deletions())),
+            self.metrics,
         )
 
-    def runs_of(self, key: ObjectKey) -> Sequence[Run]:
-        runs = [read_run(each) for each in self.actionsets()]
-        return [each for each in runs if each.schedule == key.name]
-
     def actionsets(self) -> list[KubeObject]:
-        return self.cluster.list(ACTION_SETS, namespace="default").items
+        return self.cluster.list(ACTION_SETS, label_selector=SCHEDULE_LABEL).items
+
+    def deletions(self) -> list[KubeObject]:
+        return self.cluster.list(ACTION_SETS, label_selector=RETENTION_LABEL).items
 
     def times(self) -> list[str]:
         """List the times that something ran at."""
@@ -267,7 +269,7 @@ def test_one_run_waits_for_the_one_under_way(there: Place) -> None:
 def test_a_run_that_no_watch_has_told_of_yet_is_under_way(there: Place) -> None:
     there.create(schedule="*/10 * * * *")
     blind = ScheduleReconciler(
-        *(there.cluster, there.clock, lambda *_told: None, lambda _key: ()),
+        *(there.cluster, there.clock, lambda *_told: None, lambda _key: (), lambda _key: ()),
         ControllerMetrics(),
     )
     there.go_to("2026-11-19T02:00")

@@ -31,7 +31,14 @@ OUTLIVED = Rule(
     "From the upgrade on each of its runs fails, in the night and unseen. Move the Blueprint to "
     "the replacement before: `kanister-py upgrade --write` does it.",
 )
-RULES = (NOT_A_SCHEDULE, OUTLIVED)
+NO_DELETION = Rule(
+    "schedule-without-delete",
+    Severity.ERROR,
+    "A Schedule says which backups stay, and its Blueprint has no action `delete`.",
+    "What falls out of `keep` is deleted by the action `delete` of the Blueprint that made it, "
+    "with the artifacts of the backup. Without one nothing can be deleted.",
+)
+RULES = (NOT_A_SCHEDULE, OUTLIVED, NO_DELETION)
 
 
 def schedules_in(documents: Sequence[Document]) -> list[Found]:
@@ -66,6 +73,13 @@ def check_schedule(
         return
     yield from check_action_set(template, blueprints, context)
     yield from _outlived(template, blueprints, context)
+    spec = found.value.get("spec")
+    if isinstance(spec, dict) and spec.get("keep"):
+        names = [str(given.get("blueprint") or "") for _index, given in actions_of(template)]
+        for name in dict.fromkeys(names):
+            if name in blueprints and "delete" not in blueprints[name].actions:
+                said = f"Blueprint {name} has no action delete: what falls out would stay for ever"
+                yield Spot(found, ("spec", "keep")).finding(NO_DELETION, said)
 
 
 def _outlived(

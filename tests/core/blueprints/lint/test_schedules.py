@@ -57,6 +57,9 @@ def of_template(**action: Any) -> dict[str, Any]:
             "spec.windows",
             "leave no time",
         ),
+        ({"keep": {"within": "1 month"}}, "spec.keep.within", "a time such as 30d"),
+        ({"keep": {"daily": -1}}, "spec.keep.daily", "at least 0"),
+        ({"keep": {"daily": 0}}, "spec.keep", "Must say what stays"),
         ({"windows": [{"schedule": "0 0 * * *"}]}, "spec.windows[0].duration", "Must be given"),
     ],
 )
@@ -64,7 +67,9 @@ def test_what_no_schedule_can_say_is_an_error_with_its_place(
     context: Context, spec: dict[str, Any], path: str, said: str
 ) -> None:
     made = schedule(**spec)
-    (found,) = lint(context, made, blueprint())
+    (found,) = [
+        each for each in lint(context, made, blueprint()) if each.rule != "schedule-without-delete"
+    ]
     assert (found.rule, found.severity, found.path) == ("schedule-invalid", Severity.ERROR, path)
     assert said in found.message
     assert found.line > 0
@@ -91,6 +96,17 @@ def test_a_blueprint_that_is_not_there_yet_is_a_warning(context: Context) -> Non
     verdict = judge_schedule(schedule(), {"made-up": None}, context)
     assert verdict.is_allowed
     assert "There is no Blueprint made-up yet" in verdict.warnings[0]
+
+
+def test_backups_that_no_blueprint_deletes_are_told(context: Context) -> None:
+    made = schedule(keep={"daily": 7})
+    (found,) = lint(context, made, blueprint())
+    assert (found.rule, found.path) == ("schedule-without-delete", "spec.keep")
+    assert not judge_schedule(made, {"made-up": blueprint()}, context).is_allowed
+    with_delete = blueprint()
+    with_delete["actions"]["delete"] = with_delete["actions"]["act"]
+    assert lint(context, made, with_delete) == []
+    assert judge_schedule(made, {"made-up": with_delete}, context).is_allowed
 
 
 # The installed release is 0.3.0; 0.4.0 is the next one.

@@ -1,0 +1,147 @@
+"""Deletions of backups: which are begun, which are tried again, and which are done.
+
+A deletion is an ActionSet that runs the action `delete` of the backup's Blueprints. Once one
+has begun, its backup is no backup any more: it stands for nothing that stays, and it goes in
+the end, however often that fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta, tzinfo
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.actionsets.creation import PARENT, Order, new_actionset
+from kanister_py.core.objects.names import MAX_LABEL, short_hash
+from kanister_py.core.objects.parts import annotations_of, metadata_of, spec_of, status_of
+from kanister_py.core.schedules.retention import Backup, Keep, Verdict, judge_backups
+from kanister_py.core.schedules.runs import RETENTION_LABEL, Run
+
+ACTION: Final = "delete"
+_MOST_AT_ONCE: Final = 3
+_FIRST_PAUSE: Final = timedelta(minutes=5)
+_LONGEST_PAUSE: Final = timedelta(hours=24)
+_GROWTH: Final = 4
+
+
+class Deletion(NamedTuple):
+    """A backup that is to be deleted, and the deletion that failed before."""
+
+    backup: Run
+    after: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name its ActionSet: the same whoever makes it."""
+        end = f"-{ACTION}-{short_hash(self.backup.uid, self.after)}"
+        return f"{self.backup.name[: MAX_LABEL - len(end)]}{end}"
+
+
+class Plan(NamedTuple):
+    """What is to be done about the backups of a schedule."""
+
+    verdicts: Sequence[Verdict] = ()
+    begin: Sequence[Deletion] = ()
+    done: Sequence[Run] = ()
+    """Backups whose deletion is complete, which is not noted on them yet."""
+    failed: Sequence[Run] = ()
+    """Deletions that failed, each the last one of its backup."""
+    look_at: datetime | None = None
+
+    @property
+    def kept(self) -> int:
+        return sum(each.stays for each in self.verdicts)
+
+
+def backups_among(runs: Iterable[Run]) -> list[Run]:
+    """Give the runs that are backups: complete, and their artifacts exist."""
+    return [each for each in runs if each.holds_artifacts and not each.is_deleted]
+
+
+def plan_deletions(
+    runs: Iterable[Run], deletions: Iterable[Run], keep: Keep, zone: tzinfo, now: datetime
+) -> Plan:
+    """Say what is to be done now."""
+    tries: dict[str, list[Run]] = {}
+    for each in sorted(deletions, key=lambda each: (each.created, each.name)):
+        tries.setdefault(each.parent, []).append(each)
+    backups = {each.name: each for each in backups_among(runs)}
+    begun = {name: tried for name, tried in tries.items() if name in backups}
+    done = [backups[name] for name, tried in begun.items() if tried[-1].is_complete]
+    if not keep.says_anything:
+        return Plan(done=done)
+    verdicts = judge_backups(
+        (
+            Backup(each.name, each.time or each.created, each.group)
+            for each in backups.values()
+            if each.name not in begun
+        ),
+        *(keep, zone),
+    )
+    again = [
+        (_due(tried), Deletion(backups[name], tried[-1].uid))
+        for name, tried in begun.items()
+        if tried[-1].ended is not None and not tried[-1].is_complete
+    ]
+    wanted = [each for due, each in sorted(again, key=lambda each: each[0]) if due <= now]
+    goes = [backups[each.backup.name] for each in verdicts if not each.stays]
+    wanted += [Deletion(each) for each in reversed(goes)]
+    at_work = sum(tried[-1].is_active for tried in begun.values())
+    return Plan(
+        verdicts,
+        wanted[: max(0, _MOST_AT_ONCE - at_work)],
+        done,
+        [tried[-1] for tried in begun.values() if tried[-1].state == "failed"],
+        min((due for due, _ in again if due > now), default=None),
+    )
+
+
+def _due(tried: Sequence[Run]) -> datetime:
+    """Say when a deletion is tried again that failed: the pause grows."""
+    ended = tried[-1].ended or tried[-1].created
+    pause = _FIRST_PAUSE
+    for _ in tried[1:]:
+        pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+    return ended + pause
+
+
+def deletion_of(deletion: Deletion, backup: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the ActionSet of a deletion; it goes when the record of its backup goes."""
+    metadata = metadata_of(backup)
+    order = Order(
+        ACTION,
+        deletion.name,
+        str(metadata["namespace"]),
+        labels={RETENTION_LABEL: deletion.backup.schedule},
+    )
+    made = new_actionset(order, backup, lambda letters: letters[0])
+    made["metadata"]["ownerReferences"] = [
+        {
+            "apiVersion": backup["apiVersion"],
+            "kind": backup["kind"],
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        }
+    ]
+    return made
+
+
+def reads(actionset: Mapping[str, Any], backup: Mapping[str, Any]) -> bool:
+    """Say whether an ActionSet that has not ended works with what a backup left."""
+    if status_of(actionset).get("state") in ("complete", "failed"):
+        return False
+    if annotations_of(actionset).get(PARENT) == metadata_of(backup)["name"]:
+        return True
+    left = _artifacts_in(status_of(backup))
+    return bool(left) and any(each in left for each in _artifacts_in(spec_of(actionset)))
+
+
+def _artifacts_in(part: Mapping[str, Any]) -> list[Any]:
+    actions = part.get("actions")
+    return [
+        artifact
+        for action in (actions if isinstance(actions, list) else ())
+        if isinstance(action, Mapping)
+        for artifact in (action.get("artifacts") or {}).values()
+        if artifact
+    ]
