@@ -17,7 +17,7 @@ import yaml
 
 from e2e.cluster.client import ApiFailed
 from e2e.cluster.local import LocalCluster
-from e2e.conftest import make_namespace
+from e2e.conftest import Kubectl, make_namespace
 from e2e.test_compositions import composition, definition, template_step, thing
 from e2e.test_controller import until
 from kanister_py.executor.install_definitions import read_definitions
@@ -345,8 +345,8 @@ class Installed:
     def uninstall(self) -> None:
         self.helm("uninstall", "kanister-py", "--namespace", HOME)
 
-    def start(self, name: str = "kanister-py") -> None:
-        """Start what a Deployment says, as its ServiceAccount."""
+    def start(self, name: str = "kanister-py", replica: int = 0) -> None:
+        """Start a pod of a Deployment, as its ServiceAccount."""
         deployment = self.client.get(f"/apis/apps/v1/namespaces/{HOME}/deployments/{name}")
         pod = deployment["spec"]["template"]["spec"]
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
@@ -362,16 +362,16 @@ class Installed:
         environment = {
             key: text for key, text in os.environ.items() if not key.startswith(("KANISTER", "POD"))
         }
-        environment |= {"POD_NAMESPACE": HOME, "POD_NAME": f"{name}-0"}
+        environment |= {"POD_NAMESPACE": HOME, "POD_NAME": f"{name}-{replica}"}
         with self._log.open("ab") as log:
-            self._processes[name] = subprocess.Popen(
+            self._processes[f"{name}-{replica}"] = subprocess.Popen(
                 [sys.executable, "-m", "kanister_py", *args, "--kubeconfig", str(kubeconfig)],
                 env=environment,
                 stderr=log,
             )
 
-    def stop(self, name: str = "kanister-py") -> None:
-        process = self._processes.pop(name)
+    def stop(self, name: str = "kanister-py", replica: int = 0) -> None:
+        process = self._processes.pop(f"{name}-{replica}")
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0, self.log
 
@@ -562,6 +562,43 @@ def test_controllers_with_the_rights_of_the_chart_run_and_compose_side_by_side(
     assert installed.run("runs-on", "waits")["state"] == "complete"
     installed.stop()
     assert "forbidden" not in installed.log.lower()
+
+
+def test_replicas_with_the_rights_of_the_chart_share_the_work(installed: Installed) -> None:
+    installed.install({**READS_THE_GATE, "shards": 2})
+    for replica in range(2):
+        installed.start(replica=replica)
+    held = "Holds shard"
+    installed.until(lambda: installed.log.count(held) >= 2)
+    installed.create("blueprints", "waits", SHOP, actions=waits_for_the_gate())
+    open_gate(installed)
+    assert installed.run("shared", "waits")["state"] == "complete"
+    installed.stop(replica=0)
+    assert installed.run("taken-over", "waits")["state"] == "complete"
+    installed.stop(replica=1)
+    assert "forbidden" not in installed.log.lower()
+
+
+def test_the_api_server_takes_all_that_the_chart_makes(installed: Installed) -> None:
+    kubectl = Kubectl(installed.cluster.programs.kubectl, installed.cluster.kubeconfig)
+    every: tuple[dict[str, Any], ...] = (
+        {},
+        EVERYTHING,
+        {**COMPOSES, "watch": {"all": True}, "shards": 3},
+        {**COMPOSES, "actionsets": {"enabled": False}, "webhook": {"compositions": True}},
+    )
+    for values in every:
+        # Those of the Prometheus operator have definitions of their own; promtool judges them.
+        made = [
+            each
+            for each in installed.helm.objects(values)
+            if not each["apiVersion"].startswith("monitoring.coreos.com/")
+        ]
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": made}).encode()
+        words = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
+        done = kubectl(*words, stdin=text)
+        assert done.returncode == 0, done.stderr.decode()
+        assert b"Warning" not in done.stderr, done.stderr.decode()
 
 
 def waits_for_the_gate() -> dict[str, Any]:

@@ -37,7 +37,7 @@ Whatever stops one of them, the other goes on. The first serves the webhook.
       "account" (.Values.serviceAccount.name | default $name)
       "makesAccount" .Values.serviceAccount.create
       "notes" .Values.serviceAccount.annotations
-      "replicas" .Values.replicas "resources" .Values.resources) -}}
+      "replicas" .Values.replicas "shards" .Values.shards "resources" .Values.resources) -}}
 {{- end -}}
 {{- if $apart -}}
 {{- $own := printf "%s-compositions" $name -}}
@@ -47,7 +47,8 @@ Whatever stops one of them, the other goes on. The first serves the webhook.
       "account" (.Values.compositions.serviceAccount.name | default $own)
       "makesAccount" .Values.compositions.serviceAccount.create
       "notes" .Values.compositions.serviceAccount.annotations
-      "replicas" .Values.compositions.replicas "resources" .Values.compositions.resources) -}}
+      "replicas" .Values.compositions.replicas "shards" .Values.compositions.shards
+      "resources" .Values.compositions.resources) -}}
 {{- end -}}
 {{- range $index, $each := $found -}}
 {{- $_ := set $each "webhook" (and $.Values.webhook.enabled (eq $index 0)) -}}
