@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, NamedTuple
 
 from kanister_py.core.actionsets.model import ActionSpec
+from kanister_py.core.blueprints.lint.durations import wrong_durations
 from kanister_py.core.blueprints.lint.findings import Rule, Severity
 from kanister_py.core.blueprints.lint.signatures import outputs_of
 from kanister_py.core.blueprints.lint.templates import (
@@ -151,6 +152,7 @@ class _Looking:
         missing = self._enter(phase, path, texts)
         planned = plan_phase(phase, path, choice, self._known)
         found = [*texts.obstacles, *planned.obstacles]
+        found += [texts.obstacle(inside, error) for inside, error in wrong_durations(phase)]
         try:
             self._check_store(planned)
         except InvalidProfile as refusal:

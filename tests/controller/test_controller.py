@@ -362,8 +362,8 @@ def test_a_right_that_a_later_phase_lacks_is_told_before_the_first_one_acts(
     [
         pytest.param(
             {"phases": [phase("Echo", timeout="soon")]},
-            "InvalidDocument",
-            "actions.act.phases[0].timeout",
+            "InvalidDuration",
+            "act/echo timeout",
             id="a time",
         ),
         pytest.param(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import AfterValidator
 
 from kanister_py import Args, Func, Outputs, PhaseContext
 from kanister_py.adapters.clock_system import SystemClock
@@ -45,6 +46,23 @@ class Act(Func):
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
         _ACTED.append(ctx.run.phase)
         return {"said": args.say}
+
+
+def _time(text: str) -> str:
+    if not text.endswith("s"):
+        raise ValueError("no time")
+    return text
+
+
+class PatientArgs(ActArgs):
+    patience: Annotated[str, AfterValidator(_time)] = "1s"
+
+
+class Patient(Act):
+    """Acts, and says how long."""
+
+    name = "Patient"
+    Args = PatientArgs
 
 
 class Looks(Act):
@@ -102,7 +120,7 @@ def blueprint(*phases: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 
 def ran(made: Mapping[str, Any] | Path, objects: Iterable[Any] = (), **more: Any) -> Run:
     _ACTED.clear()
-    registry = registry_of(Act, Command, Looks, Elsewhere, Declare)
+    registry = registry_of(Act, Command, Looks, Elsewhere, Declare, Patient)
     settings = RunSettings(objects=tuple(objects), registry=registry)
     return run_blueprint(made, "go", settings=settings, **more).wait(60)
 
@@ -144,6 +162,23 @@ READS_IT = '{{ index .Phases.second.Secrets.s.Data "password" | toString }}'
             {"func": "Act", "name": "second", "args": {"times": "many"}}, "times", id="a type"
         ),
         pytest.param(act("second", objects=ABSENT), "Secret shop/absent", id="a Secret"),
+        pytest.param(
+            act("second", timeout="10 minutes"), "timeout: '10 minutes' is no time", id="a time"
+        ),
+        pytest.param(
+            act("second", retry={"limit": 1, "backoff": "3"}),
+            "backoff: '3' is no time",
+            id="a wait",
+        ),
+        pytest.param(
+            act(
+                "second",
+                func="Patient",
+                args={"patience": "5", "say": "{{ .Phases.first.Output.said }}"},
+            ),
+            "patience: Failed to decode arg `patience`: no time",
+            id="an argument beside one that is not known yet",
+        ),
     ],
 )
 def test_a_mistake_in_a_later_phase_is_told_before_the_first_one_acts(

@@ -24,7 +24,6 @@ from kanister_py.core.errors import (
     UsageError,
 )
 from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.ports.clock import Clock
@@ -171,7 +170,6 @@ class Planner:
                 return known
         document = Document.of(obj, f"Blueprint {key}")
         blueprint = parse_blueprint(Found(document, (), "Blueprint", obj)).blueprint
-        _check_durations(document, blueprint)
         parsed = _Parsed(version, blueprint, subject_of(obj), asked_at)
         with self._lock:
             self._parsed[key] = parsed
@@ -204,26 +202,6 @@ class Planner:
                 if code.on_restart is OnRestart.ADOPT:
                     return True
         return False
-
-
-def _check_durations(document: Document, blueprint: Blueprint) -> None:
-    """Refuse a Blueprint whose times cannot be read, before anything of it runs."""
-    problems = []
-    for name, action in blueprint.actions.items():
-        for path, phase in action.every_phase():
-            texts: dict[tuple[str, ...], str] = {("timeout",): phase.timeout}
-            if phase.retry is not None:
-                texts["retry", "backoff"] = phase.retry.backoff
-                texts["retry", "maxBackoff"] = phase.retry.max_backoff
-            for inside, text in texts.items():
-                try:
-                    if text:
-                        parse_seconds(text)
-                except KanisterError as error:
-                    where = ("actions", name, *path, *inside)
-                    problems.append(document.problem(where, error.message))
-    if problems:
-        raise InvalidDocument(problems)
 
 
 def _is_ours(status: Status) -> bool:

@@ -29,7 +29,7 @@ from kanister_py.core.actionsets.status import (
 from kanister_py.core.blueprints.model import Action, Blueprint, Phase
 from kanister_py.core.blueprints.plan import choose_phase_version
 from kanister_py.core.errors import KanisterError, UsageError
-from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.retries import RetryRule
@@ -110,11 +110,15 @@ def _rules_of(course: ActionCourse) -> ActionRules:
 
 
 def _phase_rules(phase: Phase) -> PhaseRules:
-    return PhaseRules(
-        phase.name,
-        _PHASE_RETRY.as_written(phase.retry) if phase.retry is not None else None,
-        parse_seconds(phase.timeout) if phase.timeout else None,
-    )
+    try:
+        return PhaseRules(
+            phase.name,
+            _PHASE_RETRY.as_written(phase.retry) if phase.retry is not None else None,
+            parse_seconds(phase.timeout) if phase.timeout else None,
+        )
+    except InvalidDuration:
+        # No action with such a phase is launched: the check before says why.
+        return PhaseRules(phase.name, None, None)
 
 
 def first_status(course: Course) -> Status:

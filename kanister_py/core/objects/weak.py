@@ -85,12 +85,26 @@ def problems_of_args(
         return found
 
     decoded, problems = _decode(model, args, note)
-    if not problems and not seen_open:
-        try:
-            model.model_validate(decoded)
-        except ValidationError as error:
-            problems = list(_refused_by(model, error))
-    return problems
+    if problems:
+        return problems
+    known = {name: each for name, each in decoded.items() if not _holds(each, is_open)}
+    try:
+        model.model_validate(known)
+    except ValidationError as error:
+        problems = list(_refused_by(model, error))
+    if not seen_open:
+        return problems
+    # What is left out here is there, and rules about several args may be kept with it.
+    return [each for each in problems if each.path and each.kind != "missing"]
+
+
+def _holds(value: object, is_open: Callable[[object], bool]) -> bool:
+    """Say whether a value, or something in it, is open."""
+    if isinstance(value, Mapping):
+        return any(_holds(each, is_open) for pair in value.items() for each in pair)
+    if isinstance(value, list | tuple):
+        return any(_holds(each, is_open) for each in value)
+    return is_open(value)
 
 
 def _name_of(name: str, info: FieldInfo) -> str:

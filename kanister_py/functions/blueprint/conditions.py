@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from kanister_py.core.errors import ApiError, WaitTimedOut
 from kanister_py.core.objects.access import Access
@@ -58,10 +58,23 @@ class Conditions(Args):
     )
 
 
+def _readable(text: str) -> str:
+    try:
+        # A template becomes a time only when it is rendered.
+        if "{" not in text:
+            parse_seconds(text)
+    except InvalidDuration as error:
+        raise ValueError(f"no time: Failed to parse timeout: {error.message}") from error
+    return text
+
+
 class WaitArgs(Args):
     """What Wait and WaitV2 take."""
 
-    timeout: str = Field(description="How long to wait, such as `5m` or `240s`.")
+    timeout: Annotated[str, AfterValidator(_readable)] = Field(
+        description="How long to wait, such as `5m` or `240s`.",
+        json_schema_extra={"pattern": "([0-9]+[smh])+"},
+    )
     conditions: Conditions = Field(
         description="What is waited for: `anyOf` and `allOf`, lists of a `condition` and an "
         "`objectReference` each. One of the first is enough; else all of the others must "

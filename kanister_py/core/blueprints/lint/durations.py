@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import Phase
+from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.documents import Path
 from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
 
 DURATION = Rule(
@@ -19,7 +21,13 @@ RULES = (DURATION,)
 
 def check_durations(spot: Spot, phase: Phase) -> Iterator[Finding]:
     """Read the timeout of a phase and the pauses between its tries."""
-    written: dict[tuple[str, ...], str] = {("timeout",): phase.timeout}
+    for path, error in wrong_durations(phase):
+        yield spot.at(*path).finding(DURATION, error.message)
+
+
+def wrong_durations(phase: Phase) -> Iterator[tuple[Path, UsageError]]:
+    """Give the times of a phase that cannot be read, each with its place in the phase."""
+    written: dict[Path, str] = {("timeout",): phase.timeout}
     if phase.retry is not None:
         written["retry", "backoff"] = phase.retry.backoff
         written["retry", "maxBackoff"] = phase.retry.max_backoff
@@ -29,4 +37,5 @@ def check_durations(spot: Spot, phase: Phase) -> Iterator[Finding]:
         try:
             parse_seconds(text)
         except InvalidDuration as error:
-            yield spot.at(*path).finding(DURATION, f"{text!r} is no time: {error.message}")
+            told = f"{text!r} is no time: {error.message}"
+            yield path, UsageError(told, reason=error.reason)

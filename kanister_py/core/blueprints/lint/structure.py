@@ -61,6 +61,13 @@ DUPLICATE_ACROSS = Rule(
     "It works, here and in Kanister's controller, but Kanister's validating webhook and "
     "`kanctl validate` refuse the Blueprint.",
 )
+NOT_FETCHED = Rule(
+    "object-not-fetched",
+    Severity.WARNING,
+    "A phase refers to an object that is neither a Secret nor a ConfigMap.",
+    "Only these two are fetched for the templates of a phase, and by their `kind`; all "
+    "other references are passed over without a word.",
+)
 RULES = (
     UNKNOWN_KEY,
     API_VERSION,
@@ -70,6 +77,7 @@ RULES = (
     NO_PHASE_NAME,
     DUPLICATE,
     DUPLICATE_ACROSS,
+    NOT_FETCHED,
 )
 
 
@@ -82,7 +90,7 @@ def check_structure(located: LocatedBlueprint, hints: Hints) -> Iterator[Finding
         yield spot.at("metadata").finding(NO_NAME, "The Blueprint has no metadata.name")
     yield from unknown_keys(located.found, located.unknown_keys, hints)
     for name, action in blueprint.actions.items():
-        yield from _action(located, Spot(located.found, ("actions", name), name), action)
+        yield from _action(located, Spot(located.found, ("actions", name), name), action, hints)
     yield from _duplicates_across(located)
 
 
@@ -103,7 +111,9 @@ def unknown_keys(found: Found, unknown: Iterable[UnknownKey], hints: Hints) -> I
         yield Spot(found, path).finding(UNKNOWN_KEY, said)
 
 
-def _action(located: LocatedBlueprint, spot: Spot, action: Action) -> Iterator[Finding]:
+def _action(
+    located: LocatedBlueprint, spot: Spot, action: Action, hints: Hints
+) -> Iterator[Finding]:
     if not action.phases and located.is_read(*spot.path, "phases"):
         yield spot.finding(NO_PHASES, f"The action {spot.action} has no phases")
     seen: dict[str, int] = {}
@@ -114,6 +124,13 @@ def _action(located: LocatedBlueprint, spot: Spot, action: Action) -> Iterator[F
         is_nameless = not phase.name and located.is_read(*here.path, "name")
         if is_nameless and path != ("deferPhase",):
             yield here.finding(NO_PHASE_NAME, "The phase has no name")
+        for name, reference in phase.objects.items():
+            is_fetched = reference.kind.lower() in ("secret", "configmap") or "{" in reference.kind
+            if not is_fetched and located.is_read(*here.path, "objects", name, "kind"):
+                kind = f"is {reference.kind}" if reference.kind else "says no kind"
+                meant = hints.did_you_mean(reference.kind, ("Secret", "ConfigMap"))
+                said = f"{name} {kind}, and only a Secret or a ConfigMap is fetched{meant}"
+                yield here.at("objects", name).finding(NOT_FETCHED, said)
         line = here.found.place_of((*here.path, "name")).line
         if phase.name and phase.name in seen:
             said = (

@@ -33,6 +33,15 @@ def lint(context: Context, text: str | bytes) -> list[Finding]:
             id="no name",
         ),
         pytest.param(
+            HEAD
+            + "actions:\n  a:\n    phases:\n    - func: Greet\n      name: x\n      objects:\n"
+            + "        a: {kind: Secrt, name: one, namespace: two}\n"
+            + "        b: {name: one, namespace: two}\n"
+            + "        c: {kind: configMap, name: one, namespace: two}\n",
+            [("object-not-fetched", 10, "warning"), ("object-not-fetched", 11, "warning")],
+            id="an object that nobody fetches",
+        ),
+        pytest.param(
             HEAD + "actions:\n  a: {}\n",
             [("action-without-phases", 5, "warning")],
             id="no phases",
@@ -72,6 +81,7 @@ def lint(context: Context, text: str | bytes) -> list[Finding]:
                 ("unknown-key", 7, "warning"),
                 ("unknown-key", 11, "warning"),
                 ("unknown-key", 12, "warning"),
+                ("object-not-fetched", 14, "warning"),
                 ("unknown-key", 14, "warning"),
             ],
             id="keys that nothing reads",
