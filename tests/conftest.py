@@ -43,12 +43,11 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
     Tests that are named run in this process, whatever they take.
     """
-    options = config.option
-    is_worker = hasattr(config, "workerinput")
-    if is_worker or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
+    options = config.option
     options.markexpr = options.markexpr or "not long"
-    is_asked = getattr(options, "numprocesses", 0) is not None
+    is_asked = hasattr(config, "workerinput") or getattr(options, "numprocesses", 0) is not None
     if not is_asked and not options.usepdb and not options.collectonly:
         # One more than there are processors: some of them wait.
         options.numprocesses = min(4, (os.cpu_count() or 1) + 1)

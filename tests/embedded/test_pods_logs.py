@@ -50,7 +50,7 @@ def test_the_last_lines_are_found_across_files(tmp_path: Path, lines: int) -> No
 def test_a_log_can_be_read_from_a_time_on(tmp_path: Path) -> None:
     log = log_with(tmp_path, b"1\n", b"2\n", b"3\n")
     assert read(log, LogOptions(since_time="2026-01-02T03:04:07Z")) == b"2\n3\n"
-    assert read(log, LogOptions(since_time="2027-01-01T00:00:00Z")) == b""
+    assert read(log, LogOptions(since_time="2999-01-01T00:00:00Z")) == b""
 
 
 def test_lines_can_carry_the_time_at_which_they_were_written(tmp_path: Path) -> None:
