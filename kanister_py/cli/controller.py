@@ -41,9 +41,8 @@ import argparse
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from threading import Thread
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.cli import exit_codes
@@ -52,7 +51,7 @@ from kanister_py.cli.controller_compositions import (
     composition_parts,
 )
 from kanister_py.cli.controller_webhook import add_webhook_arguments, webhook_served
-from kanister_py.cli.listening import is_loopback, listening
+from kanister_py.cli.listening import is_loopback, listening, served
 from kanister_py.cli.output import say_warning
 from kanister_py.cli.parser import namespace, port, seconds_from, size, whole
 from kanister_py.cli.stop_signals import StopSignals
@@ -60,7 +59,6 @@ from kanister_py.cli.tracing import add_tracing_argument
 from kanister_py.core.errors import LeadershipLost, UsageError
 
 if TYPE_CHECKING:
-    import uvicorn
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp
 
@@ -287,7 +285,7 @@ def run(args: argparse.Namespace) -> int:
                 overview=_overview(controller, cluster, clock, stack),
             )
             for socket_, app in zip(taken, apps, strict=True):
-                stack.enter_context(_served(app, socket_))
+                stack.enter_context(served(app, socket_))
         return ending_of(controller)
 
 
@@ -554,21 +552,3 @@ def _health_app(checks: Mapping[str, Check], metrics: Metrics, controller: Contr
 def _listen(args: argparse.Namespace, stack: ExitStack) -> Sequence[socket.socket]:
     addresses = ((args.host, args.port), (args.health_host, args.health_port))
     return [stack.enter_context(listening(host, port)) for host, port in addresses]
-
-
-@contextmanager
-def _served(app: ASGIApp, listening: socket.socket) -> Iterator[None]:
-    """Serve an app in a thread for as long as the block lasts."""
-    import uvicorn
-
-    from kanister_py.http_api.server import server_config
-
-    config = server_config(app)
-    server: uvicorn.Server = uvicorn.Server(config)
-    thread = Thread(target=server.run, args=([listening],), name="http", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        thread.join(5)

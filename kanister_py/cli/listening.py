@@ -7,8 +7,13 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Thread
+from typing import TYPE_CHECKING
 
 from kanister_py.core.errors import AddressUnavailable
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 
 @contextmanager
@@ -32,3 +37,20 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 def is_loopback(taken: socket.socket) -> bool:
     """Say whether only this machine can reach an address."""
     return ipaddress.ip_address(taken.getsockname()[0].partition("%")[0]).is_loopback
+
+
+@contextmanager
+def served(app: ASGIApp, taken: socket.socket) -> Iterator[None]:
+    """Serve an app in a thread for as long as the block lasts."""
+    import uvicorn
+
+    from kanister_py.http_api.server import server_config
+
+    server: uvicorn.Server = uvicorn.Server(server_config(app))
+    thread = Thread(target=server.run, args=([taken],), name="http", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(5)

@@ -29,6 +29,7 @@ COMMANDS = {
     "serve": "Publish the versions over HTTP",
     "controller": "Run the ActionSets of a cluster, in place of Kanister's controller",
     "actionset": "Create, list, follow, retry and cancel ActionSets on a cluster",
+    "top": "Watch all runs of a cluster",
     "schedule": "Make ActionSets again and again: create, list and steer Schedules",
     "revisions": "See, compare, switch and collect revisions of compositions and functions",
     "profile": "Make Profiles, and find out whether their stores can be used",

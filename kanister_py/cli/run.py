@@ -22,6 +22,8 @@ import argparse
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
@@ -29,15 +31,18 @@ from typing import TYPE_CHECKING, Any, Self
 from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, blueprint_on, connected, is_connected
 from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in
-from kanister_py.cli.output import say, say_error, say_warning, write_data
-from kanister_py.cli.parser import CommandLineError, seconds_from
+from kanister_py.cli.output import is_terminal, say, say_error, say_warning, write_data
+from kanister_py.cli.parser import CommandLineError, port, seconds_from
 from kanister_py.cli.tracing import add_tracing_argument
 from kanister_py.cli.view import View, view_on
 from kanister_py.cli.written import may_be_written, read_written
 
 if TYPE_CHECKING:
+    from kanister_py.cli.run_page import RunPage
     from kanister_py.core.errors import KanisterError
     from kanister_py.executor.run.handle import Run
+    from kanister_py.executor.run.memory import Onlooker
+    from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
     from kanister_py.runs import RunSettings
 
@@ -106,6 +111,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DURATION",
         help="cancel after so long, such as 30m",
     )
+    how.add_argument(
+        "--page",
+        nargs="?",
+        type=port,
+        const=0,
+        metavar="PORT",
+        help="show the run in a browser of this machine, too; on a terminal until Ctrl-C",
+    )
     how.add_argument("-o", "--output", choices=("yaml", "json"), help="print the final status")
     how.add_argument(
         "--show-secrets", action="store_true", help="print known secrets in it as they are"
@@ -126,11 +139,16 @@ def run(args: argparse.Namespace) -> int:
             say_warning(pods_warning(args.pods))
         if args.locations:
             say_warning(_stand_in(args.locations))
-        started = _start(args, view, cluster)
-        is_stopped = _follow(started, interrupts, view, args.timeout)
-        why_broken = _why_broken(started)
-        view.refresh(started.name, started.progress, started.notices)
-        view.clear()
+        with _page(args, view, clock) as page:
+            started = _start(args, page or view, cluster)
+            if page is not None:
+                page.run = started
+            is_stopped = _follow(started, interrupts, view, args.timeout)
+            why_broken = _why_broken(started)
+            view.refresh(started.name, started.progress, started.notices)
+            view.clear()
+            if page is not None and is_terminal(sys.stderr):
+                _stay(interrupts)
     seconds = clock.monotonic() - began
     code = _end(started, args, seconds, view.width, is_stopped=is_stopped)
     if why_broken is not None:
@@ -160,7 +178,29 @@ def _why_unclear(args: argparse.Namespace) -> str:
     return ""
 
 
-def _start(args: argparse.Namespace, view: View, cluster: Cluster | None) -> Run:
+@contextmanager
+def _page(args: argparse.Namespace, view: View, clock: Clock) -> Iterator[RunPage | None]:
+    """Serve the page of the run, if one is wanted."""
+    if args.page is None:
+        yield None
+        return
+    from kanister_py.cli.run_page import RunPage, run_page_served
+
+    page = RunPage(view, clock, args.namespace)
+    with run_page_served(page, clock, args.page) as url:
+        say(f"The run is shown at {url}")
+        yield page
+
+
+def _stay(interrupts: _Interrupts) -> None:
+    """Keep the page until somebody has seen enough."""
+    say("The run is over; the page stays until Ctrl-C")
+    seen = interrupts.count
+    while interrupts.count == seen:
+        time.sleep(_LOOK_SECONDS)
+
+
+def _start(args: argparse.Namespace, onlooker: Onlooker, cluster: Cluster | None) -> Run:
     from kanister_py import runs
 
     settings = runs.RunSettings(
@@ -172,7 +212,7 @@ def _start(args: argparse.Namespace, view: View, cluster: Cluster | None) -> Run
         name=args.name,
         namespace=args.namespace,
         is_strict=args.strict_versions,
-        onlooker=view,
+        onlooker=onlooker,
         checks_access=args.check_access,
         state_key=args.state_key,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from secrets import choice
-from threading import Lock
+from threading import Condition, Lock
 from typing import Any, Final
 
 from kanister_py.controller.actionsets.pod_logs import LinesOfPods
@@ -21,6 +21,7 @@ from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.overview import Runs
 
 _LOOK_AT_PODS_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 0.05
 
 
 class ClusterOverview:
@@ -44,6 +45,7 @@ class ClusterOverview:
         self._lines = lines
         self._home = home
         self._lock = Lock()
+        self._seen = Condition()
         self._version = 0
         self._sorted = Runs(-1, ())
         self._listeners: dict[object, Callable[[str, str], None]] = {}
@@ -59,6 +61,14 @@ class ClusterOverview:
 
     def close(self) -> None:
         self._store.close()
+
+    def wait_until_seen(self) -> None:
+        """Come back once all runs have been seen; raise what keeps them from being seen."""
+        with self._seen:
+            while not self._store.has_synced:
+                if self._store.trouble:
+                    raise UsageError(self._store.trouble, reason="RunsUnseen")
+                self._clock.wait(self._seen, _LOOK_SECONDS)
 
     def _on_change(self, key: ObjectKey, old: RunRow | None, new: RunRow | None) -> None:
         if old != new:

@@ -20,6 +20,7 @@ from kanister_py.core.objects.parts import (
 )
 
 SUSPENDED: Final = "suspended"
+STATES: Final = ("running", "pending", SUSPENDED, "failed", "complete")
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_ERROR: Final = 200
 
@@ -109,9 +110,14 @@ class RunPage(NamedTuple):
 PAGE_ROWS: Final = 100
 
 
+def rows_for(rows: Iterable[RunRow], query: RunQuery, now: datetime) -> list[RunRow]:
+    """Give all rows that are asked for, whatever their page."""
+    return [each for each in rows if _fits(each, query, now)]
+
+
 def choose_rows(rows: Iterable[RunRow], query: RunQuery, now: datetime) -> RunPage:
     """Choose of rows, the newest first, those that are asked for."""
-    found = [each for each in rows if _fits(each, query, now)]
+    found = rows_for(rows, query, now)
     pages = max(1, -(-len(found) // PAGE_ROWS))
     begin = (min(max(query.page, 1), pages) - 1) * PAGE_ROWS
     return RunPage(found[begin : begin + PAGE_ROWS], len(found), pages)

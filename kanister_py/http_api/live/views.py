@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kanister_py.core.actionsets.overview import (
+    STATES,
     RunPage,
     RunQuery,
     RunRow,
@@ -24,7 +25,6 @@ from kanister_py.http_api import page as page_package
 from kanister_py.http_api.page import security_headers
 from kanister_py.ports.overview import Runs
 
-STATES: Final = ("running", "pending", "suspended", "failed", "complete")
 AGES: Final[Mapping[str, tuple[str, float]]] = {
     "1h": ("the last hour", 3600.0),
     "24h": ("the last day", 86_400.0),

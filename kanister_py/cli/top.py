@@ -1,0 +1,146 @@
+"""Watch all runs of a cluster: what is under way, what waits, how the last ones ended.
+
+kanister-py top
+kanister-py top -A --state failed --since 24h
+kanister-py top -A -o json
+
+On a terminal it goes on until Ctrl-C; elsewhere, or with --once, it prints what is so now. The
+controller's page shows the same in a browser, at /runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from kanister_py.cli.connection import add_connection, open_connection
+from kanister_py.cli.output import Cell, Line, Tint, is_terminal, table, write_data
+from kanister_py.cli.parser import seconds_from
+from kanister_py.core.actionsets.overview import STATES, RunQuery, RunRow, rows_for
+
+if TYPE_CHECKING:
+    from kanister_py.controller.overview import ClusterOverview
+    from kanister_py.ports.clock import Clock
+    from kanister_py.ports.cluster import Cluster
+
+_COLOURS: Final = {
+    "complete": "green", "failed": "red", "running": "blue", "suspended": "yellow",
+}  # fmt: skip
+_ACTIVE: Final = ("running", "pending", "suspended")
+_LOOK_SECONDS: Final = 1.0
+_SPARE_LINES: Final = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-n", "--namespace", default="", help="default: that of the context")
+    parser.add_argument("-A", "--all-namespaces", action="store_true")
+    parser.add_argument("--state", choices=STATES, default="", help="only those")
+    parser.add_argument("--blueprint", default="", metavar="NAME", help="only runs of this one")
+    parser.add_argument("--schedule", default="", metavar="NAME", help="only runs of this one")
+    parser.add_argument(
+        "--since",
+        type=seconds_from("1s"),
+        default=0.0,
+        metavar="DURATION",
+        help="only runs begun since then, and such as are not over; default: all",
+    )
+    parser.add_argument("--once", action="store_true", help="print what is so now, and end")
+    parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    add_connection(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from kanister_py.wiring import system_clock
+
+    with open_connection(args) as cluster:
+        return show(args, cluster, system_clock())
+
+
+def show(args: argparse.Namespace, cluster: Cluster, clock: Clock) -> int:
+    """Print the runs of a cluster that are asked for, once or until somebody has seen enough."""
+    from kanister_py.controller.machine.logs import PhaseLines
+    from kanister_py.controller.overview import ClusterOverview
+
+    namespace = "" if args.all_namespaces else args.namespace or cluster.default_namespace
+    query = RunQuery(
+        blueprint=args.blueprint,
+        state=args.state,
+        schedule=args.schedule,
+        age_seconds=args.since,
+    )
+    overview = ClusterOverview(cluster, clock, PhaseLines(clock), home="", namespaces=(namespace,))
+    overview.start()
+    try:
+        overview.wait_until_seen()
+        if not args.once and args.output == "table" and is_terminal(sys.stdout):
+            _follow(overview, query, clock, with_namespaces=not namespace)
+        else:
+            rows, now = chosen(overview, query, clock), clock.now()
+            data = [each.as_dict() for each in rows]
+            write_data(
+                *(data, args.output),
+                lambda: lines_of(rows, now, with_namespaces=not namespace),
+            )
+    finally:
+        overview.close()
+    return 0
+
+
+def chosen(overview: ClusterOverview, query: RunQuery, clock: Clock) -> Sequence[RunRow]:
+    """Give the runs that are asked for: what is under way first, then the newest."""
+    found = rows_for(overview.runs().rows, query, clock.now())
+    return sorted(found, key=lambda row: row.state not in _ACTIVE)
+
+
+def lines_of(rows: Sequence[RunRow], now: datetime, *, with_namespaces: bool) -> list[Line]:
+    """Set runs in a table under a line that counts them."""
+    counts = Counter(row.state for row in rows)
+    head: list[Cell] = []
+    for state in STATES:
+        if counts[state]:
+            head += [Tint(f"{counts[state]} {state}", _COLOURS.get(state, "dim")), "  "]
+    if not head:
+        return ["No runs"]
+    names = ["STATE", "RUN", "ACTION", "BLUEPRINT", "NOW", "TOOK", "AGE"]
+    cells = [_row(row, now) for row in rows]
+    if with_namespaces:
+        names.insert(1, "NAMESPACE")
+        for line, row in zip(cells, rows, strict=True):
+            line.insert(1, row.namespace)
+    return [head, *table(names, [[each or "-" for each in line] for line in cells])]
+
+
+def _row(row: RunRow, now: datetime) -> list[Cell]:
+    from kanister_py.core.objects.durations import whole_seconds
+
+    ended = row.ended or (now if row.state == "running" else None)
+    percent = f" {row.percent}%" if row.percent else ""
+    return [
+        Tint(row.state, _COLOURS.get(row.state, "dim")),
+        row.name,
+        ", ".join(row.actions),
+        ", ".join(row.blueprints),
+        row.error or f"{row.phase}{percent}",
+        whole_seconds((ended - row.created).total_seconds()) if ended is not None else "",
+        whole_seconds((now - row.created).total_seconds()),
+    ]
+
+
+def _follow(
+    overview: ClusterOverview, query: RunQuery, clock: Clock, *, with_namespaces: bool
+) -> None:
+    """Draw what is so, whenever it changes, until somebody has seen enough."""
+    from kanister_py.cli.live import Screen
+    from kanister_py.cli.stop_signals import StopSignals
+
+    screen, is_over = Screen(sys.stdout), False
+    with StopSignals() as signals:
+        while not is_over:
+            rows = chosen(overview, query, clock)[: max(1, screen.size[1] - _SPARE_LINES)]
+            screen.draw(lines_of(rows, clock.now(), with_namespaces=with_namespaces), ())
+            is_over = bool(signals.wait(_LOOK_SECONDS))
+    screen.clear(())

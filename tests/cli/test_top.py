@@ -1,0 +1,81 @@
+"""All runs of a cluster in a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from threading import Timer
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.cli import top
+from kanister_py.cli.parser import Parser
+from kanister_py.core.errors import ClusterUnavailable, UsageError
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from tests.http_api.runs_of import RunsOf, runs_of_a_cluster
+
+
+@pytest.fixture(scope="module")
+def runs() -> Iterator[RunsOf]:
+    with runs_of_a_cluster() as made:
+        yield made
+
+
+def show(cluster: MemoryCluster, *words: str) -> int:
+    parser = Parser(prog="kanister-py top", environment={})
+    top.add_arguments(parser)
+    return top.show(parser.parse_args(list(words)), cluster, SystemClock())
+
+
+def test_what_is_under_way_comes_first(runs: RunsOf, capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(runs.cluster, "-n", "shop") == 0
+    head, names, *rows = capsys.readouterr().out.splitlines()
+    assert head.split("  ") == ["1 running", "1 pending", "1 failed", "1 complete"]
+    assert names.split() == ["STATE", "RUN", "ACTION", "BLUEPRINT", "NOW", "TOOK", "AGE"]
+    assert [each.split()[1] for each in rows] == ["waiting", "under-way", "done", "broken"]
+    assert "dump 50%" in rows[1]
+    assert "\x1b" not in "".join(rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        pytest.param(["-A", "--state", "suspended"], ["held"], id="in a state, wherever"),
+        pytest.param(["-n", "shop", "--schedule", "nightly"], ["done"], id="of a schedule"),
+        pytest.param(["-n", "shop", "--blueprint", "mysql"], ["broken"], id="of a blueprint"),
+        pytest.param(["-n", "nowhere"], [], id="where there are none"),
+        pytest.param(
+            ["-n", "shop", "--since", "1h"], ["waiting", "under-way", "broken"], id="of late"
+        ),
+    ],
+)
+def test_runs_are_chosen_by_what_is_asked_for(
+    runs: RunsOf, capsys: pytest.CaptureFixture[str], words: list[str], names: list[str]
+) -> None:
+    show(runs.cluster, *words, "-o", "json")
+    assert [each["name"] for each in json.loads(capsys.readouterr().out)] == names
+
+
+class Away(MemoryCluster):
+    def list(self, *_args: Any, **_options: Any) -> Any:
+        raise ClusterUnavailable("nobody answers")
+
+
+def test_what_cannot_be_seen_is_an_error() -> None:
+    with pytest.raises(UsageError, match="Cannot watch actionsets.*: nobody answers"):
+        show(Away(clock=SystemClock()), "-A")
+
+
+def test_on_a_terminal_it_goes_on_until_somebody_has_seen_enough(
+    runs: RunsOf, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(top, "is_terminal", lambda _stream: True)
+    timer = Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    assert show(runs.cluster, "-n", "shop") == 0
+    timer.join()
+    assert "under-way" in capsys.readouterr().out
