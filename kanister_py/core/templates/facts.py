@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.errors import UsageError
+from kanister_py.core.errors import UsageError, did_you_mean
+from kanister_py.core.objects.documents import nearest
 from kanister_py.core.objects.locations import InvalidProfile
 from kanister_py.core.objects.parts import (
     annotations_of,
@@ -41,10 +42,11 @@ class InvalidObjectReference(UsageError):
     reason = "InvalidObjectReference"
 
     def __init__(self, kind: str, name: str) -> None:
+        known = ("StatefulSet", "Deployment", "DeploymentConfig", "PVC", "Namespace")
         super().__init__(
             f"Object {name or 'without a name'} of kind {kind!r} cannot be found: "
             "give apiVersion and resource (and group, unless it is a core resource), "
-            "or a kind that is known: StatefulSet, Deployment, DeploymentConfig, PVC, Namespace"
+            f"or a kind that is known: {', '.join(known)}{did_you_mean(nearest(kind, known))}"
         )
         self.kind = kind
         self.name = name
@@ -120,7 +122,7 @@ def needs_of(reference: Mapping[str, Any]) -> ActionNeeds:
         return ActionNeeds(ObjectNeed(NAMESPACES, name), has_namespace=True)
     version, plural = _text(reference, "apiVersion"), _text(reference, "resource")
     if not version or not plural:
-        raise InvalidObjectReference(kind, name)
+        raise InvalidObjectReference(_text(reference, "kind"), name)
     resource = GroupVersionResource(_text(reference, "group"), version, plural)
     return ActionNeeds(ObjectNeed(resource, name, namespace))
 

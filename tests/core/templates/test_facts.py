@@ -93,6 +93,11 @@ def test_a_reference_that_says_too_little_is_refused(reference: dict[str, Any]) 
     assert error.value.name == reference.get("name", "")
 
 
+def test_a_misspelt_kind_is_asked_about() -> None:
+    with pytest.raises(InvalidObjectReference, match="of kind 'Namespce' .*did you mean Namespace"):
+        needs_of({"kind": "Namespce", "name": "a"})
+
+
 def test_a_phase_sees_secrets_and_config_maps_only() -> None:
     objects = {
         "s": {"kind": "Secret", "name": "a", "namespace": "app"},
