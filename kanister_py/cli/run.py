@@ -246,6 +246,15 @@ def _stand_in(folder: Path) -> str:
     return f"The folder {folder} stands in for every store of a Profile: nothing is sent to one"
 
 
+def _gives(args: argparse.Namespace) -> dict[str, str]:
+    """Say by which flags what templates lack is given."""
+    pods = {".Pods": "--pods processes: without it, nothing runs pods here"}
+    return {
+        **(_GIVES if args.action else {}),
+        **({} if args.pods or is_connected(args) else pods),
+    }
+
+
 class _Interrupts:
     """Counts Ctrl-C instead of breaking off wherever the process happens to be."""
 
@@ -325,7 +334,7 @@ def _end(
             if value
         ],
         brings="" if is_connected(args) else _BRINGS,
-        gives=_GIVES if args.action else {},
+        gives=_gives(args),
     )
     for line in summary_of(ending, width):
         say(line)

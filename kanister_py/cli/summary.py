@@ -28,6 +28,7 @@ _ANY_WIDTH: Final = 2000
 _MISSING: Final = ("ObjectMissing", "ObjectNotFetched", "NotFound")
 
 _LACKING: Final = re.compile(r'no "([^"]+)" in (\.\w+);(?: there are: ([^;]*))?')
+_NO_POD: Final = re.compile(r"index out of range, in <index \.\w+\.Pods ")
 _NOT_THERE: Final = re.compile(r"(?<!\S)(\.\w+) is not there")
 
 
@@ -207,6 +208,8 @@ def _ways_to_give(problems: Sequence[str], gives: Mapping[str, str]) -> list[str
         # Where a name like it is there, it is misspelt.
         if (found := _LACKING.search(each)) and not nearest(found[1], (found[3] or "").split(", "))
     ]
+    if any(_NO_POD.search(each) for each in problems):
+        lacking.append((".Pods", ""))
     lacking += [(found[1], "") for each in problems if (found := _NOT_THERE.search(each))]
     ways = (gives[root].format(name) for root, name in lacking if root in gives)
     return [*dict.fromkeys(ways)]

@@ -166,6 +166,11 @@ def test_a_refused_run_says_each_problem_once_and_how_what_is_lacking_is_given()
             "  reason     RenderFailed",
             id="misspelt",
         ),
+        pytest.param(
+            "error calling index: reflect: slice index out of range, in <index .Deployment.Pods 0>",
+            "  give it    --pods processes",
+            id="no pods",
+        ),
     ],
 )
 def test_what_is_misspelt_need_not_be_given_and_what_is_lacking_must(why: str, want: str) -> None:
@@ -174,6 +179,7 @@ def test_what_is_misspelt_need_not_be_given_and_what_is_lacking_must(why: str, w
     )
     status = Status(State.FAILED, (action(phase("load", State.FAILED)),), error)
     gives = {".Secrets": "--secret {}=NAMESPACE/NAME", ".Profile": "--profile NAMESPACE/NAME"}
+    gives[".Pods"] = "--pods processes"
     assert summary_of(Ending("run-1", status, 0.1, gives=gives))[-1] == want
 
 

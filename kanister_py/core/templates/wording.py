@@ -14,6 +14,7 @@ from kanister_py.core.errors import did_you_mean
 from kanister_py.core.objects.documents import nearest
 from kanister_py.core.templates.engines import Engine, blueprint_functions, fault_in
 from kanister_py.core.templates.errors import TemplateError, TemplateExecError, TemplateParseError
+from kanister_py.core.templates.param_types import ROOT_NAMES
 
 _MOST_SHOWN: Final = 12
 _MOST_COMPARED: Final = 1000
@@ -104,6 +105,8 @@ def explain_syntax(error: TemplateError) -> str:
     undefined = _UNDEFINED.fullmatch(why)
     if undefined is not None:
         name = undefined[1]
+        if name in ROOT_NAMES:
+            return f'there is no function "{name}"; what is read begins with a dot: .{name}'
         return f'there is no function "{name}"{meant(name, [*blueprint_functions()])}'
     hint = next((hint for part, hint in _HINTS if part in why), "")
     return f"{why}; {hint}" if hint else why

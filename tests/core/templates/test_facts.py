@@ -94,7 +94,9 @@ def test_a_reference_that_says_too_little_is_refused(reference: dict[str, Any]) 
 
 
 def test_a_misspelt_kind_is_asked_about() -> None:
-    with pytest.raises(InvalidObjectReference, match="of kind 'Namespce' .*did you mean Namespace"):
+    with pytest.raises(
+        InvalidObjectReference, match=r"of kind 'Namespce' .*did you mean Namespace"
+    ):
         needs_of({"kind": "Namespce", "name": "a"})
 
 

@@ -94,6 +94,9 @@ GO = Renderer(Engine.GO)
             'there is no function "b64encc"; did you mean b64enc',
             id="a function",
         ),
+        pytest.param(
+            "{{ Options.image }}", "what is read begins with a dot: .Options", id="a dot forgotten"
+        ),
         pytest.param("{{ if .Options.image }}x", "lacks its {{ end }}", id="an end"),
         pytest.param(
             "{{ if .Options.image == `x` }}y{{ end }}",
