@@ -31,6 +31,7 @@ COMMANDS = {
     "actionset": "Create, list, follow, retry and cancel ActionSets on a cluster",
     "top": "Watch all runs of a cluster",
     "schedule": "Make ActionSets again and again: create, list and steer Schedules",
+    "restore": "Restore from a backup of a Schedule, or of an ActionSet",
     "revisions": "See, compare, switch and collect revisions of compositions and functions",
     "profile": "Make Profiles, and find out whether their stores can be used",
     "location": "Look at what is in the store of a Profile",

@@ -37,7 +37,6 @@ from kanister_py.core.objects.documents import Path, nearest
 from kanister_py.core.objects.locations import InvalidProfile, Location, read_location
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
-from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.facts import ObjectNeed, needs_of_phase
 from kanister_py.core.templates.render import ORIGINAL, Origin, RenderFailed
@@ -331,15 +330,6 @@ def _way_to(reader: FunctionEntry) -> str:
         until = reader.listing.removed_in.bare
         return f"{reader.version}, which does, was removed in release {until}: use an earlier one"
     return f"{reader.version} does: set funcVersion to it"
-
-
-def reads_of_action(action: Action, engine: Engine) -> Iterator[Read]:
-    """Give what the templates of an action read, but those that cannot be parsed."""
-    for each in texts_of(action):
-        try:
-            yield from reads_of(each.text, engine)
-        except TemplateError:
-            continue
 
 
 def unused_options(spec: ActionSpec, reads: Collection[Read]) -> tuple[str, ...]:

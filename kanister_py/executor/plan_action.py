@@ -11,6 +11,7 @@ from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.model import Blueprint, Phase
 from kanister_py.core.blueprints.plan import Known, PlannedPhase, choose_phase_version
+from kanister_py.core.blueprints.reads import reads_of_action
 from kanister_py.core.blueprints.renderer import renderer_of
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import spec_of
@@ -20,7 +21,7 @@ from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
 from kanister_py.core.versions.semver import Version
 from kanister_py.executor.fetch_facts import OF_PODS, OwnerMissing, fetch_facts
-from kanister_py.executor.foresee import MISSING, foresee, reads_of_action, unused_options
+from kanister_py.executor.foresee import MISSING, foresee, unused_options
 from kanister_py.executor.loading import load_function
 from kanister_py.gotemplate import Effects
 from kanister_py.ports.cluster import Cluster

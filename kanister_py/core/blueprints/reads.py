@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kanister_py.core.blueprints.model import Action
+from kanister_py.core.blueprints.texts import texts_of
 from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
+from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.go import parse_go
 from kanister_py.core.templates.shape import ROOTS
 from kanister_py.gotemplate import nodes
@@ -45,6 +48,15 @@ def reads_of(text: str, engine: Engine) -> list[Read]:
         top = () if is_own else None
         walker.block(body, _Scope(top, {"$": top}, is_own))
     return walker.reads
+
+
+def reads_of_action(action: Action, engine: Engine) -> Iterator[Read]:
+    """Give what the templates of an action read, but those that cannot be parsed."""
+    for each in texts_of(action):
+        try:
+            yield from reads_of(each.text, engine)
+        except TemplateError:
+            continue
 
 
 def check_condition(text: str, functions: Collection[str] | None) -> None:

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.creation import PARENT, Order, new_actionset
+from kanister_py.core.blueprints.model import Blueprint
+from kanister_py.core.blueprints.targets import target_of
 from kanister_py.core.objects.names import MAX_LABEL, short_hash
 from kanister_py.core.objects.parts import annotations_of, metadata_of, spec_of, status_of
 from kanister_py.core.schedules.retention import Backup, Keep, Verdict, judge_backups
@@ -105,7 +107,9 @@ def _due(tried: Sequence[Run]) -> datetime:
     return ended + pause
 
 
-def deletion_of(deletion: Deletion, backup: Mapping[str, Any]) -> dict[str, Any]:
+def deletion_of(
+    deletion: Deletion, backup: Mapping[str, Any], blueprints: Mapping[str, Blueprint]
+) -> dict[str, Any]:
     """Write the ActionSet of a deletion; it goes when the record of its backup goes."""
     metadata = metadata_of(backup)
     order = Order(
@@ -115,6 +119,7 @@ def deletion_of(deletion: Deletion, backup: Mapping[str, Any]) -> dict[str, Any]
         labels={RETENTION_LABEL: deletion.backup.schedule},
     )
     made = new_actionset(order, backup, lambda letters: letters[0])
+    aim(made, blueprints)
     made["metadata"]["ownerReferences"] = [
         {
             "apiVersion": backup["apiVersion"],
@@ -124,6 +129,15 @@ def deletion_of(deletion: Deletion, backup: Mapping[str, Any]) -> dict[str, Any]
         }
     ]
     return made
+
+
+def aim(actionset: Mapping[str, Any], blueprints: Mapping[str, Blueprint]) -> None:
+    """Have each action of an ActionSet that follows a backup act on what it is made for."""
+    for each in actionset["spec"]["actions"]:
+        blueprint = blueprints.get(str(each.get("blueprint")))
+        action = blueprint.actions.get(str(each.get("name"))) if blueprint is not None else None
+        if blueprint is not None and action is not None and each.get("object"):
+            each["object"] = target_of(blueprint, action, each["object"])
 
 
 def reads(actionset: Mapping[str, Any], backup: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from kanister_py.core.actionsets.artifacts import ARTIFACTS_ANNOTATION
 from kanister_py.core.actionsets.creation import PARENT
 from kanister_py.core.errors import LeadershipLost
 from kanister_py.core.objects.resources import ACTION_SETS
-from tests.controller.conftest import Mortal
+from tests.controller.conftest import Mortal, blueprint
 from tests.controller.schedules.test_reconcile import KEY, Place
 from tests.core.schedules.schedules import at
 
@@ -203,6 +203,28 @@ def test_wherever_it_dies_each_backup_is_deleted_once(
                 there.end(each["metadata"]["name"])
     assert deletions(there) == ["night-0"]
     assert sorted(backups(there).items()) == [("11-19", "Deleted"), ("11-20", "")]
+
+
+@pytest.mark.parametrize(
+    ("reads", "want"),
+    [
+        ("{{ .Namespace.Name }}", {"kind": "Namespace", "name": "shop", "namespace": "shop"}),
+        ("{{ .StatefulSet.Namespace }}", {"kind": "StatefulSet", "name": "db"}),
+        ("nothing", {"kind": "StatefulSet", "name": "db"}),
+    ],
+)
+def test_a_deletion_acts_on_what_its_blueprint_made_it_for(
+    there: Place, reads: str, want: dict[str, str]
+) -> None:
+    phase = {"name": "p", "func": "KubeTask", "args": {"namespace": reads}}
+    made = blueprint(phase)
+    made["actions"]["delete"] = {"phases": [phase]}
+    there.cluster.create(made)
+    database = {"kind": "StatefulSet", "name": "db", "namespace": "shop"}
+    action = {"name": "act", "blueprint": "made-up", "object": database}
+    nights(there, 3, template={"spec": {"actions": [action]}})
+    (deletion,) = there.deletions()
+    assert deletion["spec"]["actions"][0]["object"].items() >= want.items()
 
 
 def test_without_a_rule_nothing_goes(there: Place) -> None:

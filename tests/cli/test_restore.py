@@ -1,0 +1,184 @@
+"""Does `kanister-py restore` pick the backup that is meant, and make what reads it?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import yaml
+
+from kanister_py.cli import restore
+from kanister_py.cli.parser import Parser
+from kanister_py.cli.restore import RestoreUnclear
+from kanister_py.core.actionsets.artifacts import ARTIFACTS_ANNOTATION, DELETED
+from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.schedules.deletions import Deletion, deletion_of
+from kanister_py.core.schedules.restores import NoBackup
+from kanister_py.core.schedules.runs import read_run, run_of
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from tests.cli.test_actionset import cluster as _cluster
+from tests.core.schedules.schedules import schedule
+
+__all__ = ["_cluster"]
+
+BLUEPRINT = {
+    "apiVersion": "cr.kanister.io/v1alpha1",
+    "kind": "Blueprint",
+    "metadata": {"name": "made-up", "namespace": "shop"},
+    "actions": {
+        "backup": {"phases": [{"name": "p", "func": "KubeTask"}]},
+        "restore": {
+            "phases": [
+                {"name": "p", "func": "KubeTask", "args": {"namespace": "{{ .PVC.Namespace }}"}}
+            ]
+        },
+        "wipe": {
+            "phases": [
+                {"name": "p", "func": "KubeTask", "args": {"namespace": "{{ .Namespace.Name }}"}}
+            ]
+        },
+    },
+}
+
+
+@pytest.fixture(name="there")
+def _there(cluster: MemoryCluster) -> MemoryCluster:
+    cluster.create(BLUEPRINT)
+    for day in (17, 18, 19):
+        backup(cluster, day)
+    return cluster
+
+
+@pytest.fixture
+def cluster(_cluster: MemoryCluster) -> MemoryCluster:
+    return _cluster
+
+
+def backup(cluster: MemoryCluster, day: int, state: str = "complete", **artifact: str) -> None:
+    claim = {"kind": "PVC", "name": "data", "namespace": "shop"}
+    action = {"name": "backup", "blueprint": "made-up", "object": claim}
+    nightly = schedule(namespace="shop", template={"spec": {"actions": [action]}})
+    made = cluster.create(run_of(nightly, f"night-{day}", datetime(2026, 11, day, 2, tzinfo=UTC)))
+    artifacts = {"files": {"keyValue": {"path": f"night-{day}", **artifact}}}
+    left = [{"name": "backup", "artifacts": artifacts}]
+    cluster.replace_status({**made, "status": {"state": state, "actions": left}})
+
+
+def call(cluster: MemoryCluster, *words: str) -> int:
+    parser = Parser(prog="kanister-py restore", environment={})
+    restore.add_arguments(parser)
+    args: argparse.Namespace = parser.parse_args(list(words))
+    args.namespace = "shop"
+    return restore.run_on(args, cluster)
+
+
+def made(capsys: pytest.CaptureFixture[str], cluster: MemoryCluster, *words: str) -> Any:
+    capsys.readouterr()
+    assert call(cluster, *words, "--dry-run") == 0
+    return yaml.safe_load(capsys.readouterr().out)
+
+
+def test_the_newest_backup_of_a_schedule_is_restored_where_it_was(
+    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(there, "nightly", "-o", "name") == 0
+    shown = capsys.readouterr()
+    created = there.get(ACTION_SETS, shown.out.strip(), namespace="shop")
+    assert created["metadata"]["annotations"] == {"kanister-py.io/from": "night-19"}
+    (action,) = created["spec"]["actions"]
+    assert (action["name"], action["blueprint"]) == ("restore", "made-up")
+    assert action["object"] == {"kind": "PVC", "name": "data", "namespace": "shop"}
+    assert action["artifacts"]["files"]["keyValue"]["path"] == "night-19"
+    assert "Restores night-19, of 2026-11-19T02:00:00Z" in shown.err
+    assert "restore of made-up on PVC shop/data" in shown.err
+    assert "kanister-py.io/schedule" not in created["metadata"].get("labels", {})
+
+
+def test_of_a_time_the_newest_that_is_no_younger_is_restored(
+    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = made(capsys, there, "nightly", "--at", "2026-11-18T23:00:00Z")
+    assert found["metadata"]["annotations"]["kanister-py.io/from"] == "night-18"
+    with pytest.raises(NoBackup) as refused:
+        call(there, "nightly", "--at", "2026-11-01T00:00:00Z")
+    assert "the oldest is night-17" in refused.value.message
+
+
+def test_a_certain_actionset_is_restored_to_another_object(
+    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = made(capsys, there, "night-17", "--to", "pvc/other/copy", "--options", "a=b")
+    (action,) = found["spec"]["actions"]
+    assert action["object"]["kind"] == "PVC"
+    assert (action["object"]["namespace"], action["object"]["name"]) == ("other", "copy")
+    assert action["options"] == {"a": "b"}
+
+
+def test_an_action_that_is_about_the_namespace_acts_on_it(
+    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (action,) = made(capsys, there, "nightly", "-a", "wipe")["spec"]["actions"]
+    assert action["object"] == {"kind": "Namespace", "name": "shop", "namespace": "shop"}
+
+
+def test_what_was_deleted_or_has_begun_to_go_is_no_backup(
+    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = {"metadata": {"annotations": {ARTIFACTS_ANNOTATION: DELETED}}}
+    there.patch(ACTION_SETS, "night-19", note, namespace="shop")
+    leaves = there.get(ACTION_SETS, "night-18", namespace="shop")
+    there.create(deletion_of(Deletion(read_run(leaves)), leaves, {}))
+    found = made(capsys, there, "nightly")
+    assert found["metadata"]["annotations"]["kanister-py.io/from"] == "night-17"
+    for name in ("night-19", "night-18"):
+        with pytest.raises(NoBackup):
+            call(there, name)
+    call(there, "nightly", "--list", "-o", "json")
+    listed = json.loads(capsys.readouterr().out)
+    assert [(each["actionSet"], each["isLeaving"]) for each in listed] == [
+        ("night-18", True),
+        ("night-17", False),
+    ]
+
+
+def test_a_run_that_failed_or_is_under_way_is_no_backup(there: MemoryCluster) -> None:
+    backup(there, 20, "failed")
+    with pytest.raises(NoBackup):
+        call(there, "night-20")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nobody"], "There is no Schedule or ActionSet nobody in namespace shop"),
+        (["schedule/night-17"], "There is no schedule night-17"),
+        (["nightly", "-a", "undo"], "has no action undo, only backup, restore, wipe"),
+    ],
+)
+def test_what_is_not_there_is_said(there: MemoryCluster, words: list[str], said: str) -> None:
+    with pytest.raises(RestoreUnclear) as refused:
+        call(there, *words)
+    assert said in refused.value.message
+
+
+def test_a_name_of_both_must_say_which(
+    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there.create({**there.get(ACTION_SETS, "night-17", namespace="shop"), "metadata": {
+        "name": "nightly", "namespace": "shop"}})  # fmt: skip
+    with pytest.raises(RestoreUnclear):
+        call(there, "nightly")
+    found = made(capsys, there, "schedule/nightly")
+    assert found["metadata"]["annotations"]["kanister-py.io/from"] == "night-19"
+
+
+def test_the_backups_that_there_are_can_be_listed(
+    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(there, "nightly", "--list") == 0
+    assert capsys.readouterr().out.split()[:4] == [
+        "TIME", "ACTIONSET", "2026-11-19T02:00:00Z", "night-19"
+    ]  # fmt: skip
