@@ -4,14 +4,22 @@ ARG PYTHON=3.13.7-slim-bookworm
 
 FROM python:${PYTHON} AS build
 WORKDIR /source
+COPY deploy/requirements.lock deploy/build.lock deploy/sbom.py deploy/
+# Wheels only, and those of the locks: what would have to be compiled is an error, as is
+# what is not what it was when the locks were written.
+RUN python -m venv /opt/kanister-py \
+    && pip install --no-cache-dir --only-binary=:all: --require-hashes -r deploy/build.lock \
+    && /opt/kanister-py/bin/pip install --no-cache-dir --only-binary=:all: --require-hashes \
+        -r deploy/requirements.lock
 COPY pyproject.toml README.md LICENSE CHANGELOG.md versions.yaml ./
 COPY kanister_py kanister_py
-# Wheels only: a package that would have to be compiled is an error, not a compiler in here.
-RUN python -m venv /opt/kanister-py \
-    && pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
-    && /opt/kanister-py/bin/pip install --no-cache-dir --only-binary=:all: /wheels/*.whl \
+RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --no-index --wheel-dir /wheels . \
+    && /opt/kanister-py/bin/pip install --no-cache-dir --no-deps --no-index /wheels/*.whl \
+    && /opt/kanister-py/bin/pip check \
     && /opt/kanister-py/bin/python -m compileall -q /opt/kanister-py/lib \
-    && /opt/kanister-py/bin/pip uninstall --yes pip
+    && /opt/kanister-py/bin/pip uninstall --yes pip \
+    && /opt/kanister-py/bin/python deploy/sbom.py deploy/requirements.lock \
+        >/opt/kanister-py/sbom.cdx.json
 
 FROM python:${PYTHON}
 RUN apt-get update \
