@@ -66,7 +66,7 @@ class Away(MemoryCluster):
 
 
 def test_what_cannot_be_seen_is_an_error() -> None:
-    with pytest.raises(UsageError, match="Cannot watch actionsets.*: nobody answers"):
+    with pytest.raises(UsageError, match=r"Cannot watch actionsets.*: nobody answers"):
         show(Away(clock=SystemClock()), "-A")
 
 
