@@ -259,7 +259,7 @@ class _Looking:
             return
         renderer = self._known.renderer
         try:
-            found = reads_of(text.text, renderer.engine)
+            found = reads_of(text.text, renderer.engine, inside_lists=True)
         except TemplateError:
             return
         for read in found:

@@ -35,8 +35,12 @@ class Read(NamedTuple):
         return "." + ".".join(self.names)
 
 
-def reads_of(text: str, engine: Engine) -> list[Read]:
-    """Find what a text reads; raises TemplateParseError for one that is no template."""
+def reads_of(text: str, engine: Engine, *, inside_lists: bool = False) -> list[Read]:
+    """Find what a text reads; raises TemplateParseError for one that is no template.
+
+    With `inside_lists` also what it reads of the members of lists and maps that it goes
+    through: each of them is called EACH.
+    """
     if not is_template(text, engine):
         return []
     if engine is Engine.JINJA2:
@@ -47,7 +51,7 @@ def reads_of(text: str, engine: Engine) -> list[Read]:
         is_own = name == tree.name
         top = () if is_own else None
         walker.block(body, _Scope(top, {"$": top}, is_own))
-    return walker.reads
+    return [each for each in walker.reads if inside_lists or EACH not in each.names]
 
 
 def reads_of_action(action: Action, engine: Engine) -> Iterator[Read]:
@@ -100,6 +104,8 @@ class _ConditionNames(_Names):
 
 
 _NAMES = _Names()
+EACH: Final = "[]"
+"""Stands among names for a member of a list or a map, whichever it is."""
 _Way = tuple[str, ...]
 
 
@@ -151,13 +157,12 @@ class _Walker:
         inner = self._declared(node.pipe, scope)
         names = self._pipe_names(node.pipe, scope)
         if isinstance(node, nodes.Range):
-            inner = inner._replace(
-                variables={
-                    **inner.variables,
-                    **{variable.names[0]: None for variable in node.pipe.variables},
-                }
-            )
-            self.block(node.body, inner.inside(None))
+            member = None if names is None else (*names, EACH)
+            # The last variable is the member, one before it its key.
+            variables = dict.fromkeys((each.names[0] for each in node.pipe.variables), None)
+            variables |= {each.names[0]: member for each in node.pipe.variables[-1:]}
+            inner = inner._replace(variables={**inner.variables, **variables})
+            self.block(node.body, inner.inside(member))
         else:
             self.block(
                 node.body, inner.inside(names if isinstance(node, nodes.With) else scope.dot)
@@ -202,9 +207,11 @@ class _Walker:
                 keys.append(each.text)
             else:
                 self._operand(each, scope)
-                base = None
+                keys.append(EACH)
         if base is None:
             return None
+        if EACH in keys:
+            return (*base, *keys)
         if keys and len(self.reads) > noted and self.reads[noted].names == base:
             del self.reads[noted]
         return self._note((*base, *keys), args[0].at, scope, len(keys))

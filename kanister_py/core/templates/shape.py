@@ -18,13 +18,20 @@ _CONTAINERS = (Kind.MAP, Kind.STRUCT, Kind.INTERFACE)
 def why_impossible(names: Sequence[str], engine: Engine) -> str:
     """Say why a chain of names from the top of the tree leads nowhere; nothing if it may.
 
-    The first name is one of `ROOTS`. What an `index` reads is in a map, or not there.
+    The first name is one of `ROOTS`. What an `index` reads is in a map, or not there; `[]` is
+    a member of a list or a map.
     """
     here = TEMPLATE_PARAMS.fields[names[0]].type
     for position, name in enumerate(names[1:], 1):
         while here.kind is Kind.POINTER and here.elem is not None:
             here = here.elem
         owner = ("." if engine is Engine.GO else "") + ".".join(names[:position])
+        owner = owner.replace(".[]", "[…]")
+        if name == "[]" and here.kind is not Kind.MAP:
+            if here.kind is not Kind.SLICE or here.elem is None:
+                return ""
+            here = here.elem
+            continue
         if here.kind is Kind.STRUCT:
             field = here.field(name)
             if field is None:

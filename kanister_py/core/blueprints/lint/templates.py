@@ -10,7 +10,7 @@ from kanister_py.core.blueprints.lint.arguments import condition_functions, decl
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import Action, Blueprint, LocatedBlueprint, Phase
-from kanister_py.core.blueprints.reads import Read, check_condition, reads_of
+from kanister_py.core.blueprints.reads import EACH, Read, check_condition, reads_of
 from kanister_py.core.blueprints.texts import DEFER, Text, templates_of, texts_of
 from kanister_py.core.objects.documents import Path
 from kanister_py.core.registry.entries import FunctionEntry
@@ -205,7 +205,7 @@ class _Checker:
                 if text.role == "condition":
                     check_condition(text.text, self._callable_in(spot))
                     continue
-                reads = reads_of(text.text, self._choice.engine)
+                reads = reads_of(text.text, self._choice.engine, inside_lists=True)
             except TemplateError as error:
                 yield self._placed(self._unreadable(spot, text, error), spot, error.line)
                 continue
@@ -281,6 +281,11 @@ class ActionReads:
     def wrongs(self, text: Text, read: Read) -> Iterator[tuple[Rule, str]]:
         """Say what is wrong with one read of a text, wherever it stands there."""
         root, *below = read.names
+        if EACH in below:
+            why = why_impossible(read.names, self._engine)
+            if why:
+                yield FIELD, f"There is {why}"
+            return
         if root not in ROOTS:
             dot = "." if self._engine is Engine.GO else ""
             meant = self._hints.did_you_mean(root, ROOTS, dot)

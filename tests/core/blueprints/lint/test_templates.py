@@ -200,6 +200,44 @@ class TestTemplates:
         assert sorted(each.rule for each in findings) == rules
         assert all(each.line == line for each in findings)
 
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            pytest.param(
+                "{{ range .StatefulSet.Pods }}{{ .Name }}{{ end }}",
+                ['There is no "Name" in .StatefulSet.Pods[…], which is text'],
+                id="the dot of a range",
+            ),
+            pytest.param(
+                "{{ range $i, $p := .StatefulSet.Pods }}{{ $i.x }}{{ $p.Name }}{{ end }}",
+                ['There is no "Name" in .StatefulSet.Pods[…], which is text'],
+                id="its variables",
+            ),
+            pytest.param(
+                "{{ (index .Deployment.Containers 0).Name }}",
+                ['There is no "Name" in .Deployment.Containers[…], which is a list: '],
+                id="an element",
+            ),
+            pytest.param(
+                "{{ range $k, $v := .ArtifactsIn }}{{ $v.keyValue }}{{ end }}",
+                ['There is no "keyValue" in .ArtifactsIn[…]; there are: KeyValue, KopiaSnapshot'],
+                id="what is in a map",
+            ),
+            pytest.param(
+                "{{ range .Object.items }}{{ .x.y }}{{ end }}"
+                "{{ range .Phases }}{{ .Output.x }}{{ end }}"
+                "{{ range until 3 }}{{ .x }}{{ end }}"
+                "{{ range .StatefulSet.Pods }}{{ . }}{{ $.Time }}{{ end }}",
+                [],
+                id="what may be there",
+            ),
+        ],
+    )
+    def test_are_followed_into_lists(self, lint: Lint, text: str, told: list[str]) -> None:
+        found = lint(action("", text))
+        assert len(found) == len(told)
+        assert all(want in each.message for want, each in zip(told, found, strict=True))
+
     def test_in_a_branch_are_only_warned_of(self, lint: Lint) -> None:
         (finding,) = lint(action("{{ if .Options.x }}{{ .Phases.two.Output.y }}{{ end }}"))
         assert (finding.rule, finding.severity) == ("phase-later", "warning")
