@@ -470,6 +470,9 @@ def _check_not_removed(
                 "functionRef.version" if wanted.version else f"spec.package of {family.function}"
             )
             named = each.entry or each
+            if wanted.name == f"{family.function}-{named.version}":
+                # Built in, with no Function whose package could be another.
+                setting = "the version in functionRevisionRef.name"
             raise _removed(named.function, each, str(named.version), setting)
 
 

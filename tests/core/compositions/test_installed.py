@@ -9,7 +9,7 @@ from kanister_py.core.compositions.installed import (
     installed,
     stand_ins_used,
 )
-from kanister_py.core.errors import InvalidDocument, UsageError
+from kanister_py.core.errors import FunctionVersionRemoved, InvalidDocument, UsageError
 from kanister_py.core.objects.documents import Document, parse_documents
 from kanister_py.core.registry.choose import RevisionRequest, choose_revision, choose_version
 from kanister_py.core.registry.entries import (
@@ -92,6 +92,20 @@ def test_a_step_gets_what_a_phase_would(asked: str) -> None:
             version_of_step()
     else:
         assert version_of_step() == want
+
+
+def test_a_removed_version_that_is_built_in_says_where_another_would_be_named() -> None:
+    source = Source("kanister-py", parse_version("0.4.0"), is_ours=True)
+    gone = Listing(removed_in=parse_version("0.3.0"), replacement=parse_version("v0.2.0"))
+    entry = FunctionEntry(
+        *("function-paint", parse_version("v0.1.0"), FunctionKind.COMPOSITION, source, None, gone)
+    )
+    builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
+    builder.add([entry])
+    revisions = built_in(builder.build()).registry()
+    with pytest.raises(FunctionVersionRemoved) as caught:
+        choose_revision(revisions, "function-paint", RevisionRequest("function-paint-v0.1.0"))
+    assert "set the version in functionRevisionRef.name to v0.2.0" in caught.value.message
 
 
 def test_a_stand_in_is_told_once_and_a_function_of_ours_is_none() -> None:
