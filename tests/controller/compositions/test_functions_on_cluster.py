@@ -237,6 +237,7 @@ def test_a_revision_that_is_pinned_and_leaves_the_active_ones_is_told_at_once(
     world.until(lambda: told in world.condition("Synced").get("message", ""))
     assert time.monotonic() - began < 30.0
     assert world.condition("Synced")["status"] == "False"
+    message = world.condition("Synced")["message"]
     (serving,) = routable(world)
     assert (
         f"set spec.desiredState of {pinned} to Active, or have the step ask for {serving}"
