@@ -343,9 +343,16 @@ class PodsSeen:
     def _follow(self) -> None:
         path = f"/api/v1/namespaces/{self._place.namespace}/pods"
         with suppress(ApiFailed, ApiUnreachable):
-            for event in self._place.client.watch(path, timeoutSeconds="3600"):
-                found = event["object"]["metadata"]
-                self.names[found["uid"]] = found["name"]
+            version = self._place.client.get(path)["metadata"]["resourceVersion"]
+            while True:
+                # A watch that says nothing for long is let go of by the client.
+                with suppress(ApiUnreachable):
+                    for event in self._place.client.watch(path, resourceVersion=version):
+                        found = event["object"]["metadata"]
+                        self.names[found["uid"]] = found["name"]
+                        version = found["resourceVersion"]
+                # It ends with the API server.
+                self._place.client.get(path)
 
 
 @pytest.mark.usefixtures("definitions", "node")
