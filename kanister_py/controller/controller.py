@@ -439,7 +439,8 @@ class Controller:
     def checks(self) -> Mapping[str, Callable[[], str]]:
         """Say what has to be fine for this process to be ready, for an endpoint of health.
 
-        One that stands by is ready too: it is there to take over.
+        One that stands by is ready too: it is there to take over. One that acts is ready once
+        it has seen all there is, and could begin at once with what comes.
         """
         return {"controller": self._why_not_ready}
 
@@ -448,7 +449,8 @@ class Controller:
             return self._error.message if self._error is not None else "has stopped"
         parts = self._parts
         if parts is None:
-            return self._shards.why_never
+            is_there = self._shards.stands_by
+            return self._shards.why_never or ("" if is_there else "has not begun yet")
         return next(filter(None, (each.trouble for each in parts.all)), "")
 
 

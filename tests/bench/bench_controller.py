@@ -25,7 +25,7 @@ from tests.bench.measure import Row
 
 TITLE = "Controller: ActionSets on a real API server, which shares the machine"
 
-_SPACE = "default"
+SPACE = "default"
 _UNWATCHED = "unwatched"
 _THREADS = 16
 _PATIENCE_SECONDS = 600.0
@@ -44,14 +44,14 @@ def rows() -> list[Row]:
     found: list[Row] = []
     for measure in (_rates, _long_ones, _finished_ones):
         # Each with a cluster that has not grown old over the one before.
-        with standing_cluster(programs, has_node=False) as server, _client(server) as cluster:
-            found += measure(_Stage(cluster, server.kubeconfig))
+        with standing_cluster(programs, has_node=False) as server, client_of(server) as cluster:
+            found += measure(Stage(cluster, server.kubeconfig))
     found.append(Row("load of the machine at the end", f"{os.getloadavg()[0]:.1f}", "for reading"))
     return found
 
 
 @contextmanager
-def _client(server: Any) -> Iterator[Cluster]:
+def client_of(server: Any) -> Iterator[Cluster]:
     from kanister_py.adapters.cluster_kube.cluster import KubeCluster
     from kanister_py.adapters.cluster_kube.connection import ClusterChoice
 
@@ -59,7 +59,7 @@ def _client(server: Any) -> Iterator[Cluster]:
         yield cluster
 
 
-class _Process(NamedTuple):
+class Process(NamedTuple):
     """A controller that runs, and what it takes."""
 
     popen: subprocess.Popen[bytes]
@@ -76,7 +76,7 @@ class _Process(NamedTuple):
         return int(size.split()[1]) / _MEGABYTE
 
 
-class _Stage:
+class Stage:
     """A cluster with our definitions and Blueprints in it."""
 
     def __init__(self, cluster: Cluster, kubeconfig: Path) -> None:
@@ -95,7 +95,7 @@ class _Stage:
             {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
-                "metadata": {"name": "gate", "namespace": _SPACE},
+                "metadata": {"name": "gate", "namespace": SPACE},
             }
         )
 
@@ -115,18 +115,18 @@ class _Stage:
                 return
 
     @contextmanager
-    def controller(self) -> Iterator[_Process]:
+    def controller(self, *words: str) -> Iterator[Process]:
         with tempfile.TemporaryFile() as log:
             popen = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "kanister_py", "controller", "--no-http"),
-                    *("--kubeconfig", str(self.kubeconfig), "--namespace", _SPACE),
-                    *("--log-level", "warning"),
+                    *(sys.executable, "-m", "kanister_py", "controller"),
+                    *("--kubeconfig", str(self.kubeconfig), "--namespace", SPACE),
+                    *("--log-level", "warning", *(words or ("--no-http",))),
                 ],
                 stderr=log,
             )
             try:
-                yield _Process(popen)
+                yield Process(popen)
             finally:
                 popen.terminate()
                 code = popen.wait(60)
@@ -135,15 +135,15 @@ class _Stage:
 
     def create(self, names: Sequence[str], blueprint: str) -> None:
         with ThreadPoolExecutor(_THREADS) as threads:
-            list(threads.map(lambda name: self.cluster.create(_actionset(name, blueprint)), names))
+            list(threads.map(lambda name: self.cluster.create(actionset(name, blueprint)), names))
 
     def run(self, names: Sequence[str], blueprint: str) -> _Done:
         """Create ActionSets at once, and wait until the last of them is complete."""
-        version = self.cluster.list(ACTION_SETS, namespace=_SPACE, limit=1).resource_version
+        version = self.cluster.list(ACTION_SETS, namespace=SPACE, limit=1).resource_version
         began = time.perf_counter()
         with self.cluster.watch(
             ACTION_SETS,
-            namespace=_SPACE,
+            namespace=SPACE,
             resource_version=version,
             timeout_seconds=_PATIENCE_SECONDS,
         ) as watch:
@@ -167,7 +167,7 @@ class _Done(NamedTuple):
     """How often each ActionSet was written, from its creation to its end."""
 
 
-def _rates(stage: _Stage) -> list[Row]:
+def _rates(stage: Stage) -> list[Row]:
     found: list[Row] = []
     with stage.controller() as process:
         stage.run(["warm-up"], "one")
@@ -197,7 +197,7 @@ def _rates(stage: _Stage) -> list[Row]:
     return found
 
 
-def _bare_rate(stage: _Stage, blueprint: str, many: int, done: _Done, phases: int) -> float:
+def _bare_rate(stage: Stage, blueprint: str, many: int, done: _Done, phases: int) -> float:
     """Have 16 threads of the client library make the same writes, and nothing else."""
     import kubernetes
 
@@ -213,7 +213,7 @@ def _bare_rate(stage: _Stage, blueprint: str, many: int, done: _Done, phases: in
     status_writes = round(done.status_writes)
     with ThreadPoolExecutor(_THREADS) as threads:
         made = list(threads.map(lambda name: stage.cluster.create(_unwatched(name)), names))
-    written = stage.cluster.get(ACTION_SETS, f"{blueprint}-0", namespace=_SPACE)["status"]
+    written = stage.cluster.get(ACTION_SETS, f"{blueprint}-0", namespace=SPACE)["status"]
 
     def write(obj: Any) -> None:
         name = obj["metadata"]["name"]
@@ -235,7 +235,7 @@ def _bare_rate(stage: _Stage, blueprint: str, many: int, done: _Done, phases: in
     return many / (time.perf_counter() - began)
 
 
-def _long_ones(stage: _Stage) -> list[Row]:
+def _long_ones(stage: Stage) -> list[Row]:
     many = 1000
     with stage.controller() as process:
         names = [f"long-{at}" for at in range(many)]
@@ -249,7 +249,7 @@ def _long_ones(stage: _Stage) -> list[Row]:
         share = (process.processor_seconds - before) / (time.perf_counter() - began)
         megabytes = process.megabytes
         began = time.perf_counter()
-        stage.cluster.patch(CONFIG_MAPS, "gate", {"data": {"open": "yes"}}, namespace=_SPACE)
+        stage.cluster.patch(CONFIG_MAPS, "gate", {"data": {"open": "yes"}}, namespace=SPACE)
         while _running(stage.cluster):
             assert time.monotonic() < until, "not all of them came to their ends"
             time.sleep(0.5)
@@ -262,23 +262,23 @@ def _long_ones(stage: _Stage) -> list[Row]:
 
 
 def _running(cluster: Cluster) -> int:
-    found = cluster.list(ACTION_SETS, namespace=_SPACE).items
+    found = cluster.list(ACTION_SETS, namespace=SPACE).items
     return sum((each.get("status") or {}).get("state") == "running" for each in found)
 
 
-def _finished_ones(stage: _Stage) -> list[Row]:
+def _finished_ones(stage: Stage) -> list[Row]:
     many = 8098
 
     def make(at: int) -> None:
-        made = stage.cluster.create(_actionset(f"old-{at}", "one"))
-        stage.cluster.replace_status({**made, "status": _FINISHED})
+        made = stage.cluster.create(actionset(f"old-{at}", "one"))
+        stage.cluster.replace_status({**made, "status": FINISHED})
 
     with ThreadPoolExecutor(_THREADS) as threads:
         list(threads.map(make, range(many)))
-    stage.cluster.create(_actionset("new", "one"))
+    stage.cluster.create(actionset("new", "one"))
     began = time.perf_counter()
     with stage.controller() as process:
-        while not (stage.cluster.get(ACTION_SETS, "new", namespace=_SPACE).get("status")):
+        while not (stage.cluster.get(ACTION_SETS, "new", namespace=SPACE).get("status")):
             assert time.perf_counter() - began < _PATIENCE_SECONDS, "it was never begun"
             time.sleep(0.05)
         seconds = time.perf_counter() - began
@@ -298,7 +298,7 @@ def _kube_ops(number: int) -> dict[str, Any]:
         "apiVersion: v1\nkind: ConfigMap\n"
         f"metadata:\n  name: made-{{{{ .Options.name }}}}-{number}\n"
     )
-    args = {"operation": "create", "namespace": _SPACE, "spec": manifest}
+    args = {"operation": "create", "namespace": SPACE, "spec": manifest}
     return {"func": "KubeOps", "name": f"phase{number}", "args": args}
 
 
@@ -315,14 +315,14 @@ _GATE: Mapping[str, Any] = {
                         "apiVersion": "v1",
                         "resource": "configmaps",
                         "name": "gate",
-                        "namespace": _SPACE,
+                        "namespace": SPACE,
                     },
                 }
             ]
         },
     },
 }
-_FINISHED: Mapping[str, Any] = {
+FINISHED: Mapping[str, Any] = {
     "state": "complete",
     "error": {"message": ""},
     "progress": {"percentCompleted": "100", "lastTransitionTime": "2026-01-01T10:00:00Z"},
@@ -349,27 +349,27 @@ def _blueprint(name: str, *phases: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "Blueprint",
-        "metadata": {"name": name, "namespace": _SPACE},
+        "metadata": {"name": name, "namespace": SPACE},
         "actions": {"act": {"phases": [dict(each) for each in phases]}},
     }
 
 
-def _actionset(name: str, blueprint: str) -> dict[str, Any]:
+def actionset(name: str, blueprint: str) -> dict[str, Any]:
     action = {
         "name": "act",
         "blueprint": blueprint,
-        "object": {"kind": "Namespace", "name": _SPACE, "namespace": _SPACE},
+        "object": {"kind": "Namespace", "name": SPACE, "namespace": SPACE},
         "options": {"name": name},
     }
     return {
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "ActionSet",
-        "metadata": {"name": name, "namespace": _SPACE},
+        "metadata": {"name": name, "namespace": SPACE},
         "spec": {"actions": [action]},
     }
 
 
 def _unwatched(name: str) -> dict[str, Any]:
-    made = _actionset(name, "one")
+    made = actionset(name, "one")
     made["metadata"]["namespace"] = _UNWATCHED
     return made

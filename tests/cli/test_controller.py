@@ -7,6 +7,7 @@ import json
 import logging
 import signal
 import socket
+import time
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -25,6 +26,7 @@ from kanister_py.controller.machine.logs import JsonLines, TextLines, fields_of
 from kanister_py.controller.machine.shards import LEASE_NAME
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.install_definitions import read_definitions
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.wiring import read_functions
@@ -236,7 +238,29 @@ def test_health_and_metrics_are_served_apart() -> None:
     controller = Controller(MemoryCluster(clock=SystemClock()), source, clock=FakeClock())
     apps = apps_of(controller, functions)
     assert ask(apps.health, "/healthz").status == 200
-    assert ask(apps.health, "/readyz").json()["status"] == "ready"
+    assert ask(apps.health, "/readyz").json()["checks"] == {"controller": "has not begun yet"}
     assert "kanister_action_set_resolutions_total" in ask(apps.health, "/metrics").text
     assert ask(apps.health, "/v1/functions").status == 404
     assert ask(apps.functions, "/v1/functions").status == 200
+
+
+def test_one_that_acts_is_ready_once_it_has_seen_all_and_one_that_stands_by_at_once() -> None:
+    cluster, functions = MemoryCluster(clock=SystemClock()), read_functions()
+    for definition in read_definitions("blueprints"):
+        cluster.create(definition)
+    source = FunctionSource(functions.registry, load_function)
+    seen: list[Controller] = []
+    for identity in ("one", "two"):
+        settings = ControllerSettings(identity=identity, stands_by=True)
+        controller = Controller(cluster, source, clock=SystemClock(), settings=settings)
+        seen.append(controller)
+        health = apps_of(controller, functions).health
+        controller.start()
+        until = time.monotonic() + 60
+        while ask(health, "/readyz").json()["status"] != "ready":
+            assert time.monotonic() < until, ask(health, "/readyz").text
+            time.sleep(0.01)
+        # Who stands by has seen nothing.
+        assert controller.is_leader is (identity == "one")
+    for controller in seen:
+        controller.kill()

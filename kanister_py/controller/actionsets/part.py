@@ -6,6 +6,7 @@ import logging
 from datetime import datetime
 from threading import Lock
 from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
 
 from kanister_py.controller.actionsets.collection import parents_in_need, surplus
 from kanister_py.controller.actionsets.concurrency import Concurrency, Limit
@@ -74,7 +75,8 @@ class ActionSets:
         self._effects = effects
         self._stores = stores
         self._workers = Workers(settings.workers)
-        self._shares: dict[str, Workers] = {}
+        self._shares: WeakValueDictionary[str, Workers] = WeakValueDictionary()
+        """The share of each namespace in which something runs."""
         self._most_of_namespace = settings.workers_per_namespace
         if not self._most_of_namespace and len(settings.namespaces) != 1:
             # Whatever hangs in one namespace, some are left for the others.

@@ -134,6 +134,9 @@ class ActionSetReconciler:
                 self._equipment.tidying.add(key)
         elif old is not None:
             self._equipment.tellers.lines.forget(key)
+            self._equipment.tidying.drop(key)
+            if not is_active:
+                self._equipment.queue.drop(key)
 
     # A pass
 
@@ -195,6 +198,8 @@ class ActionSetReconciler:
             self._ended[key] = active.uid
             self._active.pop(key, None)
         kept = equipment.store.get(key)
+        if kept is None:
+            equipment.queue.drop(key)
         if not isinstance(kept, Live) or kept.uid != active.uid:
             # The watch has been faster than we are.
             with self._lock:

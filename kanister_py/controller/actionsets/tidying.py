@@ -51,6 +51,10 @@ class Tidying:
         """Have an ActionSet looked at that ended."""
         self._chores.add(key)
 
+    def drop(self, key: ObjectKey) -> None:
+        """Look no more at an ActionSet that is gone."""
+        self._chores.drop(key)
+
     def sweep(self, key: ObjectKey, uid: str, status: Status) -> None:
         """Delete the pods that attempts of a run have left, wherever they are."""
         keys = sorted(_run_keys(uid, status))

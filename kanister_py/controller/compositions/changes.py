@@ -159,6 +159,8 @@ class Changes:
             self._ask(Task(Role.CLAIM, served.claim_resource, of))
 
     def _on_composition(self, key: ObjectKey, old: _Maybe, new: _Maybe) -> None:
+        if new is None:
+            self._world.forget_composition(key.name)
         if not _is_said_differently(old, new):
             return
         if self._settings.uses_revisions:

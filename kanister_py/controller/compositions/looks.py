@@ -162,9 +162,15 @@ class Looks:
         with self._lock:
             self._called.pop(task, None)
             self._stale.discard(task)
-            before = self._uses.pop(task, None)
-            if before is not None:
-                self._users[before].discard(task)
+            self._unuse(task)
+
+    def _unuse(self, task: Task) -> None:
+        before = self._uses.pop(task, None)
+        if before is not None:
+            users = self._users[before]
+            users.discard(task)
+            if not users:
+                del self._users[before]
 
     # Who uses which composition
 
@@ -178,8 +184,7 @@ class Looks:
             before = self._uses.get(task)
             if before == used and task not in self._stale:
                 return
-            if before is not None:
-                self._users[before].discard(task)
+            self._unuse(task)
             self._uses[task] = used
             self._users[used].add(task)
             self._stale.discard(task)

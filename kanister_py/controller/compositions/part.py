@@ -213,6 +213,8 @@ class Compositions:
 
     @property
     def trouble(self) -> str:
+        if not self._has_seen_all:
+            return self.seen.trouble or "has not seen all Compositions and functions yet"
         return self.seen.trouble
 
     # Looking

@@ -121,7 +121,8 @@ class World:
         self._tell = tell
         self._lock = RLock()
         self._revisions: dict[str, dict[str, RevisionFacts]] = defaultdict(dict)
-        self._read: dict[tuple[str, str, str], Composition] = {}
+        self._read: dict[tuple[str, str], tuple[str, Composition]] = {}
+        """What was read of each Composition and revision that there is, and in which state."""
         self._composed_with: dict[str, tuple[tuple[str, str], ...]] = {}
         self._addresses: dict[str, tuple[str, ...]] = {}
         self._functions: Registry[FunctionRevision] | None = None
@@ -140,10 +141,20 @@ class World:
         facts = revision_facts(new or old or {})
         with self._lock:
             if new is None:
-                self._revisions[facts.composition].pop(facts.name, None)
+                named = self._revisions[facts.composition]
+                named.pop(facts.name, None)
+                if not named:
+                    del self._revisions[facts.composition]
+                self._composed_with.pop(facts.name, None)
+                self._read.pop((COMPOSITION_REVISIONS.resource, facts.name), None)
             else:
                 self._revisions[facts.composition][facts.name] = facts
         return facts
+
+    def forget_composition(self, name: str) -> None:
+        """Take in that a Composition is gone."""
+        with self._lock:
+            self._read.pop((COMPOSITIONS.resource, name), None)
 
     def note_functions(self) -> None:
         """Take in that revisions of functions changed."""
@@ -166,6 +177,8 @@ class World:
                 found += _ready_addresses(each)
         with self._lock:
             self._addresses[name] = tuple(sorted(set(found)))
+            if not found:
+                del self._addresses[name]
             self._functions = None
         return name
 
@@ -217,16 +230,14 @@ class World:
         if found is None:
             kind = "CompositionRevision" if revision else "Composition"
             raise NotFound(f"cannot fetch {kind} {name}: there is none")
-        key = (resource.resource, name, found["metadata"].get("resourceVersion", ""))
+        key, version = (resource.resource, name), found["metadata"].get("resourceVersion", "")
         with self._lock:
-            kept = self._read.get(key)
-        if kept is not None:
+            known, kept = self._read.get(key, ("", None))
+        if kept is not None and known == version:
             return kept
         parsed = parse_composition(Document.of(found, f"{resource.resource} {name}"))
         with self._lock:
-            for old in [each for each in self._read if each[:2] == key[:2]]:
-                del self._read[old]
-            self._read[key] = parsed
+            self._read[key] = version, parsed
         return parsed
 
     def compose(

@@ -29,7 +29,7 @@ _LONGEST_MESSAGE: Final = 1024
 _LONGEST_REASON: Final = 128
 _THREADS: Final = 4
 _MOST_IN_LINE: Final = 2000
-_MOST_REMEMBERED: Final = 4000
+_MOST_REMEMBERED: Final = 1000
 
 
 class Subject(NamedTuple):

@@ -73,6 +73,9 @@ class Seen:
             self._forget_older(resource, key, new)
             self._on_change(resource, key, old, new)
             self._forget_same(resource, key, new)
+            if new is not None:
+                # Each state is told of once.
+                self._own_versions.pop((resource, key, _version(new)), None)
 
         def listed(version: str) -> None:
             for key, written in self._missing_from_list(resource, version):
@@ -213,13 +216,13 @@ class Seen:
             return
         key = key_of(obj)
         with self._lock:
-            self._own_versions[resource, key, _version(obj)] = None
-            while len(self._own_versions) > _MOST_REMEMBERED:
-                del self._own_versions[next(iter(self._own_versions))]
             store = self._stores.get(resource)
             seen = store.get(key) if store is not None else None
             if seen is not None and _is_at_least(seen, obj):
                 return
+            self._own_versions[resource, key, _version(obj)] = None
+            while len(self._own_versions) > _MOST_REMEMBERED:
+                del self._own_versions[next(iter(self._own_versions))]
             if self._has_ended(resource, key, obj):
                 return
             self._written[resource, key] = obj

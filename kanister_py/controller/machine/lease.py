@@ -168,6 +168,11 @@ class Leadership:
             return ""
         return f"Can never lead: {self._trouble}"
 
+    @property
+    def stands_by(self) -> bool:
+        """Whether another one was seen to hold the Lease, so that this one is there to follow."""
+        return not self._is_held and self._sighting.holder not in ("", self._identity)
+
     def check(self) -> None:
         """Raise unless this process may act. Every request asks: it is over at once if so."""
         if (

@@ -92,6 +92,14 @@ class WorkQueue(Generic[Key]):
         with self._changed:
             self._failures.pop(key, None)
 
+    def drop(self, key: Key) -> None:
+        """Forget a key whose object is gone; one that waits in line is still looked at."""
+        with self._changed:
+            self._failures.pop(key, None)
+            later = self._later.pop(key, None)
+        if later is not None:
+            later.call_off()
+
     def take(self) -> Key | None:
         """Wait for a key, and take it in hand; None once the queue is closed."""
         with self._changed:

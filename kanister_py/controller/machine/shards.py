@@ -168,6 +168,11 @@ class Shards:
     def why_never(self) -> str:
         return self._own.why_never
 
+    @property
+    def stands_by(self) -> bool:
+        """Whether this process is there to follow another one, or those of another number."""
+        return self._own.stands_by or (self.count > 1 and self._own.is_leader)
+
     # Coming to act
 
     def join(self, *, is_patient: bool) -> bool:

@@ -1,0 +1,288 @@
+"""Does it grow as its work does? Bursts, what has ended, composite resources, revisions.
+
+What counts is the exponent: twice the work is twice the time, not four times. The embedded
+cluster measures our processor time alone; a real API server, where its programs are, what a
+process of ours takes and gives back.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import math
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from kanister_py.core.errors import NotFound
+from kanister_py.core.objects.parts import status_of
+from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
+from tests.bench.bench_controller import FINISHED, SPACE, Stage, actionset, client_of
+from tests.bench.measure import Row
+
+TITLE = "Growth: what comes of twice the work"
+
+_MOST = 1.1
+_BURSTS = (100, 200, 400, 800, 1600)
+_RESOURCES = (250, 500, 1000, 2000)
+_REVISIONS = (125, 250, 500, 1000, 2000)
+_GONE = 3600
+_PATIENCE_SECONDS = 600.0
+
+
+def exponent(points: Sequence[tuple[float, float]]) -> float:
+    """Fit `b` of `time = a * work ** b` to points of work and time."""
+    logs = [(math.log(work), math.log(seconds)) for work, seconds in points]
+    middle_x = sum(x for x, _ in logs) / len(logs)
+    middle_y = sum(y for _, y in logs) / len(logs)
+    over = sum((x - middle_x) * (y - middle_y) for x, y in logs)
+    return over / sum((x - middle_x) ** 2 for x, _ in logs)
+
+
+def rows() -> list[Row]:
+    logging.disable(logging.CRITICAL)
+    found = [
+        _row("bursts of ActionSets", _bursts(), "ms each"),
+        *_composites(),
+        _row("revisions of one Composition", _revisions(), "ms for a change"),
+    ]
+    return [*found, *_on_a_real_server()]
+
+
+def _row(name: str, points: Sequence[tuple[float, float]], unit: str) -> Row:
+    grows = exponent(points)
+    first, last = points[0], points[-1]
+    each = unit.endswith("each")
+    told = [seconds * 1000 / (work if each else 1) for work, seconds in (first, last)]
+    what = f"{name}, {first[0]:,.0f} to {last[0]:,.0f}: {told[0]:.2f} to {told[1]:.2f} {unit}"
+    return Row(what, f"exponent {grows:.2f}", f"<= {_MOST}", grows <= _MOST)
+
+
+@contextmanager
+def _spent() -> Iterator[Callable[[], float]]:
+    """Measure the processor time of this process, whoever else is at work on the machine.
+
+    Without garbage collection: what it looks through is the embedded cluster's, which keeps
+    all that ever happened. What it costs a controller is in the rows of a real API server.
+    """
+    gc.collect()
+    gc.disable()
+    began, ended = time.process_time(), list[float]()
+    yield lambda: ended[0]
+    ended.append(time.process_time() - began)
+    gc.enable()
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.02)
+
+
+# On the embedded cluster
+
+
+def _bursts() -> list[tuple[float, float]]:
+    from kanister_py.adapters.clock_system import SystemClock
+    from kanister_py.embedded.cluster.cluster import MemoryCluster
+    from tests.controller.conftest import World, blueprint, definitions, phase
+    from tests.controller.conftest import actionset as made
+
+    def burst(many: int) -> float:
+        clock = SystemClock()
+        world = World(MemoryCluster(clock=clock), clock)
+        world.create(*definitions(), blueprint(phase("Echo")))
+        controller = world.controller()
+        read = controller.metrics.registry.get_sample_value
+        told = {"state": "complete", "reason": ""}
+        world.create(made("warm"))
+        world.until_state("complete", "warm")
+        with _spent() as spent:
+            world.create(*(made(f"one-{number}") for number in range(many)))
+            _until(lambda: (read("kanister_py_action_sets_total", told) or 0) > many)
+            _until(lambda: controller.is_settled)
+        world.close()
+        return spent()
+
+    return [(float(many), burst(many)) for many in _BURSTS]
+
+
+def _composites() -> list[Row]:
+    from tests.controller.compositions.test_kinds import (
+        REVISIONS,
+        World,
+        bucket,
+        composition,
+        definition,
+    )
+
+    def measure(many: int) -> tuple[float, float, float]:
+        world = World(REVISIONS)
+        world.start()
+        world.define(definition())
+        world.say(composition("red"))
+        with _spent() as made:
+            for number in range(many):
+                world.cluster.create(bucket(f"bucket-{number}", ("a",)))
+            _until(lambda: _have(world, "red", many))
+        _until(lambda: world.compositions.is_settled)
+        with _spent() as rest:
+            time.sleep(2)
+        with _spent() as changed:
+            world.say(composition("green"))
+            _until(lambda: _have(world, "green", many))
+        world.close()
+        return made(), changed(), rest() / 2
+
+    found = [(float(many), *measure(many)) for many in _RESOURCES]
+    share = found[-1][3]
+    come = [(many, seconds) for many, seconds, _, _ in found]
+    change = [(many, seconds) for many, _, seconds, _ in found]
+    return [
+        _row("composite resources that come", come, "ms each"),
+        _row("composite resources whose Composition changes", change, "ms each"),
+        Row(f"{_RESOURCES[-1]:,} at rest, of one core", f"{share:.1%}", "< 1%", share < 0.01),
+    ]
+
+
+def _have(world: Any, colour: str, many: int) -> bool:
+    from tests.controller.compositions.test_kinds import BUCKETS
+
+    time.sleep(0.2)
+    try:
+        found = world.cluster.list(BUCKETS)
+    except NotFound:
+        return False
+    return [status_of(each).get("address") for each in found] == [colour] * many
+
+
+def _revisions() -> list[tuple[float, float]]:
+    """Change a Composition that has many revisions already, and one resource that follows."""
+    from tests.controller.compositions.test_kinds import (
+        REVISIONS,
+        World,
+        bucket,
+        composition,
+        definition,
+    )
+
+    def measure(many: int) -> float:
+        world = World(REVISIONS)
+        world.start()
+        world.define(definition())
+        for number in range(many):
+            world.say(composition("red", number=str(number)))
+            # Each of them becomes a revision of its own.
+            _until(partial(_has_revisions, world, number))
+        world.say(bucket("one"))
+        world.until(lambda: world.is_ready("one"))
+        with _spent() as spent:
+            for colour in ("green", "blue", "white", "black"):
+                world.say(composition(colour))
+                _until(partial(_have, world, colour, 1))
+        world.close()
+        return spent() / 4
+
+    return [(float(many), measure(many)) for many in _REVISIONS]
+
+
+def _has_revisions(world: Any, number: int) -> bool:
+    return len(world.cluster.list(COMPOSITION_REVISIONS)) > number
+
+
+# On a real API server
+
+
+def _on_a_real_server() -> list[Row]:
+    from e2e.cluster.programs import BuildFailed, GoMissing, find_programs
+    from e2e.cluster.standing import standing_cluster
+
+    try:
+        programs = find_programs()
+    except (GoMissing, BuildFailed) as error:
+        print(f"NOTHING IS MEASURED ON A REAL API SERVER: {error}", file=sys.stderr)
+        return []
+    found: list[Row] = []
+    for measure in (_real_bursts, _what_is_given_back, _after_many_that_ended):
+        with standing_cluster(programs, has_node=False) as server, client_of(server) as cluster:
+            found += measure(Stage(cluster, server.kubeconfig))
+    return found
+
+
+def _real_bursts(stage: Stage) -> Iterator[Row]:
+    points, rates = [], []
+    with stage.controller() as process:
+        stage.run([f"warm-{number}" for number in range(50)], "one")
+        for many in _BURSTS:
+            before = process.processor_seconds
+            done = stage.run([f"burst-{many}-{number}" for number in range(many)], "one")
+            points.append((float(many), process.processor_seconds - before))
+            rates.append(done.per_second)
+    yield _row("bursts on a real API server, our processor time", points, "ms each")
+    told = ", ".join(f"{rate:.0f}" for rate in rates)
+    held = min(rates[2:]) / rates[1]
+    yield Row(f"their rates a second: {told}", f"{held:.2f}", ">= 0.9 of 200's", held >= 0.9)
+
+
+def _what_is_given_back(stage: Stage) -> Iterator[Row]:
+    with stage.controller() as process:
+        _come_and_go(stage, "warm", 400)
+        before = process.megabytes
+        for turn in range(_GONE // 600):
+            _come_and_go(stage, f"gone-{turn}", 600)
+        after = process.megabytes
+    name = f"memory before and after {_GONE:,} that came and went: {before:.0f} and {after:.0f} MB"
+    yield Row(name, f"{after / before:.2f}", "<= 1.25", after <= before * 1.25)
+
+
+def _come_and_go(stage: Stage, name: str, many: int) -> None:
+    names = [f"{name}-{number}" for number in range(many)]
+    stage.run(names, "one")
+
+    def delete(each: str) -> None:
+        stage.cluster.delete(ACTION_SETS, each, namespace=SPACE)
+
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(delete, names))
+    time.sleep(2)
+
+
+def _after_many_that_ended(stage: Stage) -> Iterator[Row]:
+    many = 8000
+
+    def make(number: int) -> None:
+        made = stage.cluster.create(actionset(f"old-{number}", "one"))
+        stage.cluster.replace_status({**made, "status": FINISHED})
+
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(make, range(many)))
+    stage.cluster.create(actionset("new", "one"))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with stage.controller("--port", "0", "--health-port", str(port)):
+        _until(lambda: _is_ready(port))
+        began = time.perf_counter()
+        _until(lambda: bool(stage.cluster.get(ACTION_SETS, "new", namespace=SPACE).get("status")))
+        seconds = time.perf_counter() - began
+    name = f"{many:,} ended: the first new one begins so long after the process is ready"
+    yield Row(name, f"{seconds:.2f} s", "<= 0.3 s", seconds <= 0.3)
+    yield Row("load of the machine at the end", f"{os.getloadavg()[0]:.1f}", "for reading")
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:  # it is ours
+            return bool(answer.status == 200)
+    except (URLError, OSError):
+        return False
