@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 from types import ModuleType
 
 from kanister_py.cli import exit_codes
@@ -32,6 +33,8 @@ COMMANDS = {
     "top": "Watch all runs of a cluster",
     "schedule": "Make ActionSets again and again: create, list and steer Schedules",
     "restore": "Restore from a backup of a Schedule, or of an ActionSet",
+    "export": "Write down what a lost cluster is restored with on another one",
+    "import": "Take in what was exported",
     "revisions": "See, compare, switch and collect revisions of compositions and functions",
     "profile": "Make Profiles, and find out whether their stores can be used",
     "location": "Look at what is in the store of a Profile",
@@ -151,7 +154,9 @@ def _command_of(words: list[str]) -> tuple[str, list[str]]:
 
 
 def module_of(command: str) -> ModuleType:
-    return import_module(f"kanister_py.cli.{command}")
+    # One of the commands is a word of Python's own.
+    name = f"{command}_" if iskeyword(command) else command
+    return import_module(f"kanister_py.cli.{name}")
 
 
 def _version() -> str:

@@ -1,0 +1,114 @@
+"""Export what a lost cluster's applications are restored with on another one.
+
+kanister-py export -n shop --file shop.json
+kanister-py export -A --with-secrets --file everything.json
+
+Holds Blueprints, Profiles, Schedules, and the records of backups: the ActionSets that are
+complete and whose artifacts exist. What the backups hold lies in their stores. Secrets are
+left out, and named on stderr, unless --with-secrets; the file is readable by its owner alone.
+`kanister-py import` takes it in. It is no list of objects for kubectl: the ActionSets in it
+would run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kanister_py.cli.connection import add_connection, open_connection
+from kanister_py.cli.output import say, say_warning, write_text
+
+if TYPE_CHECKING:
+    from kanister_py.core.objects.resources import GroupVersionResource
+    from kanister_py.core.schedules.exports import Exported
+    from kanister_py.ports.cluster import Cluster, KubeObject
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-n", "--namespace", default="", help="default: that of the context")
+    parser.add_argument("-A", "--all-namespaces", action="store_true")
+    add_connection(parser)
+    parser.add_argument(
+        "--with-secrets", action="store_true", help="also the Secrets that restores need"
+    )
+    parser.add_argument("--file", default="", metavar="FILE", help="default: stdout")
+
+
+def run(args: argparse.Namespace) -> int:
+    with open_connection(args) as cluster:
+        return run_on(args, cluster)
+
+
+def run_on(args: argparse.Namespace, cluster: Cluster) -> int:
+    from kanister_py.core.schedules.exports import export_of, secrets_named
+    from kanister_py.functions.builtin import read_record
+    from kanister_py.wiring import system_clock
+
+    exported = _exported(cluster, "" if args.all_namespaces else args.namespace)
+    needed = secrets_named(exported)
+    if args.with_secrets:
+        exported = exported._replace(secrets=list(_secrets(cluster, needed)))
+    data = export_of(exported, system_clock().now(), str(read_record()["release"]))
+    _write(data, args.file)
+    counts = [
+        f"{len(part)} {name}"
+        for name, part in exported._asdict().items()
+        if name != "secrets" or args.with_secrets
+    ]
+    say(f"Exported {', '.join(counts)}")
+    if needed and not args.with_secrets:
+        names = ", ".join(f"{where}/{name}" for where, name in needed)
+        say(f"note: A restore needs these Secrets, which are not in it: {names}")
+    return 0
+
+
+def _exported(cluster: Cluster, namespace: str) -> Exported:
+    from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, PROFILES
+    from kanister_py.core.schedules.exports import Exported, record_of, written
+    from kanister_py.core.schedules.model import KIND, SCHEDULES
+
+    def every(resource: GroupVersionResource, kind: str) -> Iterable[KubeObject]:
+        from kanister_py.executor.find_uses import every as found_in
+
+        for obj in found_in(cluster, resource, [namespace]):
+            yield {"apiVersion": resource.api_version, "kind": kind, **obj}
+
+    records = map(record_of, every(ACTION_SETS, "ActionSet"))
+    return Exported(
+        profiles=list(map(written, every(PROFILES, "Profile"))),
+        blueprints=list(map(written, every(BLUEPRINTS, "Blueprint"))),
+        schedules=list(map(written, every(SCHEDULES, KIND))),
+        backups=[each for each in records if each is not None],
+    )
+
+
+def _secrets(cluster: Cluster, needed: Iterable[tuple[str, str]]) -> Iterable[KubeObject]:
+    from kanister_py.core.errors import NotFound
+    from kanister_py.core.objects.resources import SECRETS
+    from kanister_py.core.schedules.exports import written
+
+    for namespace, name in needed:
+        try:
+            found = cluster.get(SECRETS, name, namespace=namespace)
+        except NotFound:
+            say_warning(f"Secret {namespace}/{name} is not there, though a restore may need it")
+            continue
+        yield written({"apiVersion": "v1", "kind": "Secret", **found})
+
+
+def _write(data: Any, file: str) -> None:
+    import json
+
+    text = f"{json.dumps(data, indent=1)}\n"
+    if not file:
+        write_text(text)
+        return
+    # Whole or not at all, and for nobody else to read.
+    whole = Path(f"{file}.new")
+    whole.unlink(missing_ok=True)
+    with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.write(text)
+    whole.replace(file)

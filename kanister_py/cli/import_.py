@@ -1,0 +1,77 @@
+"""Take in what `kanister-py export` wrote, on a cluster that has lost it or never had it.
+
+kanister-py import everything.json --dry-run
+kanister-py import everything.json
+kanister-py restore nightly -n shop --wait
+kanister-py schedule resume nightly -n shop
+
+Makes what is missing, namespaces included, and leaves what is there. Schedules are suspended
+until somebody resumes them, unless --active: before the applications are restored there is
+nothing to back up, and retention would let good backups go for empty ones. Records of
+backups run nothing: `kanister-py restore` finds them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kanister_py.cli.connection import add_connection, open_connection
+from kanister_py.cli.output import put, say
+
+if TYPE_CHECKING:
+    from kanister_py.core.schedules.exports import Exported
+    from kanister_py.ports.cluster import Cluster
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="what was exported; - for stdin")
+    add_connection(parser)
+    parser.set_defaults(namespace="")
+    parser.add_argument("--active", action="store_true", help="let Schedules run as they did")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be made")
+
+
+def run(args: argparse.Namespace) -> int:
+    exported = _read(args.file)
+    with open_connection(args) as cluster:
+        return run_on(args, cluster, exported)
+
+
+def _read(file: str) -> Exported:
+    import json
+    import sys
+
+    from kanister_py.core.errors import InvalidDocument, Problem
+    from kanister_py.core.objects.documents import Document
+    from kanister_py.core.schedules.exports import parse_export
+
+    text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        said = f"Not what `kanister-py export` writes: {error}"
+        raise InvalidDocument([Problem(file, 0, 0, "", said)]) from None
+    return parse_export(Document.of(data, file))
+
+
+def run_on(args: argparse.Namespace, cluster: Cluster, exported: Exported) -> int:
+    from kanister_py.core.schedules.exports import secrets_named
+    from kanister_py.executor.take_in_export import take_in
+
+    made = there = 0
+    would = "would be " if args.dry_run else ""
+    for each in take_in(cluster, exported, suspends=not args.active, dry_run=args.dry_run):
+        name = "/".join(filter(None, (each.namespace, each.name)))
+        put(f"{each.kind} {name} {f'{would}created' if each.is_new else 'is there already'}")
+        made, there = made + each.is_new, there + (not each.is_new)
+    say(f"{made} {would}created, {there} there already")
+    given = {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in exported.secrets}
+    missing = [each for each in secrets_named(exported) if each not in given]
+    if missing:
+        names = ", ".join(f"{where}/{name}" for where, name in missing)
+        say(f"note: A restore needs these Secrets, which were not in it: {names}")
+    if exported.schedules and not args.active:
+        say("note: Schedules are suspended; `kanister-py schedule resume` once all is restored")
+    return 0

@@ -1,0 +1,143 @@
+"""Taking an export in: its objects are made where they are missing, and nothing of it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.actionsets.stored_status import (
+    STATUS_ANNOTATION,
+    annotation_of,
+    read_status_data,
+    split_status,
+)
+from kanister_py.core.errors import AlreadyExists, Conflict, NotFound
+from kanister_py.core.objects.parts import name_of, namespace_of, spec_of
+from kanister_py.core.objects.resources import ACTION_SETS, NAMESPACES
+from kanister_py.core.schedules.exports import Exported
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+IMPORTED: Final = "kanister-py.io/imported"
+"""Marks, on an ActionSet that is being taken in, that it is to get its status yet."""
+_ATTEMPTS: Final = 20
+_ENDS: Final = ("complete", "failed")
+
+
+class Taken(NamedTuple):
+    """One object of an export, and whether it was made or was there already."""
+
+    kind: str
+    namespace: str
+    name: str
+    is_new: bool
+
+
+def take_in(
+    cluster: Cluster, exported: Exported, *, suspends: bool, dry_run: bool = False
+) -> Iterator[Taken]:
+    """Make what is missing, and say of each object what was done. Safe to repeat."""
+    for name in exported.namespaces:
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        if _is_missing(cluster, name):
+            yield from _made(cluster, namespace, dry_run=dry_run)
+    for part in (exported.secrets, exported.profiles, exported.blueprints):
+        for each in part:
+            yield from _made(cluster, each, dry_run=dry_run)
+    for schedule in exported.schedules:
+        made = dict(schedule)
+        if suspends:
+            # Until somebody has brought the applications back, there is nothing to back up.
+            made["spec"] = {**spec_of(schedule), "suspend": True}
+        yield from _made(cluster, made, dry_run=dry_run)
+    for backup in exported.backups:
+        yield _recorded(cluster, backup, dry_run=dry_run)
+
+
+def _is_missing(cluster: Cluster, namespace: str) -> bool:
+    try:
+        cluster.get(NAMESPACES, namespace)
+    except NotFound:
+        return True
+    return False
+
+
+def _made(cluster: Cluster, obj: Mapping[str, Any], *, dry_run: bool) -> Iterator[Taken]:
+    is_new = True
+    try:
+        if not dry_run:
+            cluster.create(obj)
+        else:
+            resource = cluster.resource_for(obj["apiVersion"], obj["kind"]).gvr
+            is_new = not _is_there(cluster, resource, obj)
+    except AlreadyExists:
+        is_new = False
+    yield Taken(str(obj["kind"]), namespace_of(obj), name_of(obj), is_new)
+
+
+def _is_there(cluster: Cluster, resource: Any, obj: Mapping[str, Any]) -> bool:
+    try:
+        cluster.get(resource, name_of(obj), namespace=namespace_of(obj))
+    except NotFound:
+        return False
+    return True
+
+
+def _recorded(cluster: Cluster, backup: Mapping[str, Any], *, dry_run: bool) -> Taken:
+    """Make the record of a backup: an ActionSet that has ended before anybody could begin it."""
+    taken = Taken("ActionSet", namespace_of(backup), name_of(backup), is_new=True)
+    if dry_run:
+        return taken._replace(is_new=not _is_there(cluster, ACTION_SETS, backup))
+    has_subresource = cluster.describe(ACTION_SETS).has_status
+    try:
+        if has_subresource:
+            cluster.create(_waiting(backup))
+        else:
+            cluster.create(_whole(backup))
+    except AlreadyExists:
+        taken = taken._replace(is_new=False)
+    if has_subresource:
+        _end(cluster, backup)
+    return taken
+
+
+def _waiting(backup: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a record without its status, so that no controller begins what it says."""
+    metadata = dict(backup["metadata"])
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), IMPORTED: "true"}
+    made = {key: each for key, each in backup.items() if key != "status"}
+    return {**made, "metadata": metadata, "spec": {**spec_of(backup), "suspend": True}}
+
+
+def _whole(backup: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a record for definitions that take the status with the object."""
+    kept, rest = split_status(backup["status"])
+    metadata = dict(backup["metadata"])
+    notes = {**(metadata.get("annotations") or {}), STATUS_ANNOTATION: annotation_of(rest)}
+    return {**backup, "metadata": {**metadata, "annotations": notes}, "status": kept}
+
+
+def _end(cluster: Cluster, backup: Mapping[str, Any]) -> None:
+    """Give a record its status, and let it go on from there, unless that is done."""
+    name, namespace = name_of(backup), namespace_of(backup)
+    for attempt in range(_ATTEMPTS):
+        found = cluster.get(ACTION_SETS, name, namespace=namespace)
+        if IMPORTED not in (found["metadata"].get("annotations") or {}):
+            return
+        try:
+            _end_as_read(cluster, backup, found)
+        except Conflict:
+            # A controller has looked at it in between.
+            if attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return
+
+
+def _end_as_read(cluster: Cluster, backup: Mapping[str, Any], found: KubeObject) -> None:
+    status = read_status_data(found) or {}
+    if status.get("state") not in _ENDS:
+        found = cluster.replace_status({**found, "status": backup["status"]})
+    metadata = dict(found["metadata"])
+    metadata["annotations"] = {**metadata["annotations"]}
+    del metadata["annotations"][IMPORTED]
+    cluster.replace({**found, "metadata": metadata, "spec": dict(spec_of(backup))})

@@ -1,0 +1,41 @@
+"""Does a controller that lives leave records alone that somebody takes in beside it?"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.schedules.exports import Exported, record_of
+from kanister_py.executor.take_in_export import take_in
+from tests.controller.conftest import Counted, World, actionset, blueprint, phase
+
+MANY = 25
+
+
+@pytest.mark.parametrize("world", ["ours", "kanisters"], indirect=True)
+def test_a_record_that_is_taken_in_runs_nothing(world: World) -> None:
+    world.create(blueprint(phase("Counted")))
+    artifacts = {"dump": {"keyValue": {"path": "x"}}}
+    actions = [{"name": "act", "blueprint": "made-up", "artifacts": artifacts}]
+    ended = {"state": "complete", "actions": actions}
+    records = []
+    for number in range(MANY):
+        made = {**actionset(f"night-{number}"), "status": ended}
+        record = record_of(made)
+        assert record is not None
+        records.append(record)
+    controller = world.controller()
+    for _ in take_in(world.cluster, Exported(backups=records), suspends=True):
+        pass
+    # What comes after them is run, so that they have all been looked at.
+    world.create(actionset("after"))
+    world.until_state("complete", "after")
+    assert Counted.calls == [Counted.calls[0]]
+    for each in world.cluster.list(ACTION_SETS).items:
+        if each["metadata"]["name"] != "after":
+            assert each["status"]["state"] == "complete", json.dumps(each)
+            assert "suspend" not in each["spec"]
+            assert each["status"]["actions"][0]["artifacts"] == artifacts
+    controller.kill()
