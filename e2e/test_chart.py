@@ -20,9 +20,13 @@ from e2e.cluster.local import LocalCluster
 from e2e.conftest import Kubectl, make_namespace
 from e2e.test_compositions import composition, definition, template_step, thing
 from e2e.test_controller import until
+from kanister_py.core.actionsets.failure_notices import NOTIFY
 from kanister_py.executor.install_definitions import read_definitions
 from tests.conftest import REPOSITORY, CommandLine
+from tests.controller.actionsets.test_failure_notices import Webhook, secret, webhook
 from tests.ports import free_port
+
+__all__ = ["webhook"]
 
 CHART = REPOSITORY / "deploy/chart"
 # What `helm package` made of the last release's.
@@ -449,7 +453,7 @@ def creates(name: str, namespace: str) -> dict[str, Any]:
 
 
 def test_a_controller_with_the_rights_of_the_chart_runs_what_it_may_and_no_more(
-    installed: Installed, kanister: CommandLine, tmp_path: Path
+    installed: Installed, kanister: CommandLine, tmp_path: Path, webhook: Webhook
 ) -> None:
     actions = creates("made", SHOP)
     file = tmp_path / "blueprint.yaml"
@@ -483,6 +487,9 @@ def test_a_controller_with_the_rights_of_the_chart_runs_what_it_may_and_no_more(
     before = installed.bundle()
 
     # No pod runs here that the API server could call, so the webhook goes: an upgrade.
+    values |= {"notify": {"origins": [webhook.origin]}}
+    notify = secret(webhook.origin) | {"metadata": {"name": "kanister-py-notify"}}
+    installed.client.post(f"/api/v1/namespaces/{SHOP}/secrets", notify)
     installed.install({**values, "keep": 7})
     assert installed.bundle() == before, "an upgrade keeps whom the API server trusts"
     installed.stop()
@@ -495,8 +502,11 @@ def test_a_controller_with_the_rights_of_the_chart_runs_what_it_may_and_no_more(
     assert status["state"] == "complete", f"{status}\n{installed.log}"
     assert installed.client.get(f"/api/v1/namespaces/{SHOP}/configmaps/made")
 
-    installed.create("blueprints", "strays", SHOP, actions=creates("made", OTHER))
+    noted = {"name": "strays", "annotations": {NOTIFY: "kanister-py-notify"}}
+    actions = creates("made", OTHER)
+    installed.create("blueprints", "strays", SHOP, actions=actions, metadata=noted)
     status = installed.run("strayed", "strays")
+    assert webhook.until(1)[0].told["actionSet"] == "strayed"
     assert status["state"] == "failed"
     assert "forbidden" in status["error"]["message"].lower()
     events = installed.client.get(f"/api/v1/namespaces/{SHOP}/events")["items"]

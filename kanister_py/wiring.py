@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject
     from kanister_py.ports.function_runner import FunctionRunner
     from kanister_py.ports.memory import ProcessMemory
+    from kanister_py.ports.notice_receivers import NoticeReceivers
     from kanister_py.ports.object_store import ObjectStores
     from kanister_py.ports.packages import RegistryLogin
     from kanister_py.ports.pods import PodRunner
@@ -104,6 +105,13 @@ def traced() -> Iterator[None]:
     finally:
         trace_with(None)
         tracing.close()
+
+
+def notice_receivers(origins: Sequence[str]) -> NoticeReceivers:
+    """Give what brings notices to where they may go."""
+    from kanister_py.adapters.notices_http import HttpNotices
+
+    return HttpNotices(origins)
 
 
 def object_stores(locations: Path | None = None) -> ObjectStores:

@@ -181,6 +181,16 @@ def _add_how_much(much: Any) -> None:
     )
 
 
+def _origin(text: str) -> str:
+    from kanister_py.core.actionsets.failure_notices import origin_of
+
+    origin = origin_of(text)
+    if origin and text.rstrip("/").count("/") == 2:
+        return origin
+    told = "must be an origin such as https://hooks.example.org or http://alerts.monitoring:9093"
+    raise argparse.ArgumentTypeError(f"{told}, found {text!r}")
+
+
 def _limit(text: str) -> Limit:
     from kanister_py.controller.actionsets.concurrency import parse_limit
 
@@ -221,6 +231,15 @@ def _add_replicas(replicas: Any) -> None:
 
 def _add_what_it_tells(tells: Any) -> None:
     add_tracing_argument(tells)
+    tells.add_argument(
+        "--notify",
+        type=_origin,
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="where notices of failures may go, such as https://hooks.example.org; may be given "
+        "several times; default: nowhere",
+    )
     tells.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="default: %(default)s"
     )
@@ -343,14 +362,15 @@ def _controller(
     from kanister_py.controller.machine.memory import MemoryGate
     from kanister_py.executor.loading import load_function
     from kanister_py.executor.run.actions import FunctionSource
-    from kanister_py.wiring import object_stores, process_memory, system_effects
+    from kanister_py.wiring import notice_receivers, object_stores, process_memory, system_effects
 
     source = FunctionSource(functions.registry, load_function, args.strict_versions)
     settings = settings_of(args, os.environ, cluster.default_namespace)
     parts = composition_parts(args, functions, settings.home, stack)
     memory = process_memory()
     gate = MemoryGate(clock, memory, args.memory_limit or memory.limit_bytes())
-    settings = settings._replace(memory=gate)
+    receivers = notice_receivers(args.notify) if args.notify else None
+    settings = settings._replace(memory=gate, receivers=receivers)
     return Controller(
         cluster,
         source,

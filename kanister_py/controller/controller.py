@@ -25,6 +25,7 @@ from typing import Final, NamedTuple
 
 from kanister_py.controller.actionsets.concurrency import Limit
 from kanister_py.controller.actionsets.draining import Drain
+from kanister_py.controller.actionsets.failure_notices import FailureNotices
 from kanister_py.controller.actionsets.part import ActionSets, ActionSetSettings
 from kanister_py.controller.machine.cluster_clock import ClusterClock
 from kanister_py.controller.machine.events import EventPoster
@@ -51,6 +52,7 @@ from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.gotemplate import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.notice_receivers import NoticeReceivers
 from kanister_py.ports.object_store import ObjectStores
 
 _LOG: Final = logging.getLogger(__name__)
@@ -91,6 +93,8 @@ class ControllerSettings(NamedTuple):
     refuses_neighbours: bool = True
     neighbours_every_seconds: float = 300.0
     """How often is looked whether somebody else's controller has come meanwhile."""
+    receivers: NoticeReceivers | None = None
+    """Where notices of failures may go; without it nobody gets any."""
     memory: MemoryGate | None = None
     """What says whether there is memory for new work; without it there always is."""
 
@@ -288,6 +292,9 @@ class Controller:
 
     def _made_actionsets(self, tools: PartTools) -> ActionSets:
         settings = self.settings
+        notices = None
+        if settings.receivers is not None:
+            notices = FailureNotices(tools, settings.receivers)
         return ActionSets(
             tools,
             self._functions,
@@ -305,6 +312,7 @@ class Controller:
             ),
             self.lines,
             self._stores,
+            notices,
         )
 
     def _refuse_neighbours(self) -> None:

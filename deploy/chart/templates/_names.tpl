@@ -104,6 +104,12 @@ Whatever stops one of them, the other goes on. The first serves the webhook.
 - apiGroups: ['']
   resources: [events]
   verbs: [create, patch]
+{{- if .Values.notify.origins }}
+- apiGroups: ['']
+  resources: [secrets]
+  resourceNames: {{ toJson .Values.notify.secrets }}
+  verbs: [get]
+{{- end }}
 # To see whether Kanister's own controller runs here: two would do everything twice.
 - apiGroups: [apps]
   resources: [deployments]

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from kanister_py.controller.actionsets.collection import parents_in_need, surplus
 from kanister_py.controller.actionsets.concurrency import Concurrency, Limit
+from kanister_py.controller.actionsets.failure_notices import FailureNotices
 from kanister_py.controller.actionsets.planner import Planner
 from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep, note_end
 from kanister_py.controller.actionsets.reconcile import ActionSetReconciler, Equipment
@@ -68,8 +69,10 @@ class ActionSets:
         settings: ActionSetSettings,
         lines: PhaseLines,
         stores: ObjectStores | None = None,
+        notices: FailureNotices | None = None,
     ) -> None:
         cluster, clock = tools.cluster, tools.clock
+        self._notices = notices
         self._tools = tools
         self._settings = settings
         self._effects = effects
@@ -150,7 +153,11 @@ class ActionSets:
         if isinstance(kept, Ended):
             if is_foreign:
                 return None
-            note_end(obj, kept, self._tools.metrics)
+            # While all are listed, nothing says which of them came first.
+            has_order = self.store.has_synced
+            had_failed = note_end(obj, kept, self._tools.metrics)
+            if self._notices is not None:
+                self._notices.on_end(obj, kept, was_failing=had_failed and has_order)
         return kept
 
     def _surroundings(self, namespace: str, fence: Fence) -> Surroundings:
@@ -190,6 +197,8 @@ class ActionSets:
         return (self._tools.clock.now() - min(began)).total_seconds() if began else 0.0
 
     def start(self) -> None:
+        if self._notices is not None:
+            self._notices.start()
         self._blueprints.start()
         self.store.start()
         self._passes.start(self.reconciler.reconcile)
@@ -249,6 +258,8 @@ class ActionSets:
         return self.store.trouble or self._blueprints.trouble
 
     def close(self) -> None:
+        if self._notices is not None:
+            self._notices.close()
         self._collection.close()
         self._passes.close()
         self._chores.close()

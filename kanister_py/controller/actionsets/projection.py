@@ -112,15 +112,23 @@ def _name_of(reference: Any) -> str:
     return "/".join(str(each) for each in parts if each)
 
 
-def note_end(obj: KubeObject, ended: Ended, metrics: ControllerMetrics) -> None:
-    """Tell the metrics when the actions of an ActionSet ended, of one that was there before too."""
+def reason_of_end(obj: KubeObject) -> tuple[str, str]:
+    """Say why an ActionSet failed, and in which phase, as far as its status tells."""
+    error = (read_status_data(obj) or {}).get("error")
+    found = error if isinstance(error, dict) else {}
+    return str(found.get("reason") or ""), str(found.get("phase") or "")
+
+
+def note_end(obj: KubeObject, ended: Ended, metrics: ControllerMetrics) -> bool:
+    """Tell the metrics when the actions of an ActionSet ended, of one that was there before too.
+
+    Says whether this is the first that is heard of it, and one of them had failed last.
+    """
     outcome = COMPLETE
     if not ended.is_complete:
-        error = (read_status_data(obj) or {}).get("error")
-        reason = error.get("reason") if isinstance(error, dict) else ""
-        outcome = CANCELLED_OUTCOME if reason == CANCELLED else FAILED
-    for act in acts_of(obj):
-        metrics.note_end(act, outcome, ended.ended_at)
+        outcome = CANCELLED_OUTCOME if reason_of_end(obj)[0] == CANCELLED else FAILED
+    had_failed = [metrics.note_end(each, outcome, ended.ended_at) for each in acts_of(obj)]
+    return any(had_failed)
 
 
 def _ended(obj: KubeObject, is_complete: bool) -> Ended:

@@ -114,6 +114,14 @@ class ControllerMetrics:
             ),
             self._note_other,
         )
+        self._notices = Counter(
+            "kanister_py_notices",
+            "Notices of failures and of the first success after, by what became of them",
+            ("outcome",),
+            registry=self.registry,
+        )
+        for each in ("sent", "refused", "dropped"):
+            self._notices.labels(each)
         self.phase_failures = Counter(
             "kanister_py_phase_failures",
             "Attempts at phases that failed, by why",
@@ -186,13 +194,20 @@ class ControllerMetrics:
         if seconds is not None:
             self._run_seconds.of(act[:-1]).observe(seconds, _exemplar(trace))
 
-    def note_end(self, act: Act, outcome: str, time: datetime) -> None:
-        """Remember when an action ended last. Hearing of the same end again changes nothing."""
-        self._last.note(act, outcome, time.timestamp())
+    def note_end(self, act: Act, outcome: str, time: datetime) -> bool:
+        """Remember when an action ended last, and say whether it had failed the last time.
+
+        Hearing of the same end again, or of an older one, changes nothing.
+        """
+        return self._last.note(act, outcome, time.timestamp())
 
     def forget_schedule(self, namespace: str, schedule: str) -> None:
         """Drop when the runs ended of a schedule that is gone: nobody waits for the next."""
         self._last.forget(namespace, schedule)
+
+    def count_notice(self, outcome: str) -> None:
+        """Count a notice that was sent, that its receiver refused, or that was given up."""
+        self._notices.labels(outcome).inc()
 
     def begin_schedule(self, namespace: str, schedule: str) -> None:
         """Show the numbers of a schedule as zero."""
@@ -312,15 +327,18 @@ class _LastEnds(Collector):
         self._lock = Lock()
         self._ends: dict[Act, dict[str, float]] = {}
 
-    def note(self, act: Act, outcome: str = "", seconds: float = 0.0) -> None:
+    def note(self, act: Act, outcome: str = "", seconds: float = 0.0) -> bool:
         with self._lock:
             ends = self._ends.get(act)
             if ends is None:
                 if len(self._ends) >= MOST_LABEL_SETS:
-                    return
+                    return False
                 ends = self._ends[act] = {COMPLETE: 0.0, FAILED: 0.0}
-            if outcome in ends:
-                ends[outcome] = max(ends[outcome], seconds)
+            if outcome not in ends or seconds <= ends[outcome]:
+                return False
+            had_failed = ends[FAILED] > ends[COMPLETE]
+            ends[outcome] = seconds
+            return had_failed
 
     def forget(self, namespace: str, schedule: str) -> None:
         with self._lock:

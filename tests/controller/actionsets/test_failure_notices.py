@@ -1,0 +1,246 @@
+"""Failures reach a webhook, and the first success after: signed, tried again, in nobody's way."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any, NamedTuple
+
+import pytest
+
+from kanister_py.adapters.notices_http import HttpNotices
+from kanister_py.controller.controller import Controller
+from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
+from kanister_py.core.actionsets.failure_notices import NOTIFY
+from kanister_py.core.objects.resources import BLUEPRINTS, EVENTS
+from tests.controller.conftest import PATIENCE_SECONDS, World, actionset, blueprint, phase
+
+KEY = "known to two"
+
+
+class Notice(NamedTuple):
+    """One request, as it arrived."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def told(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+
+class Webhook:
+    """A real server that notices are sent to; it answers what a test wants."""
+
+    def __init__(self) -> None:
+        self.notices: list[Notice] = []
+        self.answers: list[int] = []
+        self.location = ""
+        self.goes_on = Event()
+        self.goes_on.set()
+        webhook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                webhook.notices.append(Notice(self.path, dict(self.headers), body))
+                webhook.goes_on.wait(PATIENCE_SECONDS)
+                self.send_response(webhook.answers.pop(0) if webhook.answers else 204)
+                if webhook.location:
+                    self.send_header("Location", webhook.location)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_words: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.origin = f"http://127.0.0.1:{self._server.server_port}"
+        Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self.goes_on.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def until(self, count: int) -> list[Notice]:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while len(self.notices) < count and time.monotonic() < until:
+            Event().wait(0.005)
+        assert len(self.notices) == count, self.notices
+        return self.notices
+
+
+@pytest.fixture
+def webhook() -> Iterator[Webhook]:
+    made = Webhook()
+    yield made
+    made.close()
+
+
+def secret(url: str, name: str = "pager") -> dict[str, Any]:
+    data = {"url": url, "key": KEY}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": "default"},
+        "data": {key: base64.b64encode(text.encode()).decode() for key, text in data.items()},
+    }
+
+
+def notifying(*phases: Any, name: str, secret_name: str = "pager") -> dict[str, Any]:
+    made = blueprint(*phases, name=name)
+    made["metadata"]["annotations"] = {NOTIFY: secret_name}
+    return made
+
+
+def sent(controller: Controller, outcome: str, count: int) -> None:
+    value = controller.metrics.registry.get_sample_value
+    until = time.monotonic() + PATIENCE_SECONDS
+    labels = {"outcome": outcome}
+    while value("kanister_py_notices_total", labels) != count and time.monotonic() < until:
+        Event().wait(0.005)
+    assert value("kanister_py_notices_total", labels) == count
+
+
+def test_a_failure_is_told_signed_and_so_is_the_first_success_after(
+    world: World, webhook: Webhook
+) -> None:
+    world.create(secret(f"{webhook.origin}/hooks/1?room=ops"))
+    world.create(notifying(phase("Fails"), name="backup"))
+    controller = world.controller(receivers=HttpNotices([webhook.origin]))
+    world.create(actionset("first", blueprint="backup"))
+    world.until_state("failed", "first")
+    (notice,) = webhook.until(1)
+    seconds = notice.headers["X-Kanister-Py-Timestamp"]
+    signed = hmac.new(KEY.encode(), seconds.encode() + b"." + notice.body, "sha256").hexdigest()
+    assert notice.path == "/hooks/1?room=ops"
+    assert notice.headers["X-Kanister-Py-Signature"] == f"sha256={signed}"
+    assert abs(int(seconds) - time.time()) < 600
+    status, uid = world.status("first"), world.get("first")["metadata"]["uid"]
+    told = notice.told
+    assert told.pop("endedAt")
+    assert told == {
+        "version": 1,
+        "event": "failed",
+        "namespace": "default",
+        "actionSet": "first",
+        "uid": uid,
+        "schedule": "",
+        "actions": [
+            {"blueprint": "backup", "action": "act", "object": "Namespace/default/default"}
+        ],
+        "reason": status["error"]["reason"],
+        "phase": "fails",
+    }
+    assert notice.headers["X-Kanister-Py-Delivery"] == f"{uid}-failed"
+    # What the function said is nobody's but the cluster's.
+    assert b"no luck" not in notice.body
+
+    world.cluster.delete(BLUEPRINTS, "backup", namespace="default")
+    world.create(notifying(phase("Echo"), name="backup"))
+    for name in ("second", "third"):
+        world.create(actionset(name, blueprint="backup"))
+        world.until_state("complete", name)
+    world.create(actionset("refused", blueprint="backup", action={"name": "no-such"}))
+    world.until_state("failed", "refused")
+    events = [(each.told["event"], each.told["actionSet"]) for each in webhook.until(3)[1:]]
+    assert sorted(events) == [("failed", "refused"), ("recovered", "second")]
+    sent(controller, "sent", 3)
+
+
+def test_a_schedule_says_for_its_runs_where_notices_go(world: World, webhook: Webhook) -> None:
+    world.create(secret(f"{webhook.origin}/schedule", "nights"), secret(webhook.origin))
+    world.create(notifying(phase("Fails"), name="backup"))
+    schedule = {
+        "apiVersion": "kanister-py.io/v1alpha1",
+        "kind": "Schedule",
+        "metadata": {"name": "nightly", "namespace": "default", "annotations": {NOTIFY: "nights"}},
+        "spec": {
+            "suspend": True,
+            "schedule": "0 2 * * *",
+            "template": {"spec": actionset()["spec"]},
+        },
+    }
+    world.create(schedule)
+    world.controller(receivers=HttpNotices([webhook.origin]))
+    labels = {"labels": {SCHEDULE_LABEL: "nightly"}}
+    world.create(actionset("night", blueprint="backup", metadata=labels))
+    (notice,) = webhook.until(1)
+    assert (notice.path, notice.told["schedule"]) == ("/schedule", "nightly")
+
+
+def test_a_receiver_that_is_away_is_tried_again_and_holds_nobody_up(
+    world: World, webhook: Webhook
+) -> None:
+    webhook.answers = [503]
+    webhook.goes_on.clear()
+    world.create(secret(webhook.origin), notifying(phase("Fails"), name="bad"))
+    world.create(blueprint(phase("Echo")))
+    controller = world.controller(receivers=HttpNotices([webhook.origin]))
+    world.create(actionset("bad", blueprint="bad"))
+    webhook.until(1)
+    world.create(actionset("good"))
+    world.until_state("complete", "good")
+    webhook.goes_on.set()
+    first, second = webhook.until(2)
+    assert first.body == second.body
+    delivery = "X-Kanister-Py-Delivery"
+    assert first.headers[delivery] == second.headers[delivery]
+    sent(controller, "sent", 1)
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Webhook]:
+    made = Webhook()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("how", ["its own word", "a redirection", "a name that looks like it"])
+def test_notices_go_nowhere_that_the_operator_has_not_allowed(
+    world: World, webhook: Webhook, elsewhere: Webhook, how: str
+) -> None:
+    url = webhook.origin
+    if how == "its own word":
+        url = elsewhere.origin
+    elif how == "a redirection":
+        webhook.answers, webhook.location = [307], elsewhere.origin
+    else:
+        url = f"{webhook.origin}@{elsewhere.origin.removeprefix('http://')}/"
+    world.create(secret(url), notifying(phase("Fails"), name="bad"))
+    controller = world.controller(receivers=HttpNotices([webhook.origin]))
+    world.create(actionset("bad", blueprint="bad"))
+    sent(controller, "refused", 1)
+    until = time.monotonic() + PATIENCE_SECONDS
+    told: list[str] = []
+    while not told and time.monotonic() < until:
+        found = world.cluster.list(EVENTS).items
+        told = [each["message"] for each in found if each["reason"].startswith("NoticeRec")]
+        told += [each["message"] for each in found if each["reason"] == "NoticeRefused"]
+        Event().wait(0.005)
+    (message,) = told
+    assert "307" in message if how == "a redirection" else "--notify ORIGIN" in message
+    assert elsewhere.notices == []
+    assert len(webhook.notices) == (how == "a redirection")
+
+
+def test_a_notice_that_a_killed_controller_did_not_send_is_sent_by_the_next(
+    world: World, webhook: Webhook
+) -> None:
+    world.create(secret(webhook.origin), notifying(phase("Fails"), name="bad"))
+    first = world.controller()
+    world.create(actionset("bad", blueprint="bad"))
+    world.until_state("failed", "bad")
+    first.stop()
+    world.controller(receivers=HttpNotices([webhook.origin]))
+    (notice,) = webhook.until(1)
+    assert notice.told["event"] == "failed"
