@@ -537,7 +537,10 @@ def _overview(
 
     settings = controller.settings
     overview = ClusterOverview(
-        cluster, clock, controller.lines, home=settings.home, namespaces=settings.namespaces
+        *(cluster, clock, controller.lines),
+        home=settings.home,
+        namespaces=settings.namespaces,
+        passes=controller.passes,
     )
     stack.callback(overview.close)
     overview.start()

@@ -31,6 +31,7 @@ from kanister_py.controller.machine.cluster_clock import ClusterClock
 from kanister_py.controller.machine.events import EventPoster
 from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.handover import ACTS_ON, await_composer
+from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.memory import MemoryGate
@@ -149,6 +150,7 @@ class Controller:
         self.settings = settings or ControllerSettings()
         self.metrics = metrics or ControllerMetrics()
         self.lines = PhaseLines(clock)
+        self.passes = LastPasses(clock)
         self._outer = cluster
         self._functions = functions
         # What is written is read by other replicas: their clocks need not agree.
@@ -280,7 +282,7 @@ class Controller:
 
         tools = PartTools(
             *(self._cluster, clock, alarms, events.post, count_error, metrics),
-            *(self._memory, self._shards),
+            *(self._memory, self._shards, self.passes),
         )
         actionsets = self._made_actionsets(tools) if settings.runs_actionsets else None
         others = [make(tools) for make in self._part_makers]

@@ -8,20 +8,35 @@ from threading import Condition, Lock
 from typing import Any, Final
 
 from kanister_py.controller.actionsets.pod_logs import LinesOfPods
+from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.actionsets.overview import RunRow, row_of
+from kanister_py.core.compositions.definitions import is_legacy, target_version
 from kanister_py.core.errors import NotFound, UsageError
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.objects.resources import ACTION_SETS, GroupVersionResource
+from kanister_py.core.revisions.kinds import DEFINITIONS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.executor.actionset_requests import cancel_actionset, write_retry
 from kanister_py.executor.schedule_requests import suspend_schedule, write_run_now
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
-from kanister_py.ports.overview import Runs
+from kanister_py.ports.overview import CompositeKind, Runs
 
 _LOOK_AT_PODS_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.05
+_MOST_COMPOSITES: Final = 500
+
+
+def kind_of_definition(definition: Mapping[str, Any]) -> CompositeKind:
+    """Say which kind a CompositeResourceDefinition makes."""
+    spec = spec_of(definition)
+    names = spec.get("names") or {}
+    resource = GroupVersionResource(
+        str(spec.get("group")), target_version(definition), str(names.get("plural"))
+    )
+    return CompositeKind(resource, str(names.get("kind")), is_legacy(definition))
 
 
 class ClusterOverview:
@@ -39,11 +54,13 @@ class ClusterOverview:
         *,
         home: str,
         namespaces: Sequence[str] = (),
+        passes: LastPasses | None = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._lines = lines
         self._home = home
+        self._passes = passes
         self._lock = Lock()
         self._seen = Condition()
         self._version = 0
@@ -149,6 +166,26 @@ class ClusterOverview:
             return self._cluster.get(SCHEDULES, name, namespace=namespace)
         except NotFound:
             return None
+
+    def composite_kinds(self) -> Sequence[CompositeKind]:
+        try:
+            found = self._cluster.list(DEFINITIONS).items
+        except NotFound:
+            return ()
+        return [kind_of_definition(each) for each in found if target_version(each)]
+
+    def composites(self, kind: CompositeKind, namespace: str) -> Sequence[Mapping[str, Any]]:
+        return self._cluster.list(kind.resource, namespace=namespace, limit=_MOST_COMPOSITES).items
+
+    def composite(
+        self, kind: CompositeKind, namespace: str, name: str
+    ) -> tuple[Mapping[str, Any], Mapping[str, Any] | None] | None:
+        try:
+            found = self._cluster.get(kind.resource, name, namespace=namespace)
+        except NotFound:
+            return None
+        last = self._passes.get(found) if self._passes is not None else None
+        return found, last.as_dict() if last is not None else None
 
     def ask(self, verb: str, namespace: str, name: str) -> str:
         cluster = self._cluster

@@ -20,6 +20,9 @@ from kanister_py.http_api.live.routes import (
     ACTS,
     EVENTS,
     OPEN,
+    RESOURCE,
+    RESOURCES,
+    RESOURCES_OF,
     RUN,
     RUN_NOW,
     RUNS,
@@ -45,6 +48,7 @@ _RIGHTS: Final[Mapping[str, tuple[str, str, str]]] = {
     **dict.fromkeys((LINES_PATH, RUN, RUN_NOW, EVENTS), (*_ACTION_SETS, "get")),
     **dict.fromkeys((RUNS, RUNS_NOW, RUNS_EVENTS), (*_ACTION_SETS, "list")),
     **{path: (*_ACTION_SETS, ACTION_VERBS[verb]) for verb, path in ACTS.items()},
+    RESOURCES: ("apiextensions.crossplane.io", "compositeresourcedefinitions", "list"),
     SCHEDULES: (*_SCHEDULES, "list"),
     SCHEDULE: (*_SCHEDULES, "get"),
     **{
@@ -77,17 +81,20 @@ Review = Callable[[str, Mapping[str, Any]], Access]
 def asked_of(route: str, parts: Mapping[str, str], path: str, query: bytes = b"") -> dict[str, Any]:
     """Say which right a route takes: what shows objects one on these, else one on its path."""
     right = _RIGHTS.get(route)
+    if route in (RESOURCES_OF, RESOURCE):
+        right = (parts["group"], parts["resource"], "list" if route == RESOURCES_OF else "get")
     if right is None:
         return {"nonResourceAttributes": {"path": path, "verb": "get"}}
     group, resource, verb = right
     asked = {"group": group, "resource": resource, "verb": verb}
-    if parts:
+    if "namespace" in parts:
         asked["namespace"] = parts["namespace"]
         if verb != "create":
             asked["name"] = parts["name"]
     else:
         found = dict(parse_qsl(query.decode("latin-1"))).get("namespace", "")
         asked |= {"namespace": found} if found else {}
+        asked |= {"name": parts["name"]} if "name" in parts else {}
     return {"resourceAttributes": asked}
 
 

@@ -13,13 +13,16 @@ from urllib.request import urlopen
 import httpx
 import pytest
 
+from kanister_py.core.compositions.desired import Composed
+from kanister_py.core.compositions.pipeline import StepOutcome
+from kanister_py.core.compositions.results import Event
 from kanister_py.core.errors import ClusterUnavailable
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.executor.review_access import Access
 from kanister_py.http_api.guard import Guard, OwnHosts
 from kanister_py.http_api.live import session
-from tests.http_api.runs_of import HOSTILE, NIGHTLY, RunsOf, runs_of_a_cluster, status_of
+from tests.http_api.runs_of import DATABASE, HOSTILE, NIGHTLY, RunsOf, runs_of_a_cluster, status_of
 from tests.http_api.serving import served
 
 HTML = {"accept": "text/html"}
@@ -164,6 +167,12 @@ def test_a_run_that_is_not_there_is_said(shown: RunsOf) -> None:
         pytest.param("/runs/other/held", "shop", 403, id="one of others"),
         pytest.param("/runs/other/held/events", "shop", 403, id="its lines"),
         pytest.param("/runs/shop/done", "nobody", 403, id="one, without any right"),
+        pytest.param("/resources", "shop", 403, id="all kinds"),
+        pytest.param("/resources/example.org/databases", "shop", 403, id="all of a kind"),
+        pytest.param(
+            "/resources/example.org/databases/orders?namespace=shop", "shop", 200, id="theirs"
+        ),
+        pytest.param("/resources/example.org/databases/orders", "shop", 403, id="without a place"),
         pytest.param("/schedules", "shop", 403, id="all Schedules"),
         pytest.param("/schedules/shop/nightly", "shop", 200, id="a Schedule of theirs"),
         pytest.param("/runs", "away", 503, id="while nobody can say"),
@@ -365,6 +374,42 @@ def test_a_schedule_runs_now_for_somebody_who_may_make_runs(runs: RunsOf) -> Non
     again = send(guarded(runs), "POST", path, **form_of("all"))
     assert again.status_code == 409
     assert "forbids a second run" in again.text
+
+
+# Composite resources
+
+DATABASES = "/resources/example.org/databases"
+
+
+def test_composite_resources_are_found_by_their_kind(shown: RunsOf) -> None:
+    app = shown.app()
+    assert f'<a href="{DATABASES}">Database</a>' in send(app, "GET", "/resources").text
+    text = send(app, "GET", DATABASES).text
+    assert f'<a href="{DATABASES}/orders?namespace=shop">orders</a>' in text
+    assert "databases-1a2b3c4" in text
+    assert "Synced: no" in text
+    assert "Ready: unknown" in text
+    assert "<img" not in text
+
+
+def test_a_composite_resource_shows_how_its_pipeline_went(runs: RunsOf) -> None:
+    path = f"{DATABASES}/orders?namespace=shop"
+    assert "This process has not composed it" in send(runs.app(), "GET", path).text
+    outcomes = (
+        StepOutcome("base", "f", "f-123", 0.5, 2),
+        StepOutcome("more", "g", skipped="when: is false"),
+    )
+    runs.passes.note(DATABASE, Composed(outcomes=outcomes, events=(Event("", "", "it said"),)))
+    text = send(runs.app(), "GET", path).text
+    for told in ("base", "f-123", "0.5s, 2 calls", "when: is false", "it said"):
+        assert told in text
+
+
+@pytest.mark.parametrize(
+    "path", ["/resources/example.org/nothing", f"{DATABASES}/nothing", f"{DATABASES}/orders"]
+)
+def test_a_resource_that_is_not_there_is_said(shown: RunsOf, path: str) -> None:
+    assert send(shown.app(), "GET", path).status_code == 404
 
 
 # As it comes

@@ -87,7 +87,7 @@ class Compositions:
         breakers: Breakers[Task] = Breakers(clock, part.alarms, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
         guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, part.memory, clock))
-        self.world = World(cluster, clock, self.seen, guarded, settings, part.tell)
+        self.world = World(cluster, clock, self.seen, guarded, settings, part.tell, part.passes)
         self._kinds = ServedKinds(
             part, self.seen, self.world, self.queue.add, poll_seconds=settings.poll_seconds
         )

@@ -15,6 +15,7 @@ from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.machine.events import Tell
 from kanister_py.controller.machine.known_objects import Seen
+from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.compositions.built_in import built_in_revisions, run_by_package
 from kanister_py.core.compositions.desired import Composed
@@ -112,6 +113,7 @@ class World:
         tools: FunctionTools,
         settings: CompositionSettings,
         tell: Tell,
+        passes: LastPasses,
     ) -> None:
         self.seen = seen
         self._cluster = cluster
@@ -119,6 +121,7 @@ class World:
         self._tools = tools
         self._settings = settings
         self._tell = tell
+        self._passes = passes
         self._lock = RLock()
         self._revisions: dict[str, dict[str, RevisionFacts]] = defaultdict(dict)
         self._read: dict[tuple[str, str], tuple[str, Composition]] = {}
@@ -257,7 +260,9 @@ class World:
             rules=ComposedRules(kind.is_legacy, self._is_namespaced),
             artifacts=self._artifacts,
         )
-        return compose(composition, observed, engine, remembered=remembered)
+        composed = compose(composition, observed, engine, remembered=remembered)
+        self._passes.note(observed.composite, composed)
+        return composed
 
     def _is_namespaced(self, api_version: str, kind: str) -> bool:
         try:

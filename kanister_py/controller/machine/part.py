@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from kanister_py.controller.machine.events import Tell
+from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.shards import Shards
@@ -52,6 +53,7 @@ class PartTools(NamedTuple):
     memory: MemoryGate
     shards: Shards
     """What of all this replica looks at."""
+    passes: LastPasses
 
 
 PartMaker = Callable[[PartTools], Part]

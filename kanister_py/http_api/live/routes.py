@@ -32,6 +32,7 @@ from kanister_py.http_api.answers import (
     send_answer,
 )
 from kanister_py.http_api.live import session
+from kanister_py.http_api.live.resource_views import resource_content, resources_content
 from kanister_py.http_api.live.schedule_views import schedule_content, schedules_content
 from kanister_py.http_api.live.stream import EventStream
 from kanister_py.http_api.live.views import (
@@ -43,7 +44,7 @@ from kanister_py.http_api.live.views import (
     runs_content,
 )
 from kanister_py.http_api.metrics import Metrics
-from kanister_py.ports.overview import ACTION_VERBS, SCHEDULE_VERBS, Overview
+from kanister_py.ports.overview import ACTION_VERBS, SCHEDULE_VERBS, CompositeKind, Overview
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -57,6 +58,9 @@ ACTS: Final = {verb: f"{RUN}/{verb}" for verb in ACTION_VERBS}
 SCHEDULES: Final = "/schedules"
 SCHEDULE: Final = "/schedules/{namespace}/{name}"
 SCHEDULE_ACTS: Final = {verb: f"{SCHEDULE}/{verb}" for verb in SCHEDULE_VERBS}
+RESOURCES: Final = "/resources"
+RESOURCES_OF: Final = "/resources/{group}/{resource}"
+RESOURCE: Final = f"{RESOURCES_OF}/{{name}}"
 SIGN_OUT: Final = "/signout"
 ASSETS: Final = {"/page.css": "page.css", "/live.css": "live.css", "/live.js": "live.js"}
 OPEN: Final = (session.SIGN_IN, SIGN_OUT, *ASSETS)
@@ -173,6 +177,33 @@ class Pages:
         key = session.form_key(ask.scope)
         return html("schedule.html.j2", {**content, "form_key": key}, ask.scope)
 
+    # Composite resources
+
+    def kinds(self, ask: Ask) -> Answer:
+        return html("kinds.html.j2", {"kinds": self._overview.composite_kinds()}, ask.scope)
+
+    def resources(self, ask: Ask) -> Answer:
+        kind = self._kind(ask)
+        if kind is None:
+            return told_page(404, "There is no such kind of composite resources", ask.scope)
+        found = self._overview.composites(kind, ask.query.get("namespace", ""))
+        return html("resources.html.j2", resources_content(kind, found), ask.scope)
+
+    def resource(self, ask: Ask) -> Answer:
+        kind, name = self._kind(ask), ask.parts["name"]
+        namespace = ask.query.get("namespace", "")
+        found = self._overview.composite(kind, namespace, name) if kind is not None else None
+        if kind is None or found is None:
+            return told_page(404, f"There is no such composite resource {name}", ask.scope)
+        return html("resource.html.j2", resource_content(kind, *found), ask.scope)
+
+    def _kind(self, ask: Ask) -> CompositeKind | None:
+        wanted = (ask.parts["group"], ask.parts["resource"])
+        for each in self._overview.composite_kinds():
+            if (each.resource.group, each.resource.resource) == wanted:
+                return each
+        return None
+
     # Signing in
 
     def sign_in(self, ask: Ask) -> Answer:
@@ -285,6 +316,9 @@ def live_routes(pages: Pages, overview: Overview, metrics: Metrics) -> list[Base
         route(SCHEDULES, pages.schedules),
         *(route(path, pages.act(verb), "POST") for verb, path in SCHEDULE_ACTS.items()),
         route(SCHEDULE, pages.schedule),
+        route(RESOURCES, pages.kinds),
+        route(RESOURCES_OF, pages.resources),
+        route(RESOURCE, pages.resource),
         route(session.SIGN_IN, pages.sign_in),
         route(session.SIGN_IN, pages.take_token, "POST"),
         route(SIGN_OUT, pages.sign_out, "POST"),

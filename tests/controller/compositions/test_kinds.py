@@ -18,6 +18,7 @@ from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.controller.compositions.part import Compositions
 from kanister_py.controller.compositions.world import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.events import Subject
+from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
@@ -216,6 +217,7 @@ class World:
             self.metrics,
             memory or MemoryGate(self.clock),
             Shards(self.cluster, self.clock, "one", namespace="default"),
+            LastPasses(self.clock),
         )
         self.compositions = Compositions(part, tools, settings)
 
