@@ -156,7 +156,7 @@ def _row(known: Known) -> Sequence[Cell]:
     uses = [f"{way.split()[1]} {_number_of(who)}" for way, who in known.uses.items()]
     state = Tint(_state_of(known), _COLOURS.get(known.state, "yellow"))
     told = known.told()
-    colour = _COLOURS.get(told.get("status", ""))
+    colour = _COLOURS.get(told.get("status") or "")
     runs = Tint(_runs_of(told), colour) if colour else _runs_of(told)
     described = (state, runs, told.get("origin", ""), ", ".join(uses))
     return (known.kind, known.owner, str(known.number), known.name, *described)
@@ -164,8 +164,8 @@ def _row(known: Known) -> Sequence[Cell]:
 
 def _runs_of(told: Mapping[str, Any]) -> str:
     """Say which version a revision of a function runs, and what it is worth if that is little."""
-    runs, status = str(told.get("runs", "")), told.get("status", "served")
-    if status == "served":
+    runs, status = str(told.get("runs", "")), told.get("status")
+    if status in (None, "served"):
         return runs
     until = f" until {told['removedIn']}" if "removedIn" in told else ""
     return f"{runs}, {status}{until if status == 'deprecated' else ''}"

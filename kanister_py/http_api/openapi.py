@@ -485,10 +485,13 @@ def _schemas() -> dict[str, Any]:
                     **maybe,
                     "description": "What steps ask for; null where its package names none",
                 },
-                "runs": {"type": "string", "description": "The function and version behind it"},
+                "runs": {
+                    "type": "string",
+                    "description": "The function and version behind it; empty for none",
+                },
                 "status": {
-                    "description": "What that version is worth",
-                    "enum": [str(each) for each in Support],
+                    "description": "What that version is worth; null for none",
+                    "enum": [*(str(each) for each in Support), None],
                 },
                 "revision": {"type": "integer", "description": "The highest that can serve does"},
                 "state": {"enum": ["routable", "active", "inactive"]},

@@ -180,6 +180,7 @@ def test_what_a_revision_runs_is_told_with_its_origin_and_what_it_is_worth(
             by_default,
             installed(3, "example.org/painter@sha256:1", **{"package-tag": "v1.0.0"}),
             installed(4, "example.org/painter@sha256:2", **newest),
+            installed(5, here, **{"package-tag": "v9.9.9", "runtime": "InProcess"}),
         ]
     )
     told = {
@@ -191,6 +192,7 @@ def test_what_a_revision_runs_is_told_with_its_origin_and_what_it_is_worth(
         "painter-2": ("built in", "function-auto-ready v0.1.0", "served", None),
         "painter-3": ("package", "v1.0.0", "deprecated", "v1.1.0"),
         "painter-4": ("package", "v1.1.0", "served", None),
+        "painter-5": ("built in", "", None, None),
     }
     lines = ask("list", "painter")
     assert "function-jinja-templating v0.1.0, deprecated until 0.4.0" in lines

@@ -199,4 +199,7 @@ def _pools(context: ssl.SSLContext, patience: float, opened: list[socket.socket]
 
 def _words(error: Exception) -> str:
     """Say what went wrong without the objects that the library names."""
-    return re.sub(r"^<?[^>]*>: ", "", str(error)).replace("\n", " ") or type(error).__name__
+    return (
+        re.sub(r"^(<?[^>]*>|\w+\([^)]*\)): ", "", str(error)).replace("\n", " ")
+        or type(error).__name__
+    )

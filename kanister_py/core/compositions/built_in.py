@@ -13,7 +13,7 @@ from kanister_py.core.errors import (
     InvalidVersion,
 )
 from kanister_py.core.objects.parts import spec_of
-from kanister_py.core.registry.entries import FunctionEntry, FunctionRevision, Registry
+from kanister_py.core.registry.entries import FunctionEntry, FunctionRevision, Origin, Registry
 from kanister_py.core.revisions.functions import (
     package_name,
     says_in_process,
@@ -43,7 +43,8 @@ def run_by_tag(
         gone = entries.family(function).by_identity[parse_version(error.version)]
         return run_by(revision, gone)
     except (FunctionNotRegistered, FunctionVersionNotFound, InvalidVersion) as error:
-        return revision._replace(is_healthy=False, endpoint="", trouble=error.message)
+        lost = revision._replace(is_healthy=False, endpoint="", trouble=error.message)
+        return lost._replace(origin=Origin.BUILT_IN)
 
 
 def run_by_package(
@@ -59,7 +60,8 @@ def run_by_package(
     if other is None:
         return run_by_tag(revision, entries, package_name(obj), tag)
     if strict and (doubt := other.doubt(tag)):
-        return revision._replace(is_healthy=False, endpoint="", trouble=doubt)
+        lost = revision._replace(is_healthy=False, endpoint="", trouble=doubt)
+        return lost._replace(origin=Origin.BUILT_IN)
     return run_by(revision, other.entry)
 
 

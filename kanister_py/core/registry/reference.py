@@ -13,6 +13,7 @@ from kanister_py.core.registry.entries import (
     FunctionEntry,
     FunctionKind,
     FunctionRevision,
+    Origin,
     Source,
 )
 from kanister_py.core.versions.deprecation import Listing, Support
@@ -81,11 +82,14 @@ def revision_summary(revision: FunctionRevision) -> dict[str, Any]:
     """Say where a revision is from, what it runs, and what that is worth."""
     entry = revision.entry
     version = str(revision.version or "")
+    # A tag may name a version that is not here.
+    is_lost = entry is None and revision.origin is not Origin.PACKAGE
+    named = f"{entry.function} {entry.version}" if entry is not None else version
     return {
         "origin": str(revision.origin),
         "version": version or None,
-        "runs": f"{entry.function} {entry.version}" if entry is not None else version,
-        "status": str(revision.support_at()),
+        "runs": "" if is_lost else named,
+        "status": None if is_lost else str(revision.support_at()),
         **_window_of(revision.listing, revision.source),
     }
 
