@@ -1,4 +1,4 @@
-"""CEL under random expressions over hostile data: an answer or a `CelError`, and nothing else."""
+"""Random expressions in CEL over hostile data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from kanister_py.core.objects.cel.errors import CelError
 from kanister_py.core.objects.cel.expression import compile_cel
 from kanister_py.core.objects.cel.functions import FUNCTIONS, METHODS
 
-_EXPRESSIONS: Final = 4_000
 _WORK: Final = 200_000
 
 _DATA: Final[dict[str, Any]] = {
@@ -74,15 +73,10 @@ def _arguments(make: Any, count: int) -> str:
     return ", ".join(make() for _ in range(count))
 
 
-def test_no_expression_ends_in_anything_but_an_answer_or_an_error_of_the_language() -> None:
-    choose = random.Random(20261119)
-    answered = 0
-    for _ in range(_EXPRESSIONS):
-        text = _expression(choose, 4)
-        try:
-            compile_cel(text).evaluate(_DATA, max_work=_WORK)
-        except CelError:
-            continue
-        answered += 1
-    # Enough of them mean something: the others would test the checks of types alone.
-    assert answered > _EXPRESSIONS // 20
+def cel(choose: random.Random) -> bool:
+    """Evaluate an expression over hostile data: an answer or a `CelError`."""
+    try:
+        compile_cel(_expression(choose, 4)).evaluate(_DATA, max_work=_WORK)
+    except CelError:
+        return False
+    return True
