@@ -100,6 +100,38 @@ class TestARun:
         assert error["reason"] == "ObjectNotFetched"
         assert 'cannot get resource "configmaps"' in error["message"]
 
+    def test_a_right_that_a_later_phase_lacks_is_told_before_the_first_one_acts(
+        self,
+        kanister: CommandLine,
+        api_server: LocalCluster,
+        admin: ApiClient,
+        kubectl: Kubectl,
+        settings: str,
+        tmp_path: Path,
+    ) -> None:
+        made = yaml.safe_load(BLUEPRINT)
+        (first,) = made["actions"]["copy"]["phases"]
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "copied"}}
+        last = {**first, "name": "hide", "args": {**first["args"], "spec": secret}}
+        made["actions"]["copy"]["phases"].append(last)
+        (tmp_path / "both.yaml").write_text(yaml.safe_dump(made))
+        user = f"copier-{uuid.uuid4().hex[:6]}"
+        may = ["--verb=get,list,create,patch", "--resource=configmaps"]
+        assert kubectl("-n", settings, "create", "role", user, *may).returncode == 0
+        binding = [f"--role={user}", f"--user={user}"]
+        assert kubectl("-n", settings, "create", "rolebinding", user, *binding).returncode == 0
+        where = ["--kubeconfig", str(api_server.kubeconfig_for(user)), "-n", settings]
+        words = ["run", str(tmp_path / "both.yaml"), *copying(settings), *where, "-o", "json"]
+        error = json.loads(kanister(*words, "--check-access").out)["error"]
+        (problem,) = error["problems"]
+        assert problem.startswith("copy/hide (")
+        assert f"patch secrets in {settings}" in problem
+        there = f"/api/v1/namespaces/{settings}/configmaps"
+        assert "copied" not in [each["metadata"]["name"] for each in admin.get(there)["items"]]
+        # Without a look at the rights, the first phase has acted by then.
+        assert kanister(*words).code == 1
+        assert admin.get(f"{there}/copied")
+
 
 def test_a_plan_reads_the_objects_of_the_cluster_and_changes_nothing(
     kanister: CommandLine, kubeconfig: Path, admin: ApiClient, settings: str, blueprint: str
