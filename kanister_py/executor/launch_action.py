@@ -194,6 +194,7 @@ def _look_first(
         load,
         {**(_OF_CLUSTER if is_later else fetched.open), **over},
         is_whole=True,
+        preferred=course.spec.preferred_version,
     )
     stores = surroundings.stores
     more: dict[str, Any] = {} if stores is None else {"place_of": stores.place_of}

@@ -91,6 +91,7 @@ def plan_action(
         load_function,
         _pods_to_come(fetched.facts),
         unused=unused_options(spec, [*reads_of_action(action, renderer.engine)]),
+        preferred=spec.preferred_version,
     )
     choices = [_choice(each, spec, given) for _, each in action.every_phase()]
     seen = foresee(blueprint, spec.name, choices, known, cluster)

@@ -393,6 +393,14 @@ def test_a_secret_that_an_action_names_is_named_in_full_when_it_is_missing() -> 
     assert error.phase == ""
 
 
+def test_a_version_that_nobody_answers_is_told_with_who_asks_for_it() -> None:
+    made = blueprint(act("first"), act("second", func="Akt"), act("third", funcVersion=">=9"))
+    first, second, third = problems_of(ran(made, preferred_version=">=7"))
+    assert first.startswith("go/first func: preferredVersion >=7: ")
+    assert second.startswith("go/second func: Requested function")
+    assert third.startswith("go/third funcVersion: Function version not found")
+
+
 class Grudging(MemoryCluster):
     """A cluster that lets nobody make pods."""
 

@@ -9,7 +9,12 @@ from typing import Any, NamedTuple
 from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.blueprints.reads import Read, check_condition, reads_of
 from kanister_py.core.blueprints.texts import DEFER, is_condition
-from kanister_py.core.errors import KanisterError
+from kanister_py.core.errors import (
+    FunctionVersionNotFound,
+    FunctionVersionRemoved,
+    InvalidVersion,
+    KanisterError,
+)
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.access import Access, merged
 from kanister_py.core.objects.documents import Path, nearest, text_of_path
@@ -115,6 +120,7 @@ class Known(NamedTuple):
     names is there, and may be something else when its turn comes. `is_whole`: templates
     will see no more of what is given from outside than `params` has now. `unused` are the
     options that are given and that the action reads nowhere: misspelt, as a rule.
+    `preferred` is the version that phases without one of their own were chosen by.
     """
 
     renderer: Renderer
@@ -124,6 +130,7 @@ class Known(NamedTuple):
     soft: tuple[tuple[str, ...], ...] = ()
     is_whole: bool = False
     unused: tuple[str, ...] = ()
+    preferred: str = ""
 
 
 def choose_phase_version(
@@ -162,7 +169,11 @@ def plan_phase(
         found += _problems_of_args(phase, args, certain, texts)
     except KanisterError as error:
         key = "funcVersion" if phase.func_version else "func"
-        obstacles.append(texts.obstacle((key,), error))
+        is_preferred = (
+            known.preferred and not phase.func_version and isinstance(error, _OF_VERSIONS)
+        )
+        told = f"preferredVersion {known.preferred}: {error.message}" if is_preferred else ""
+        obstacles.append(texts.obstacle((key,), error, told))
     unknown = [*texts.unknown]
     for each in found:
         if is_wanted or each.reason == TemplateParseError.reason:
@@ -189,6 +200,9 @@ def plan_phase(
         certain.code,
         DEFER if path[-1] == "deferPhase" else int(path[-1]),
     )
+
+
+_OF_VERSIONS = (InvalidVersion, FunctionVersionNotFound, FunctionVersionRemoved)
 
 
 class _Chosen(NamedTuple):
