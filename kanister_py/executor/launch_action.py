@@ -25,7 +25,11 @@ from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
-from kanister_py.core.templates.facts import ActionFacts, texts_of_secret
+from kanister_py.core.templates.facts import (
+    ActionFacts,
+    InvalidObjectReference,
+    texts_of_secret,
+)
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
 from kanister_py.executor.fetch_facts import (
@@ -203,10 +207,12 @@ def _look_first(
         seen = foresee(course.blueprint, name, choices, known, cluster, **more)
     finally:
         masker = secrets.take_in(known.params.secret_texts())
-    obstacles = [*seen.obstacles]
-    if not is_later:
-        missing = [each.error for each in fetched.missing]
-        obstacles[:0] = [Obstacle(None, (), each.message, each.reason) for each in missing]
+    missing = [each.error for each in fetched.missing]
+    if is_later:
+        # What earlier actions may make is waited for; a reference that says too little is not.
+        missing = [each for each in missing if isinstance(each, InvalidObjectReference)]
+    obstacles = [Obstacle(None, (), each.message, each.reason) for each in missing]
+    obstacles += seen.obstacles
     if surroundings.checks_access:
         obstacles += forbidden(seen, known.renderer.origin, cluster)
     if obstacles:

@@ -476,8 +476,8 @@ def test_of_a_thousand_problems_as_many_are_told_as_fit_into_a_status() -> None:
     assert sum(map(len, found)) < 50_000
 
 
-def ran_set(mode: str, *actions: str, objects: Iterable[Any] = ()) -> Run:
-    """Run an ActionSet over the actions of one Blueprint."""
+def ran_set(mode: str, *actions: str, last: Mapping[str, Any] | None = None) -> Run:
+    """Run an ActionSet over the actions of one Blueprint; the last one about another object."""
     _ACTED.clear()
     made = blueprint(act("first"))
     made["actions"] |= {
@@ -488,7 +488,7 @@ def ran_set(mode: str, *actions: str, objects: Iterable[Any] = ()) -> Run:
         },
     }
     named = {"kind": "Namespace", "name": "default"}
-    actionset = {
+    actionset: dict[str, Any] = {
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "ActionSet",
         "metadata": {"name": "several"},
@@ -499,7 +499,9 @@ def ran_set(mode: str, *actions: str, objects: Iterable[Any] = ()) -> Run:
             ],
         },
     }
-    settings = RunSettings(objects=tuple(objects), registry=registry_of(Act))
+    if last is not None:
+        actionset["spec"]["actions"][-1]["object"] = last
+    settings = RunSettings(registry=registry_of(Act))
     return run_actionset(actionset, [made], settings).wait(60)
 
 
@@ -518,6 +520,18 @@ def test_what_an_earlier_action_of_a_sequence_may_make_is_not_held_against_a_lat
     run = ran_set("Sequential", "go", "secretive")
     assert _ACTED == ["first"]
     assert problems_of(run) != []
+
+
+def test_a_later_action_of_a_sequence_may_be_about_what_is_not_there_but_not_about_nothing() -> (
+    None
+):
+    absent = {"kind": "ConfigMap", "apiVersion": "v1", "resource": "configmaps", "name": "absent"}
+    ran_set("Sequential", "go", "go", last={**absent, "namespace": "default"})
+    assert _ACTED == ["first"]
+    run = ran_set("Sequential", "go", "go", last={"kind": "Bucket", "name": "b"})
+    assert _ACTED == []
+    (problem,) = problems_of(run)
+    assert problem.startswith("go: Object b of kind 'Bucket' cannot be found")
 
 
 def test_of_actions_that_run_side_by_side_none_waits_for_what_another_may_make() -> None:
