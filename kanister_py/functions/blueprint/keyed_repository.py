@@ -46,6 +46,7 @@ _SHELL: Final = (
     'exec restic "$@"'
 )
 _LOCKED: Final = "already locked"
+_LASTING: Final = ("backup", "restore", "check", "prune", "stats")
 _TRANSIENT: Final = (
     "connection refused", "connection reset", "i/o timeout", "TLS handshake timeout",
     "unexpected EOF", "Service Unavailable", "SlowDown", "reduce your request rate",
@@ -333,6 +334,9 @@ class KeyedRepository:
         What a store fails for the moment is tried again; a lock of a pod that is gone is
         taken over, and another waited for.
         """
+        if words[0] in _LASTING and (self.ctx.run.attempt > 1 or self.ctx.is_taken_up):
+            # Two that read do not meet each other's locks: nobody else would look for them.
+            self._take_over_locks()
         pause, tries = _FIRST_PAUSE_SECONDS, 0
         until = self.ctx.now().timestamp() + _LOCK_SECONDS
         while True:
