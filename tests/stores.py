@@ -94,7 +94,11 @@ def running_store(kind: StoreKind, folder: Path) -> Iterator[Location]:
 
 @contextmanager
 def running_s3(
-    folder: Path, *, port: int = 0, certificate: tuple[Path, Path] | None = None
+    folder: Path,
+    *,
+    port: int = 0,
+    certificate: tuple[Path, Path] | None = None,
+    secret: str = S3_SECRET,
 ) -> Iterator[Location]:
     """Run an S3 server over a folder, in which each bucket is a folder."""
     port = port or free_port()
@@ -102,7 +106,7 @@ def running_s3(
     (root / BUCKET).mkdir(parents=True, exist_ok=True)
     tls = ["--cert", str(certificate[0]), "--key", str(certificate[1])] if certificate else []
     command = [_program(StoreKind.S3), "--port", f"127.0.0.1:{port}", "--quiet", *tls]
-    login = {"ROOT_ACCESS_KEY": S3_KEY, "ROOT_SECRET_KEY": S3_SECRET}
+    login = {"ROOT_ACCESS_KEY": S3_KEY, "ROOT_SECRET_KEY": secret}
     with _served([*command, "posix", str(root)], port, folder, login):
         scheme = "https" if certificate else "http"
         yield Location(
@@ -110,7 +114,7 @@ def running_s3(
             BUCKET,
             f"{scheme}://127.0.0.1:{port}",
             "us-east-1",
-            credential=Credential(S3_KEY, S3_SECRET),
+            credential=Credential(S3_KEY, secret),
         )
 
 
