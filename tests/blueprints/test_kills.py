@@ -34,7 +34,7 @@ from tests.blueprints.test_files import IN_VOLUME
 from tests.blueprints.test_killed_backups import restic
 from tests.stores import running_s3
 
-pytestmark = pytest.mark.usefixtures("mounts")
+pytestmark = [pytest.mark.usefixtures("mounts"), pytest.mark.long]
 
 CLAIM = "PersistentVolumeClaim/shop/pictures"
 PROFILE = {"name": "backups", "namespace": "shop"}

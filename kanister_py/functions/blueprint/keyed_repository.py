@@ -377,6 +377,9 @@ class KeyedRepository:
         host = str(said.get("hostname", ""))
         if not host.startswith(HELPER_PREFIX):
             return False
+        if host == self.target.pod:
+            # Of an earlier pod of this name: one command runs at a time in ours.
+            return True
         try:
             self.ctx.cluster.get(PODS, host, namespace=self.target.namespace)
         except NotFound:
