@@ -232,16 +232,12 @@ def memory_cluster(clock: Clock, **more: Any) -> MemoryCluster:
 
 
 def process_pods(
-    clock: Clock,
-    state: Path | None = None,
-    locations: Path | None = None,
-    *,
-    is_sandboxed: bool = False,
+    clock: Clock, state: Path | None = None, locations: Path | None = None, *, boxes: bool = False
 ) -> ProcessPodRunner:
-    """Make what runs pods as processes of this machine, until it is closed."""
+    """Make what runs pods as processes of this machine, in sandboxes if asked, until closed."""
     from kanister_py.embedded.pods.runner import ProcessPodRunner
 
-    return ProcessPodRunner(clock, state=state, locations=locations, is_sandboxed=is_sandboxed)
+    return ProcessPodRunner(clock, state=state, locations=locations, is_sandboxed=boxes)
 
 
 def pods_warning(pods: str) -> str:
@@ -277,9 +273,6 @@ def follow(
     follower = Follower(cluster, resource, act, lambda _: None, clock)
     follower.start()
     stack.callback(follower.close)
-
-
-# What the machine has
 
 
 def system_clock() -> Clock:
@@ -410,9 +403,7 @@ def _runner(settings: RunSettings, clock: Clock, stack: ExitStack) -> ProcessPod
     if settings.cluster is not None or not settings.pods:
         return None
     state = settings.state / "pods" if settings.state is not None else None
-    runner = process_pods(
-        clock, state, settings.locations, is_sandboxed=settings.pods == "sandboxed"
-    )
+    runner = process_pods(clock, state, settings.locations, boxes=settings.pods == "sandboxed")
     stack.callback(runner.close)
     return runner
 
@@ -491,8 +482,7 @@ def step_artifacts() -> StepArtifacts:
 
     tools = package_tools()
     return StepArtifacts(
-        tools.packages(),
-        system_clock(),
+        *(tools.packages(), system_clock()),
         lambda ref: [each for each in (tools.login_for(ref.package.registry),) if each],
     )
 

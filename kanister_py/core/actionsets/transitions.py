@@ -35,6 +35,7 @@ from kanister_py.core.actionsets.progress import (
     record_phase,
 )
 from kanister_py.core.actionsets.rules import ExecutionMode, Rules
+from kanister_py.core.actionsets.run_errors import first_error, told_error
 from kanister_py.core.actionsets.status import (
     CANCEL_ASKED,
     CANCELLED,
@@ -137,7 +138,7 @@ def _record_launch_failed(rules: Rules, status: Status, outcome: LaunchFailed) -
         return status
     error = outcome.error
     failure = RunError(
-        message=f"Action {action.name} could not start: {_said(error)}",
+        message=f"Action {action.name} could not start: {told_error(error)}",
         reason=error.reason,
         action=action.name,
         problems=error.problems,
@@ -272,7 +273,7 @@ def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status
         error=error,
     )
     status = record_phase(status, place, failed)
-    status = status._replace(error=_first_error(status.error, action, failed, place, rule))
+    status = status._replace(error=first_error(status.error, action, failed, place, rule))
     return _settled_action(rules, status, place.action, outcome.time)
 
 
@@ -293,66 +294,6 @@ def _why_no_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError)
             f"and {error.reason} does not"
         )
     return f"not tried again, since retry.on lists {', '.join(sorted(rule.on))}, not {error.reason}"
-
-
-def _first_error(
-    before: RunError | None,
-    action: ActionStatus,
-    phase: PhaseStatus,
-    place: Place,
-    rule: RetryRule | None,
-) -> RunError:
-    """Say why the ActionSet failed: the first failure counts.
-
-    A deferred phase that fails takes the place of what failed before it in its
-    own action, and tells of it.
-    """
-    assert phase.error is not None
-    if before is not None and not (place.is_deferred and before.action == action.name):
-        return before
-    return _described(before, action, phase, place, rule)
-
-
-def _described(
-    before: RunError | None,
-    action: ActionStatus,
-    phase: PhaseStatus,
-    place: Place,
-    rule: RetryRule | None,
-) -> RunError:
-    error = phase.error
-    assert error is not None
-    if place.is_deferred:
-        where = f"Deferred phase {phase.name}".rstrip()
-    else:
-        where = f"Phase {phase.name or place.phase}"
-    if phase.attempt:
-        most = f" of {rule.limit + 1}" if rule is not None and rule.limit else ""
-        how = f"failed at attempt {phase.attempt}{most}"
-    else:
-        how = "did not start"
-    message = f"{where} of action {action.name} {how}: {_said(error)}"
-    if before is not None:
-        message += f"; before that: {before.message}"
-    return RunError(
-        message=message,
-        reason=error.reason,
-        action=action.name,
-        phase=phase.name,
-        attempt=phase.attempt,
-        exit_code=error.exit_code,
-        log_tail=error.log_tail,
-    )
-
-
-def _said(error: PhaseError) -> str:
-    text = f"{error.message} ({error.reason}"
-    if error.exit_code is not None:
-        text += f", exit code {error.exit_code}"
-    text += ")"
-    if error.log_tail:
-        text += f"; last log lines: {' | '.join(error.log_tail)}"
-    return text
 
 
 def _record_artifacts(rules: Rules, status: Status, outcome: ArtifactsRendered) -> Status:
@@ -377,7 +318,7 @@ def _record_artifacts_failed(rules: Rules, status: Status, outcome: ArtifactsFai
     if action is None:
         return status
     error = RunError(
-        message=f"The output artifacts of action {action.name} failed: {_said(outcome.error)}",
+        message=f"The output artifacts of action {action.name} failed: {told_error(outcome.error)}",
         reason=outcome.error.reason,
         action=action.name,
     )
@@ -431,7 +372,7 @@ def _record_abandoned(rules: Rules, status: Status, outcome: Abandoned) -> Statu
             state=State.FAILED, completion_time=outcome.time, error=outcome.error
         )
         rule = rules.actions[place.action].phase(place.phase).retry
-        failure = _first_error(failure, action, failed, place, rule)
+        failure = first_error(failure, action, failed, place, rule)
         status = record_phase(status, place, failed)
     actions = tuple(
         action._replace(completion_time=outcome.time)
