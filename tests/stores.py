@@ -29,6 +29,7 @@ import urllib3
 from e2e.cluster.programs import (
     GoMissing,
     NpmMissing,
+    find_axe,
     find_azurite,
     find_fake_gcs,
     find_versitygw,
@@ -305,6 +306,6 @@ def _make_container(port: int, name: str) -> None:
 
 
 if __name__ == "__main__":
-    for find in (find_versitygw, find_fake_gcs, find_azurite):
+    for find in (find_versitygw, find_fake_gcs, find_azurite, find_axe):
         print(find())
     print(shutil.which("restic") or "restic is not installed")

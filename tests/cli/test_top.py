@@ -6,7 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from threading import Timer
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -25,10 +25,10 @@ def runs() -> Iterator[RunsOf]:
         yield made
 
 
-def show(cluster: MemoryCluster, *words: str) -> int:
+def show(cluster: MemoryCluster, *words: str, clock: SystemClock | None = None) -> int:
     parser = Parser(prog="kanister-py top", environment={})
     top.add_arguments(parser)
-    return top.show(parser.parse_args(list(words)), cluster, SystemClock())
+    return top.show(parser.parse_args(list(words)), cluster, clock or SystemClock())
 
 
 def test_what_is_under_way_comes_first(runs: RunsOf, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,12 +70,17 @@ def test_what_cannot_be_seen_is_an_error() -> None:
         show(Away(clock=SystemClock()), "-A")
 
 
+class Impatient(SystemClock):
+    """A clock that ends what looks at it as somebody at a keyboard would."""
+
+    def now(self) -> datetime:
+        os.kill(os.getpid(), signal.SIGINT)
+        return super().now()
+
+
 def test_on_a_terminal_it_goes_on_until_somebody_has_seen_enough(
     runs: RunsOf, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(top, "is_terminal", lambda _stream: True)
-    timer = Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    assert show(runs.cluster, "-n", "shop") == 0
-    timer.join()
+    assert show(runs.cluster, "-n", "shop", clock=Impatient()) == 0
     assert "under-way" in capsys.readouterr().out
