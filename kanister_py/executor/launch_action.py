@@ -25,6 +25,7 @@ from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.core.templates.engines import ENGINE_ANNOTATION, UnknownTemplateEngine
 from kanister_py.core.templates.facts import (
     ActionFacts,
     InvalidObjectReference,
@@ -118,7 +119,11 @@ def launch_action(
     is known: what goes wrong after that may speak of it.
     """
     cluster = surroundings.cluster
-    renderer = renderer_of(course.blueprint, course.spec.name, surroundings.effects)
+    try:
+        renderer = renderer_of(course.blueprint, course.spec.name, surroundings.effects)
+    except UnknownTemplateEngine as error:
+        told = f"annotation {ENGINE_ANNOTATION} of the Blueprint: {error.message}"
+        raise ActionRefused([Obstacle(None, (), told, error.reason)]) from None
     remembered = status.facts
     fetched = fetch_facts(
         *(surroundings.facts or cluster, course.spec, time),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Final
 
 from kanister_py.core.errors import did_you_mean
@@ -53,7 +54,8 @@ def explain(error: TemplateError, roots: Callable[[], Sequence[str]] = list) -> 
     if not isinstance(error, TemplateExecError):
         return error.message
     if not error.missing:
-        return f"{error.why}, in <{error.context}>" if error.context else error.message
+        hint = f"; {_SIGN}" if "incompatible types" in error.why and "'" in error.context else ""
+        return f"{error.why}, in <{error.context}>{hint}" if error.context else error.message
     owner = error.owner or "what stands before it"
     if error.why.startswith(_NIL):
         said = f'{owner} is not there, and has no "{error.missing}"'
@@ -67,6 +69,7 @@ def explain(error: TemplateError, roots: Callable[[], Sequence[str]] = list) -> 
     return not_found(error.missing, error.owner or "it", error.there)
 
 
+_SIGN: Final = "'x' is the number of a sign: a text stands in double quotes"
 _NIL: Final = ("nil pointer", "nil data")
 _ROOT: Final = "param.TemplateParams"
 _NO_FIELD: Final = "can't evaluate field"
@@ -107,11 +110,16 @@ def explain_syntax(error: TemplateError) -> str:
         name = undefined[1]
         if name in ROOT_NAMES:
             return f'there is no function "{name}"; what is read begins with a dot: .{name}'
-        return f'there is no function "{name}"{meant(name, [*blueprint_functions()])}'
+        known = [*blueprint_functions()]
+        told = f'there is no function "{name}"{meant(name, known)}'
+        is_near = bool(get_close_matches(name, known, n=1, cutoff=_NEAR))
+        return told if is_near else f'{told.rstrip("?")}; a text stands in quotes: "{name}"'
     hint = next((hint for part, hint in _HINTS if part in why), "")
     return f"{why}; {hint}" if hint else why
 
 
+_NEAR: Final = 0.75
+"""From which likeness on a name is more likely a misspelt function than a text."""
 _OF_GO: Final = re.compile(r"^template: \w+:\d+: ")
 _UNDEFINED: Final = re.compile(r'function "(.*)" not defined')
 _HINTS: Final = (
@@ -128,6 +136,8 @@ _HINTS: Final = (
     ('unexpected "}" in operand', "an {{ is closed with }}"),
     ("unterminated quoted string", 'a text ends with the quote that it begins with: "a"'),
     ("unterminated raw quoted string", "a text ends with the quote that it begins with: `a`"),
+    ("malformed character constant", _SIGN),
+    ('unexpected "{" in', "an action is opened by two braces, and none stand inside it"),
     ('unexpected "="', "values are compared with eq: {{ if eq .A .B }}"),
     ('unexpected "&"', "conditions are joined with and: {{ if and .A .B }}"),
     ('unexpected "!"', "a condition is turned round with not: {{ if not .A }}"),

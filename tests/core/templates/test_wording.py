@@ -97,6 +97,20 @@ GO = Renderer(Engine.GO)
         pytest.param(
             "{{ Options.image }}", "what is read begins with a dot: .Options", id="a dot forgotten"
         ),
+        pytest.param(
+            "{{ .Options.image | default postgres }}",
+            'there is no function "postgres"; did you mean mustRest; a text stands in quotes: "p',
+            id="quotes forgotten",
+        ),
+        pytest.param(
+            "{{ eq .Options.image 'x' }}", "a text stands in double quotes", id="single quotes"
+        ),
+        pytest.param(
+            "{{ eq .Options.image 'xy' }}", "a text stands in double quotes", id="more of them"
+        ),
+        pytest.param(
+            "{{{ .Options.image }}}", "an action is opened by two braces", id="three braces"
+        ),
         pytest.param("{{ if .Options.image }}x", "lacks its {{ end }}", id="an end"),
         pytest.param(
             "{{ if .Options.image == `x` }}y{{ end }}",
