@@ -31,6 +31,7 @@ from e2e.cluster.programs import (
     NpmMissing,
     find_axe,
     find_azurite,
+    find_etcd,
     find_fake_gcs,
     find_versitygw,
     stores_are_built,
@@ -308,4 +309,5 @@ def _make_container(port: int, name: str) -> None:
 if __name__ == "__main__":
     for find in (find_versitygw, find_fake_gcs, find_azurite, find_axe):
         print(find())
+    print(*find_etcd())
     print(shutil.which("restic") or "restic is not installed")

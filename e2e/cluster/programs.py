@@ -80,6 +80,17 @@ def find_helm() -> Path:
     return _first_that_builds("Helm", HELM_VERSIONS, _build_helm)
 
 
+def find_etcd() -> tuple[Path, Path]:
+    """Give the server of etcd and the folder of its client's programs, built if need be."""
+    return _find_etcd(), _first_that_builds("etcdctl", ETCD_VERSIONS, _build_etcd_clients)
+
+
+def etcd_is_built() -> bool:
+    """Say whether etcd and its client's programs are there."""
+    programs = cache_folder() / "programs"
+    return any((programs / f"etcd-clients-{each}" / "etcdutl").exists() for each in ETCD_VERSIONS)
+
+
 def find_versitygw() -> Path:
     """Give the S3 server, built first if it is not there."""
     return _build_store("versitygw", "github.com/versity/versitygw", VERSITYGW_VERSION)
@@ -213,6 +224,13 @@ def _build_etcd(version: str) -> Path:
         flags="-s -w",
     )
     return folder / "etcd"
+
+
+def _build_etcd_clients(version: str) -> Path:
+    names = ["etcdctl", "etcdutl"]
+    modules = [f"go.etcd.io/etcd/{each}/v3" for each in names]
+    required = "".join(f"require {each} {version}\n" for each in modules)
+    return _build_all(f"etcd-clients-{version}", names, required, modules, flags="-s -w")
 
 
 def _build_helm(version: str) -> Path:

@@ -86,6 +86,21 @@ COURSES = {
         },
         prepare=with_snapshots,
     ),
+    "etcd": Course(
+        {
+            "backup": {"object": "StatefulSet/shop/settings", **PROFILE},
+            "restore": {"object": "StatefulSet/shop/settings", **PROFILE},
+            "delete": {"object": "Namespace/shop", **PROFILE},
+        },
+        {
+            "etcdctl snapshot save": {},
+            "etcdutl snapshot": {},
+            "kando location push": {"path": "etcd/1"},
+            "kando location": {},
+            "true": {},
+            "mv /data/restored": {},
+        },
+    ),
     "hello": Course(
         {"hello": {"object": "Namespace/default", "options": {"name": "you"}}},
         {"kando output greeting": {"greeting": "Hello, you!"}, "It was said": {}},
