@@ -594,7 +594,11 @@ def test_the_api_server_takes_all_that_the_chart_makes(installed: Installed) -> 
     every: tuple[dict[str, Any], ...] = (
         {},
         EVERYTHING,
-        {**COMPOSES, "watch": {"all": True}, "shards": 3},
+        {
+            "watch": {"all": True},
+            "shards": 3,
+            "compositions": {**COMPOSES["compositions"], "functions": True, "shards": 2},
+        },
         {**COMPOSES, "actionsets": {"enabled": False}, "webhook": {"compositions": True}},
     )
     for values in every:

@@ -9,19 +9,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from threading import Condition
-from typing import Final
+from typing import Final, NamedTuple
 
-from kanister_py.core.errors import KanisterError, NotFound, TransientError
-from kanister_py.core.objects.parts import annotations_of, spec_of
+from kanister_py.core.errors import KanisterError, TransientError
+from kanister_py.core.objects.parts import annotations_of, name_of, spec_of
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.cluster import Cluster, KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
 
 ACTS_ON: Final = "kanister-py.io/acts-on"
 COMPOSITIONS: Final = "compositions"
 _LOOK_SECONDS: Final = 1.5
+
+
+class _Sighting(NamedTuple):
+    """A Lease as it was seen, and when it was first seen so."""
+
+    state: tuple[str, str]
+    at: float
 
 
 def await_composer(
@@ -32,15 +39,12 @@ def await_composer(
     changed: Condition,
     is_stopping: Callable[[], bool],
 ) -> None:
-    """Wait for as long as the holder of another Lease composes and keeps renewing it."""
-    seen: tuple[str, str] | None = None
-    seen_at = 0.0
+    """Wait for as long as anybody composes under another Lease, or its shards', and renews it."""
+    seen: dict[str, _Sighting] = {}
     told = ""
     while not is_stopping():
         try:
-            found = cluster.get(LEASES, lease, namespace=namespace)
-        except NotFound:
-            return
+            found = cluster.list(LEASES, namespace=namespace).items
         except TransientError as error:
             why = f"nobody knows whether another process does: {error.message}"
         except KanisterError as error:
@@ -48,20 +52,30 @@ def await_composer(
             _LOG.warning("Nobody knows whether another process composes: %s", error.message)
             return
         else:
-            spec = spec_of(found)
-            holder = str(spec.get("holderIdentity") or "")
-            notes = annotations_of(found).get(ACTS_ON, COMPOSITIONS)
-            if not holder or COMPOSITIONS not in notes.split(","):
+            held = [each for each in found if name_of(each).partition("-shard-")[0] == lease]
+            composers = [who for each in held if (who := _composer(each, seen, clock))]
+            if not composers:
                 return
-            why = f"{holder} composes (lease {namespace}/{lease})"
-            now = (holder, str(spec.get("renewTime") or ""))
-            if now != seen:
-                seen, seen_at = now, clock.monotonic()
-            elif clock.monotonic() - seen_at >= float(spec.get("leaseDurationSeconds") or 0):
-                return
+            why = f"{composers[0]} composes (lease {namespace}/{lease})"
         if why != told:
             _LOG.info("Composes nothing yet: %s", why)
             told = why
         with changed:
             if not is_stopping():
                 clock.wait(changed, _LOOK_SECONDS)
+
+
+def _composer(lease: KubeObject, seen: dict[str, _Sighting], clock: Clock) -> str:
+    """Say who composes under a Lease; empty if nobody does, or it is not renewed any more."""
+    spec = spec_of(lease)
+    holder = str(spec.get("holderIdentity") or "")
+    notes = annotations_of(lease).get(ACTS_ON, COMPOSITIONS)
+    if not holder or COMPOSITIONS not in notes.split(","):
+        return ""
+    state = (holder, str(spec.get("renewTime") or ""))
+    before = seen.get(name_of(lease))
+    if before is None or before.state != state:
+        seen[name_of(lease)] = _Sighting(state, clock.monotonic())
+        return holder
+    term = float(spec.get("leaseDurationSeconds") or 0)
+    return holder if clock.monotonic() - before.at < term else ""

@@ -65,6 +65,22 @@ def test_a_resource_without_any_composition_is_composed_when_one_comes(world: Wo
     world.until(world.is_ready)
 
 
+def test_nothing_is_composed_while_the_controller_is_paused() -> None:
+    first = begun(REVISIONS)
+    first.close()
+    paused = World(REVISIONS._replace(is_paused=True), first.cluster, FakeClock())
+    paused.start()
+    paused.say(composition())
+    paused.say(bucket())
+    paused.until_rest()
+    assert paused.writes == []
+    paused.close()
+    again = World(REVISIONS, first.cluster, FakeClock())
+    again.start()
+    again.until(again.is_ready)
+    again.close()
+
+
 def test_a_resource_is_composed_when_the_composition_it_names_comes(world: World) -> None:
     world.say(bucket(compositionRef={"name": "later"}))
     until_it_failed(world)

@@ -136,6 +136,15 @@ def test_a_holder_that_has_died_is_waited_for_as_long_as_its_term(world: World) 
     assert 20 <= clock.monotonic() < 25
 
 
+def test_shards_of_a_process_that_composes_are_waited_for_each(world: World) -> None:
+    lease(world, LEASE_NAME, "")
+    lease(world, f"{LEASE_NAME}-shard-1", "dead", seconds=20)
+    lease(world, f"{LEASE_NAME}-replica-0", "somebody")
+    clock = FakeClock(jumps=True)
+    await_composer(world.cluster, clock, "default", LEASE_NAME, Condition(), lambda: False)
+    assert 20 <= clock.monotonic() < 25
+
+
 def test_who_is_stopped_waits_no_longer(world: World) -> None:
     lease(world, LEASE_NAME, "somebody")
     made, part = composing(world, "composer", alone=True)
