@@ -249,12 +249,15 @@ class _Looking:
         at_fault = {each.path for each in self.obstacles}
         for text in texts_of(self._action):
             is_over = text.phase is not None and 0 <= text.phase < done
-            if is_over or text.role == "condition" or text.path in at_fault:
+            if is_over or text.role == "condition":
                 continue
             if text.role == "if" or self._is_sure.get(text.phase, True):
-                self.obstacles += self._wrong_reads(text, reads)
+                is_told = text.path in at_fault
+                found = self._wrong_reads(text, reads, is_told=is_told)
+                self.obstacles += dict.fromkeys(found)
 
-    def _wrong_reads(self, text: Text, reads: ActionReads) -> Iterator[Obstacle]:
+    def _wrong_reads(self, text: Text, reads: ActionReads, *, is_told: bool) -> Iterator[Obstacle]:
+        """Say what a text reads in vain; `is_told`: but for what rendering it has told."""
         if "{" not in text.text:
             return
         renderer = self._known.renderer
@@ -263,12 +266,14 @@ class _Looking:
         except TemplateError:
             return
         for read in found:
+            # Nobody renders what may give no output yet.
+            if is_told and (read.names[0], *read.names[2:3]) != ("Phases", "Output"):
+                continue
             for rule, message in reads.wrongs(text, read):
                 if rule.severity is Severity.ERROR and read.is_certain:
                     where = renderer.origin.where(text.path, read.line)
                     told = f"{where}: {message}{_original(rule, read)}"
                     yield Obstacle(text.phase, text.path, told, RenderFailed.reason)
-                    return
 
 
 def _original(rule: Rule, read: Read) -> str:

@@ -246,11 +246,14 @@ def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None
         "          {{ .Options.wrod }} {{ .Options.wrod }}\n"
         "          {{ if .Options.word }}{{ .Options.sometimes }}{{ end }}\n"
         "          {{ .Deployment.Name }}\n"
+        "          {{ .Phases.frist.Output.said }} {{ .Phases.second.Output.said }}\n"
+        "    - {func: Act, name: second}\n"
     )
     found = problems_of(ran(file, options={"word": "x"}))
     lines = [each.split("blueprint.yaml:")[1].partition(")")[0] for each in found]
-    assert lines == ["11", "13"]
-    assert ['"wrod" in .Options' in found[0], ".Deployment is not there" in found[1]] == [True] * 2
+    assert lines == ["11", "13", "14", "14"]
+    told = ('"wrod" in .Options', ".Deployment is not there", "no phase frist", "second runs later")
+    assert [want in each for want, each in zip(told, found, strict=True)] == [True] * 4
 
 
 @pytest.mark.parametrize(
