@@ -72,11 +72,18 @@ class Webhook:
         self._server.server_close()
 
     def until(self, count: int) -> list[Notice]:
+        """Wait for so many deliveries; one may arrive twice where a machine is slow to answer."""
         until = time.monotonic() + PATIENCE_SECONDS
-        while len(self.notices) < count and time.monotonic() < until:
+        while len(found := self._deliveries()) < count and time.monotonic() < until:
             Event().wait(0.005)
-        assert len(self.notices) == count, self.notices
-        return self.notices
+        assert len(found) == count, self.notices
+        return found
+
+    def _deliveries(self) -> list[Notice]:
+        found: dict[str, Notice] = {}
+        for each in self.notices[:]:
+            found.setdefault(each.headers["X-Kanister-Py-Delivery"], each)
+        return list(found.values())
 
 
 @pytest.fixture
@@ -191,11 +198,12 @@ def test_a_receiver_that_is_away_is_tried_again_and_holds_nobody_up(
     world.create(actionset("good"))
     world.until_state("complete", "good")
     webhook.goes_on.set()
-    first, second = webhook.until(2)
-    assert first.body == second.body
-    delivery = "X-Kanister-Py-Delivery"
-    assert first.headers[delivery] == second.headers[delivery]
     sent(controller, "sent", 1)
+    first, *again = webhook.notices
+    assert again
+    assert {each.body for each in again} == {first.body}
+    # However often it comes, it is one delivery.
+    assert len(webhook.until(1)) == 1
 
 
 @pytest.fixture
@@ -230,7 +238,7 @@ def test_notices_go_nowhere_that_the_operator_has_not_allowed(
     (message,) = told
     assert "307" in message if how == "a redirection" else "--notify ORIGIN" in message
     assert elsewhere.notices == []
-    assert len(webhook.notices) == (how == "a redirection")
+    assert bool(webhook.notices) is (how == "a redirection")
 
 
 def test_a_notice_that_a_killed_controller_did_not_send_is_sent_by_the_next(
