@@ -90,6 +90,8 @@ class Pass:
     def take(self, written: KubeObject) -> None:
         """Go on from what the cluster now has."""
         self.xr = written
+        if "conditions" in self.__dict__:
+            self.conditions.note_generation(int(self.metadata.get("generation") or 0))
 
     def _kept_status(self) -> dict[str, Any]:
         """Give what functions desired before, so far as it is not ours to say."""

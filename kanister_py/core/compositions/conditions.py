@@ -31,6 +31,14 @@ class Conditions:
         }
         self._now = now
         self._generation = generation
+        self._said: set[str] = set()
+        """The types that were set here; the others are as they were."""
+
+    def note_generation(self, generation: int) -> None:
+        """Say all that is said here of another generation: writing makes a new one."""
+        self._generation = generation
+        for type_ in self._said & self._all.keys():
+            self._all[type_]["observedGeneration"] = generation
 
     def set(self, type_: str, status: str, reason: str, message: str = "") -> None:
         made: dict[str, Any] = {
@@ -43,6 +51,7 @@ class Conditions:
             made["message"] = message
         if self._generation:
             made["observedGeneration"] = self._generation
+        self._said.add(type_)
         before = self._all.get(type_)
         if before is not None and all(
             before.get(key, "") == made.get(key, "") for key in ("status", "reason", "message")

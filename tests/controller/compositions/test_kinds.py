@@ -554,6 +554,25 @@ def test_a_resource_that_cannot_be_composed_says_why(
     assert world.composed() == {}
 
 
+def test_a_change_of_a_composition_costs_a_resource_one_status(world: World) -> None:
+    world.define(definition())
+    world.say(composition("red"))
+    world.say(bucket("one"))
+    world.until(lambda: world.is_ready("one"))
+    world.until_rest()
+    world.writes.clear()
+    world.say(composition("green"))
+    world.until(
+        lambda: [each["data"]["colour"] for each in world.composed("one").values()] == ["green"] * 2
+    )
+    world.until_rest()
+    # Of the two objects and the status, which is of the generation that the choice has made.
+    assert world.writes.count("apply") == 3
+    found = world.cluster.get(BUCKETS, "one", namespace="default")
+    told = {each["observedGeneration"] for each in found["status"]["conditions"]}
+    assert told == {found["metadata"]["generation"]}
+
+
 def test_what_keeps_a_resource_from_being_composed_is_logged_once_and_so_is_its_end(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
