@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
@@ -858,3 +859,54 @@ class TestTheApiServer:
                 assert controller.is_leader
             finally:
                 world.close()
+
+    def test_an_etcd_that_freezes_and_a_server_that_is_killed_again_and_again_lose_nothing(
+        self,
+        new_api_server: Callable[..., LocalCluster],
+        tmp_path: Path,
+        is_long: bool,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        server = new_api_server()
+        install_definitions(server.client)
+        make_namespace(server.client, "shop")
+        kills, frozen_seconds = (20, 40) if is_long else (3, 12)
+        with FaultProxy(server) as faults:
+            place = Place(server.client, faults.kubeconfig, "shop", tmp_path)
+            world = World(place, faults)
+            try:
+                place.blueprint(
+                    "gated", kube_ops("shop", "before"), gate("shop"), kube_ops("shop", "after")
+                )
+                make_gate(place)
+                controller = world.start(terms=LeaseTerms(240.0, 180.0, 0.5))
+                names = [f"run-{number}" for number in range(kills)]
+                for name in names:
+                    place.actionset(name, "gated")
+                    server.restart_api_server(kill=True)
+                    server.compact_etcd()
+                for name in names:
+                    until(lambda: is_at_gate(place, name))  # noqa: B023 # it is asked at once
+                server.freeze_etcd()
+                time.sleep(frozen_seconds)
+                server.thaw_etcd()
+                server.wait_for_api_server()
+                open_gate(place)
+                for name in names:
+                    ends_well(place, name)
+                made = place.client.get("/api/v1/namespaces/shop/configmaps")["items"]
+                effects = [
+                    each["metadata"]["name"]
+                    for each in made
+                    if each["metadata"]["name"].startswith(("before-", "after-"))
+                ]
+                assert controller.is_leader
+            finally:
+                world.close()
+        with capsys.disabled():
+            print(
+                f"\n{kills} kills of the API server, {frozen_seconds} s without etcd, "
+                f"{len(names)} runs, {len(effects)} effects, "
+                f"{2 * len(names) - len(set(effects))} lost"
+            )
+        assert len(effects) == 2 * len(names)

@@ -140,6 +140,13 @@ class LocalCluster:
 
     # etcd
 
+    def freeze_etcd(self) -> None:
+        """Let etcd do nothing: the API server waits for it, and gives up on what takes long."""
+        self._processes["etcd"].send_signal(signal.SIGSTOP)
+
+    def thaw_etcd(self) -> None:
+        self._processes["etcd"].send_signal(signal.SIGCONT)
+
     def compact_etcd(self) -> int:
         """Forget every version but the newest: who watches from an older one is told 410."""
         revision = int(self._ask_etcd("kv/range", {"key": _base64("\0")})["header"]["revision"])

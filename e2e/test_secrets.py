@@ -1,0 +1,90 @@
+"""A secret that a phase prints in every form: nothing on the cluster or in a log tells it."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from e2e.cluster.client import ApiClient
+from e2e.test_controller import GROUP, Place, install_definitions, until
+
+PASSWORD = "hunter/22+Zwölf?"
+READ = '{{ index .Phases.leaks.Secrets.creds.Data "key" | toString }}'
+SCRIPT = f"""
+p='{READ}'
+printf '%s\\n' "$p"
+printf '%s' "$p" | base64
+printf 'me:%s' "$p" | base64
+printf '%s' "$p" | base64 | tr '+/' '-_'
+printf '%s' "$p" | od -An -v -tx1 | tr -d ' \\n'
+printf '\\n{{"password": "%s"}}\\n' "$p"
+echo "GET /login?p={READ.replace(" | toString", " | toString | urlquery")}" >&2
+exit 3
+"""
+
+
+def forms() -> Iterator[str]:
+    """Give what would tell the password to whoever reads it."""
+    raw = PASSWORD.encode()
+    yield PASSWORD
+    yield json.dumps(PASSWORD)[1:-1]
+    yield quote(PASSWORD, safe="")
+    yield raw.hex()
+    for encode in (b64encode, urlsafe_b64encode):
+        yield encode(raw).decode().rstrip("=")[:-1]
+        yield encode(b"me:" + raw).decode().rstrip("=")[4:-1]
+
+
+@pytest.fixture
+def place(
+    admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path, node: object
+) -> Iterator[Place]:
+    del node  # it runs the pods
+    install_definitions(admin)
+    made = Place(admin, kubeconfig, namespace, tmp_path)
+    yield made
+    made.close()
+
+
+def test_no_event_status_or_log_tells_a_secret_that_a_phase_prints(place: Place) -> None:
+    space = place.namespace
+    data = {"key": b64encode(PASSWORD.encode()).decode()}
+    place.client.post(
+        f"/api/v1/namespaces/{space}/secrets",
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds"}, "data": data},
+    )
+    leaks = {
+        "func": "KubeTask",
+        "name": "leaks",
+        "objects": {"creds": {"kind": "Secret", "name": "creds", "namespace": space}},
+        "args": {"namespace": space, "image": "busybox", "command": ["sh", "-c", SCRIPT]},
+    }
+    place.blueprint("leaky", leaks)
+    place.start("--log-level", "debug")
+    place.actionset("one", "leaky")
+    status = place.until_ended("one")
+    assert status["state"] == "failed"
+    assert status["error"]["exitCode"] == 3
+    # What was printed is told, and masked: otherwise there would be nothing to be found.
+    assert "***" in json.dumps(status["error"]["logTail"])
+    until(lambda: any("failed" in each["message"].lower() for each in events(place)))
+    everything = {
+        "an event": events(place),
+        "an ActionSet": place.client.get(f"{GROUP}/namespaces/{space}/actionsets"),
+        "the log": place.logs(),
+    }
+    for what, found in everything.items():
+        text = json.dumps(found, ensure_ascii=False).casefold()
+        told = [each for each in forms() if each.casefold() in text]
+        assert not told, f"{what} tells it as {told}"
+
+
+def events(place: Place) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = place.client.get("/api/v1/events")["items"]
+    return [each for each in found if each["involvedObject"].get("namespace") == place.namespace]

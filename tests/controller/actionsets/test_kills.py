@@ -1,0 +1,129 @@
+"""A controller that is killed again and again, at any of its writes, while runs are under way.
+
+KANISTER_PY_KILLS says how often; `.ci/run --all` wants a thousand. The counts are printed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from tests.controller.conftest import (
+    PATIENCE_SECONDS,
+    Counted,
+    Mortal,
+    World,
+    actionset,
+    blueprint,
+    definitions,
+    phase,
+)
+
+KILLS = int(os.environ.get("KANISTER_PY_KILLS") or 40)
+AT_ONCE = 6
+PARTS = ("first", "second", "tidy")
+
+
+def once(part: str) -> dict[str, Any]:
+    return phase("Once", part, args={"name": "{{ .Options.run }}-" + part})
+
+
+ADOPTS = blueprint(once("first"), once("second"), deferred=once("tidy"), name="adopts")
+COUNTS = blueprint(phase("Counted"), deferred=once("tidy"), name="counts")
+
+
+class Kills:
+    """A cluster with runs, and what has become of them."""
+
+    def __init__(self) -> None:
+        clock = SystemClock()
+        self.world = World(MemoryCluster(clock=clock), clock)
+        self.world.create(*definitions(), ADOPTS, COUNTS)
+        self.kills = self.made = 0
+
+    def fill_up(self) -> None:
+        """Have some runs under way, of both kinds."""
+        while len(self.under_way()) < AT_ONCE:
+            name = f"r{self.made}"
+            kind = "counts" if self.made % 3 == 2 else "adopts"
+            action = {"options": {"run": name}}
+            self.world.create(actionset(name, blueprint=kind, action=action))
+            self.made += 1
+
+    def states(self) -> dict[str, str]:
+        found = self.world.cluster.list(ACTION_SETS).items
+        return {
+            each["metadata"]["name"]: (each.get("status") or {}).get("state", "") for each in found
+        }
+
+    def under_way(self) -> list[str]:
+        return [
+            name for name, state in self.states().items() if state not in ("complete", "failed")
+        ]
+
+    def kill_at(self, writes: int, *, is_lost: bool) -> None:
+        """Have a controller act until a write of its own, the last of which may be lost."""
+        mortal = Mortal(self.world.cluster, writes, before=is_lost)
+        controller = self.world.controller(mortal, identity="one-pod")
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not mortal.died.wait(0.002) and self.under_way():
+            assert time.monotonic() < until, self.states()
+        controller.kill()
+        self.kills += mortal.died.is_set()
+
+    def settle(self) -> None:
+        """Let one live, until it has nothing left to do."""
+        controller = self.world.controller(identity="one-pod")
+        until = time.monotonic() + PATIENCE_SECONDS
+        while self.under_way() and time.monotonic() < until:
+            time.sleep(0.01)
+        controller.kill()
+
+    def table(self) -> dict[str, int]:
+        """Count what happened: each effect is wanted once, one that nobody may repeat at most."""
+        states = self.states()
+        maps = self.world.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items
+        effects = Counter(each["metadata"]["name"].rpartition("-")[0] for each in maps)
+        wanted = {
+            f"r{number}-{part}"
+            for number in range(self.made)
+            for part in (("tidy",) if number % 3 == 2 else PARTS)
+        }
+        calls = Counter(Counted.calls)
+        return {
+            "kills": self.kills,
+            "runs": self.made,
+            "effects": effects.total() + calls.total(),
+            "lost": len(wanted - set(effects)),
+            "doubled": sum(each > 1 for each in (*effects.values(), *calls.values())),
+            "stuck": sum(state not in ("complete", "failed") for state in states.values()),
+        }
+
+
+def test_nothing_is_lost_or_doubled_however_often_the_controller_is_killed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    choose = random.Random(20261119)
+    Counted.calls.clear()
+    kills = Kills()
+    try:
+        while kills.kills < KILLS:
+            kills.fill_up()
+            kills.kill_at(choose.randint(1, 40), is_lost=choose.random() < 0.5)
+        kills.settle()
+        found = kills.table()
+    finally:
+        kills.world.close()
+        Counted.calls.clear()
+    with capsys.disabled():
+        print("\n" + ", ".join(f"{count} {what}" for what, count in found.items()))
+    assert found["kills"] >= KILLS
+    assert (found["lost"], found["doubled"], found["stuck"]) == (0, 0, 0)
