@@ -1,4 +1,4 @@
-"""What a diff of two versions says of arguments."""
+"""What a diff of two versions says of arguments, and what is said of a revision."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.registry.reference import differences
+from kanister_py.core.registry.entries import (
+    FunctionEntry,
+    FunctionKind,
+    FunctionRevision,
+    Source,
+)
+from kanister_py.core.registry.reference import differences, revision_summary, version_reference
+from kanister_py.core.versions.deprecation import Listing, Release
+from kanister_py.core.versions.semver import parse_version
 
 
 def reference(version: str, **arguments: Any) -> dict[str, Any]:
@@ -78,3 +86,33 @@ def test_a_type_breaks_what_it_does_not_take_any_more(old: str, new: str, *, bre
     was["arguments"][0]["type"], becomes["arguments"][0]["type"] = old, new
     (change,) = differences(was, becomes)
     assert change["breaking"] is breaks
+
+
+@pytest.mark.parametrize(
+    ("is_ours", "origin"),
+    [
+        pytest.param(True, "built in", id="ours"),
+        pytest.param(False, "plugin", id="of a plugin"),
+    ],
+)
+def test_where_a_version_is_from_goes_with_it_into_a_revision(is_ours: bool, origin: str) -> None:
+    one = parse_version("1.0.0")
+    source = Source("acme", one, (Release(one),), is_ours=is_ours)
+    listing = Listing(deprecated_in=one)
+    entry = FunctionEntry("function-a", one, FunctionKind.COMPOSITION, source, "a:A", listing)
+    assert version_reference(entry, None)["origin"] == origin
+    installed = FunctionRevision("mine", "mine-1", 1, is_healthy=True)
+    told = revision_summary(installed.run_by(entry, "builtin:function-a@v1.0.0"))
+    assert told == {
+        "origin": origin,
+        "version": "v1.0.0",
+        "runs": "function-a v1.0.0",
+        "status": "deprecated",
+        "deprecatedIn": "1.0.0",
+    }
+    assert revision_summary(installed) == {
+        "origin": "package",
+        "version": None,
+        "runs": "",
+        "status": "served",
+    }
