@@ -138,8 +138,8 @@ def test_the_share_of_one_that_dies_is_taken_up_by_the_others(world: World) -> N
         run_in(world, space)
     until(lambda: sum(each.active_runs for each in replicas) == len(SPACES))
     gone, *others = replicas
-    gone.kill()
     began = time.monotonic()
+    gone.kill()
     until(lambda: sum(each.active_runs for each in others) == len(SPACES))
     # 13 s at the most, were everybody awake all the time.
     assert time.monotonic() - began >= LeaseTerms().acts_for_seconds - 0.1
