@@ -101,7 +101,7 @@ class Webhook:
     def stop(self) -> None:
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
-            assert self._process.wait(120) == 0, self._log.read_text()
+            assert self._process.wait(180) == 0, self._log.read_text()
             self._process = None
 
     def until_trusted(self) -> bytes:

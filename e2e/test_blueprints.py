@@ -96,7 +96,7 @@ def course_taken(name: str, options: Mapping[str, str], settings: RunSettings) -
             settings=settings._replace(name=action, onlooker=journal),
             **more,
         )
-        ran.wait(120)
+        ran.wait(180)
         assert ran.is_over
         assert ran.status["state"] == "complete", ran.error
         said = ran.status["actions"][0].get("artifacts") or {}

@@ -377,7 +377,7 @@ class Installed:
     def stop(self, name: str = "kanister-py", replica: int = 0) -> None:
         process = self._processes.pop(f"{name}-{replica}")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == 0, self.log
+        assert process.wait(180) == 0, self.log
 
     @property
     def log(self) -> str:

@@ -235,7 +235,7 @@ class TestCommands:
         reader = threading.Thread(target=lambda: seen.extend(session))
         reader.start()
         session.close()
-        reader.join(timeout=60)
+        reader.join(180)
         assert not reader.is_alive()
         assert seen == []
         assert session.exit_code is None
@@ -306,7 +306,7 @@ class TestLogs:
         reader = threading.Thread(target=lambda: seen.extend(pieces))
         reader.start()
         stream.close()
-        reader.join(timeout=60)
+        reader.join(180)
         assert not reader.is_alive()
         assert seen == []
 

@@ -41,7 +41,7 @@ SYSTEM = "kanister-py"
 EXTENSIONS = "/apis/apiextensions.crossplane.io/v1"
 PACKAGES = "/apis/pkg.crossplane.io/v1"
 THINGS = "/apis/example.org/v1alpha1/namespaces/default/xthings"
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 180.0
 
 
 def until(wanted: Callable[[], Any], what: Callable[[], str], seconds: float = 0) -> Any:

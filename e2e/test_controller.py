@@ -26,7 +26,7 @@ from e2e.faults.proxy import FaultProxy
 from e2e.faults.requests import ApiRequest
 from kanister_py.cli.exit_codes import LEADERSHIP_LOST
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 180.0
 GROUP = "/apis/cr.kanister.io/v1alpha1"
 SETTINGS = ("KANISTER_PY", "POD_")
 

@@ -141,7 +141,7 @@ def run(
         "spec": {"actions": [action]},
     }
     settings = RunSettings(cluster=cluster, namespace=namespace)
-    status = run_actionset(actionset, [blueprint], settings).wait(120).status
+    status = run_actionset(actionset, [blueprint], settings).wait(180).status
     assert status["state"] == "complete", status["error"]
     assert KEY not in json.dumps(status)
     found: Mapping[str, Any] = status["actions"][0]["phases"][0].get("output") or {}

@@ -162,7 +162,7 @@ def test_mixed_action_sets_under_faults_all_end_and_nothing_grows(
         until(lambda: not place.client.get(f"{GROUP}/namespaces/{namespace}/actionsets")["items"])
         until(lambda: not place.client.get(f"/api/v1/namespaces/{namespace}/pods")["items"])
         controller.send_signal(signal.SIGTERM)
-        assert controller.wait(120) == 0, place.logs()
+        assert controller.wait(180) == 0, place.logs()
     finally:
         place.close()
     wrong = {

@@ -16,7 +16,7 @@ from tests.conftest import CommandLine
 from tests.ports import free_port
 
 COMPOSITION = Path(__file__).parent / "traced_composition.yaml"
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 180.0
 # What its own log says of a span.
 SPAN = re.compile(r"Parent ID +: (\w*)\n +ID +: (\w+)\n +Name +: (.+)\n")
 

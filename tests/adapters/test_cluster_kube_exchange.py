@@ -16,7 +16,7 @@ from kanister_py.adapters.cluster_kube.exchange import (
     Way,
 )
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 

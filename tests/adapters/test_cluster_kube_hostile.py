@@ -312,7 +312,7 @@ def test_nobody_waits_for_a_plugin_who_has_credentials(tmp_path: Path) -> None:
                 assert cluster.get(CONFIG_MAPS, f"c{number}", namespace="shop")
             assert not found
             go.touch()
-            thread.join(60)
+            thread.join(180)
     assert found
 
 

@@ -23,7 +23,7 @@ from kanister_py.adapters.cluster_kube.sessions import KubeExecSession, open_ses
 from kanister_py.adapters.cluster_kube.timing import Timing
 from tests.adapters.test_cluster_kube import kubeconfig
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 180.0
 # Nobody is saved by a ping: who is not let go is found out before it.
 TIMING = Timing(ping=10 * PATIENCE_SECONDS)
 

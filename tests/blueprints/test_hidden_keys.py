@@ -123,7 +123,7 @@ def test_a_key_is_in_nothing_that_a_run_leaves_behind(
     }
     heard, state = Heard(), tmp_path / "state"
     settings = RunSettings(objects=objects, pods="processes", state=state, onlooker=heard)
-    status = run_actionset(actionset, [blueprint], settings).wait(120).status
+    status = run_actionset(actionset, [blueprint], settings).wait(180).status
     assert [each["state"] for each in status["actions"][0]["phases"]] == ["complete", "failed"]
     said = json.dumps(status) + "\n".join(heard.lines)
     # The Secrets that were given are in the kept cluster, as base64: nothing else of them is.

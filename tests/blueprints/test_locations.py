@@ -112,7 +112,7 @@ def run(
         "spec": {"actions": [action]},
     }
     settings = RunSettings(objects=objects, pods="processes", locations=folder)
-    return run_actionset(actionset, [blueprint], settings).wait(60).status
+    return run_actionset(actionset, [blueprint], settings).wait(180).status
 
 
 @pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])

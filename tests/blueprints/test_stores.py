@@ -60,7 +60,7 @@ def cluster(tmp_path: Path, location: Location, blueprints: Path) -> Iterator[Cl
 
 def run(cluster: Cluster, blueprint: Any, action: str, **more: Any) -> Mapping[str, Any]:
     ran = run_blueprint(blueprint, action, settings=RunSettings(cluster=cluster), **more)
-    status = ran.wait(120).status
+    status = ran.wait(180).status
     assert status["state"] == "complete", status["error"]
     found: Mapping[str, Any] = status["actions"][0]
     return found

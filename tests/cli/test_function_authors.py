@@ -322,7 +322,7 @@ def test_a_class_is_served_and_sigterm_ends_in_good_order(project: Path) -> None
         answer = call(port_in(lines))
         assert answer.desired.data["resources"]["greeting"]["ready"] == "READY_TRUE"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(180) == 0
 
 
 def test_a_program_is_served(program: list[str]) -> None:

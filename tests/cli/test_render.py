@@ -690,7 +690,7 @@ class TestWhatRunsAFunction:
             assert documents == render("-r", "-c")[1]
         finally:
             served.terminate()
-            served.wait(60)
+            served.wait(180)
             if served.stderr is not None:
                 served.stderr.close()
 
@@ -1046,7 +1046,7 @@ def test_watching_renders_again_when_a_file_changes(write: Write, tmp_path: Path
         assert "rendered in" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         out = process.stdout.read()
-        assert process.wait(60) == 0
+        assert process.wait(180) == 0
         process.stderr.close()
         process.stdout.close()
     finally:

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180
 
 
 @contextmanager

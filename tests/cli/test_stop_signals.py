@@ -39,5 +39,5 @@ def test_what_is_to_be_called_is_called_on_a_thread_with_the_name_of_the_signal(
     with StopSignals() as signals:
         signals.call(called.put)
         os.kill(os.getpid(), signal.SIGTERM)
-        assert called.get(timeout=60) == "SIGTERM"
+        assert called.get(timeout=180) == "SIGTERM"
     assert signal.getsignal(signal.SIGTERM) is before

@@ -849,7 +849,7 @@ class ClusterContract:
         reader = threading.Thread(target=lambda: seen.extend(watch))
         reader.start()
         watch.close()
-        reader.join(timeout=30)
+        reader.join(180)
         assert not reader.is_alive()
         assert seen == []
 

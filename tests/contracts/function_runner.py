@@ -24,7 +24,7 @@ from kanister_py.ports.function_runner import (
     FunctionTimedOut,
 )
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 
 class Echo(CompositionFunction):

@@ -29,7 +29,7 @@ from kanister_py.ports.cluster import (
 )
 
 NAMESPACE = "default"
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 180
 
 
 def pod(name: str, script: str, **spec: Any) -> KubeObject:

@@ -34,7 +34,7 @@ from kanister_py.functions.blueprint.pods import Job, PodArgs, pod_of, spec_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 
 class Echo(Func):

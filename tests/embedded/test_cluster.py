@@ -238,7 +238,7 @@ def test_threads_that_count_together_lose_nothing() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(180)
     assert shared.get(CONFIG_MAPS, "counter")["data"]["n"] == "200"
 
 
@@ -254,6 +254,6 @@ def test_who_waits_on_a_watch_is_woken_by_a_write() -> None:
     reader.start()
     shared.create(config_map("other"))
     shared.create(config_map("mine"))
-    reader.join(timeout=60)
+    reader.join(180)
     watch.close()
     assert seen == ["mine"]

@@ -11,7 +11,7 @@ import pytest
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.embedded.pods.readiness import ReadinessProbe
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 180.0
 
 
 class Asked:

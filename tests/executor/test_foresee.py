@@ -122,7 +122,7 @@ def ran(made: Mapping[str, Any] | Path, objects: Iterable[Any] = (), **more: Any
     _ACTED.clear()
     registry = registry_of(Act, Command, Looks, Elsewhere, Declare, Patient)
     settings = RunSettings(objects=tuple(objects), registry=registry)
-    return run_blueprint(made, "go", settings=settings, **more).wait(60)
+    return run_blueprint(made, "go", settings=settings, **more).wait(180)
 
 
 def problems_of(run: Run) -> list[str]:
@@ -359,7 +359,7 @@ def test_code_that_cannot_be_loaded_is_told_before_anything_acts() -> None:
     settings = RunSettings(registry=builder.build())
     _ACTED.clear()
     made = blueprint(act("first"), act("second", func="Command"))
-    run = run_blueprint(made, "go", settings=settings).wait(60)
+    run = run_blueprint(made, "go", settings=settings).wait(180)
     (problem,) = problems_of(run)
     assert "cannot be loaded: ModuleNotFoundError" in problem
     assert _ACTED == []
@@ -425,7 +425,7 @@ def test_rights_are_looked_for_when_somebody_asks_for_that(checks_access: bool, 
         checks_access=checks_access,
     )
     made = blueprint(act("first"), act("second", func="Command"))
-    found = problems_of(run_blueprint(made, "go", settings=settings).wait(60))
+    found = problems_of(run_blueprint(made, "go", settings=settings).wait(180))
     assert len(found) == want
     assert all("go/second" in each and "create pods" in each for each in found)
     assert bool(_ACTED) is not checks_access
@@ -446,7 +446,7 @@ def test_no_right_is_looked_for_under_a_name_that_is_not_known_yet() -> None:
         cluster=Grudging(clock=SystemClock()), registry=registry_of(Act, Named), checks_access=True
     )
     later = act("second", "{{ .Phases.first.Output.said }}", func="Named")
-    run = run_blueprint(blueprint(act("first"), later), "go", settings=settings).wait(60)
+    run = run_blueprint(blueprint(act("first"), later), "go", settings=settings).wait(180)
     assert problems_of(run) == []
 
 
@@ -468,7 +468,7 @@ def test_arguments_that_a_function_renders_itself_may_become_anything() -> None:
     _ACTED.clear()
     settings = RunSettings(registry=registry_of(Own))
     times = {"func": "Own", "name": "first", "args": {"times": "{{ .Options.times }}"}}
-    run = run_blueprint(blueprint(times), "go", options={"times": "2"}, settings=settings).wait(60)
+    run = run_blueprint(blueprint(times), "go", options={"times": "2"}, settings=settings).wait(180)
     assert problems_of(run) == []
 
 
@@ -505,7 +505,7 @@ def ran_set(mode: str, *actions: str, last: Mapping[str, Any] | None = None) -> 
     if last is not None:
         actionset["spec"]["actions"][-1]["object"] = last
     settings = RunSettings(registry=registry_of(Act))
-    return run_actionset(actionset, [made], settings).wait(60)
+    return run_actionset(actionset, [made], settings).wait(180)
 
 
 @pytest.mark.parametrize("mode", ["Parallel", "Sequential"])
@@ -598,7 +598,7 @@ def test_an_artifact_that_a_version_does_not_read_is_refused_before_anything_act
     settings = RunSettings(registry=builder.build())
     run = run_blueprint(
         blueprint(act("first"), act("second", say)), "go", settings=settings, artifacts=kept
-    ).wait(60)
+    ).wait(180)
     if not want:
         assert (problems_of(run), _ACTED) == ([], ["first", "second"])
         return

@@ -50,9 +50,9 @@ def test_standard_output_is_where_it_was_whichever_is_loaded_first(
     # If both may load at once, the second has turned the output aside by now.
     began[names[1]].wait(0.3)
     go_on[names[0]].set()
-    threads[0].join(30)
+    threads[0].join(180)
     go_on[names[1]].set()
-    threads[1].join(30)
+    threads[1].join(180)
     for name in names:
         assert sys.modules.pop(name).Found.name == name
     assert sys.stdout is before

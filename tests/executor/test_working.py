@@ -7,7 +7,7 @@ from threading import Event, Lock
 
 from kanister_py.executor.working import Workers
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 
 def until_one_wakes(workers: Workers) -> None:

@@ -32,7 +32,7 @@ from kanister_py.ports.function_runner import FunctionFault
 from kanister_py.proto.messages import METHODS, V1, V1BETA1
 
 LIFE = timedelta(days=1)
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from tests.http_api.runs_of import DATABASE, HOSTILE, NIGHTLY, RunsOf, runs_of_a
 from tests.http_api.serving import served
 
 HTML = {"accept": "text/html"}
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 180.0
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.http_api.browser import ENTER, TAB, Browser, missing_parts, started_b
 from tests.http_api.runs_of import HOSTILE, RunsOf, phase, runs_of_a_cluster, status_of
 from tests.http_api.serving import served
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 180.0
 LOG = "return document.getElementById('log').innerText"
 NOW = "return document.getElementById('now').innerText"
 

@@ -102,7 +102,7 @@ def test_a_push_that_is_killed_leaves_nothing(s3: Location, s3_folder: Path) -> 
         for _ in range(40):
             pushing.stdin.write(bytes(MIB))
         pushing.send_signal(signal.SIGTERM)
-        assert pushing.wait(60) == 143
+        assert pushing.wait(180) == 143
     assert keys(s3) == []
     # Nor parts that nobody sees: they are paid for.
     assert [each for each in (s3_folder / "buckets" / BUCKET).rglob("*") if each.is_file()] == []
@@ -196,7 +196,7 @@ class TestChronicle:
             assert b"replaced" not in found.stderr
         finally:
             pushing.terminate()
-        assert pushing.wait(60) == 143
+        assert pushing.wait(180) == 143
         # The manifest, the newest, and what may have been stored just before the end.
         assert 2 <= len(keys(s3)) <= 3
         kando("location", "delete", "-s", "log", location=s3)

@@ -71,7 +71,7 @@ def ended(case: Path, cluster: MemoryCluster) -> Ended:
     settings = RunSettings(cluster=cluster, namespace="kanister")
     actionset, blueprint = read(case / "actionset.yaml"), read(case / "blueprint.yaml")
     try:
-        status = run_actionset(actionset, [blueprint], settings).wait(60).status
+        status = run_actionset(actionset, [blueprint], settings).wait(180).status
     except ActionNotFound as error:
         moment = datetime(2026, 1, 1, tzinfo=UTC)
         status = refused_status(error.message, error.reason, moment).as_dict()

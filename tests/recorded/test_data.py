@@ -185,7 +185,7 @@ class Replay:
         before = self.cluster.list(PODS).resource_version
         self.cluster.commands.clear()
         settings = RunSettings(cluster=self.cluster, namespace="kanister")
-        status = run_actionset(actionset, [blueprint], settings).wait(120).status
+        status = run_actionset(actionset, [blueprint], settings).wait(180).status
         with self.cluster.watch(PODS, resource_version=before, timeout_seconds=0.01) as events:
             made = [each.object for each in events if each.type is EventType.ADDED]
         keys = [each.key for each in self.store.list("") if not each.key.startswith(".")]

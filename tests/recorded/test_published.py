@@ -74,7 +74,7 @@ def act(cluster: Cluster, action: str, artifacts: Mapping[str, Any] | None = Non
     (wanted,) = actionset["spec"]["actions"]
     wanted |= {"name": action, **({"artifacts": dict(artifacts)} if artifacts else {})}
     settings = RunSettings(cluster=cluster, namespace="kanister")
-    status = run_actionset(actionset, [blueprint], settings).wait(120).status
+    status = run_actionset(actionset, [blueprint], settings).wait(180).status
     assert status["state"] == "complete", status["error"]
     return status["actions"][0].get("artifacts")
 

@@ -20,7 +20,7 @@ from kanister_py.testing.scripts import Answer, Command, RecordedPods, Script, S
 from tests.contracts.pods import wait_gone
 
 SHOP = "shop"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 
 class World:

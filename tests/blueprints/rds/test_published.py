@@ -82,7 +82,7 @@ def act(
         },
     ]
     settings = RunSettings(objects=given, pods="processes")
-    status = run_actionset(actionset, [dict(blueprint)], settings).wait(120).status
+    status = run_actionset(actionset, [dict(blueprint)], settings).wait(180).status
     assert status["state"] == "complete", status["error"]
     return status["actions"][0].get("artifacts")
 

@@ -107,7 +107,7 @@ def run(
         "spec": {"actions": [wanted]},
     }
     settings = RunSettings(objects=objects(location), pods="processes")
-    return run_actionset(actionset, [blueprint], settings).wait(120).status
+    return run_actionset(actionset, [blueprint], settings).wait(180).status
 
 
 def output(status: Mapping[str, Any]) -> Mapping[str, str]:

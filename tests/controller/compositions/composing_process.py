@@ -32,7 +32,7 @@ from tests.controller.compositions.test_kinds import (
 )
 
 COUNT = 30
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 
 def revision(endpoint: str) -> dict[str, Any]:

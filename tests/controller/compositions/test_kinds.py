@@ -50,7 +50,7 @@ from kanister_py.wiring import function_runner, read_functions
 
 CRDS = Path(__file__).parents[3] / "kanister_py" / "crds"
 BUCKETS = GroupVersionResource("example.org", "v1alpha1", "xbuckets")
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = 180.0
 
 
 def definition(**spec: Any) -> dict[str, Any]:
@@ -490,6 +490,7 @@ def test_a_revision_records_what_it_was_composed_with(world: World) -> None:
     world.say(composition())
     world.say(bucket())
     world.until(world.is_ready)
+    world.until_rest()
     (revision,) = world.cluster.list(COMPOSITION_REVISIONS).items
     (step,) = revision["status"]["composedWith"]
     assert step["step"] == "template"

@@ -20,7 +20,7 @@ from tests.controller.compositions.test_kinds import BUCKETS, World, bucket, com
 from tests.controller.machine.test_memory import Filled
 
 SETTINGS = CompositionSettings("kanister-py", workers=4)
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 
 class Moody:

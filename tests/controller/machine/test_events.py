@@ -67,7 +67,7 @@ def test_what_cannot_be_told_is_left_out(cluster: MemoryCluster) -> None:
     refused: Any = NoEvents()
     poster = EventPoster(refused, SystemClock(), on_dropped=dropped.set)
     poster.post(SUBJECT, NORMAL, "Started Phase", "Executing phase x")
-    assert dropped.wait(60)
+    assert dropped.wait(180)
     poster.close(1.0)
 
 
@@ -84,7 +84,7 @@ class Slow:
         return getattr(self._cluster, name)
 
     def create(self, event: dict[str, Any]) -> Any:
-        self._full.wait(60)
+        self._full.wait(180)
         with self._lock:
             self.subjects.append(event["involvedObject"]["name"])
         return self._cluster.create(event)

@@ -17,7 +17,7 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 
 KEY = ObjectKey("default", "settings")
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = 180.0
 
 
 class Watched:

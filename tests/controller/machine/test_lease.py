@@ -292,7 +292,7 @@ def test_who_has_no_right_to_leases_says_after_a_while_that_it_can_never_lead() 
     assert replica.leadership.why_never == "Can never lead: leases is forbidden"
     replica.cluster.refuses = False
     replica.clock.advance(TERMS.renews_every_seconds)
-    waiting.join(60)
+    waiting.join(180)
     assert replica.leadership.why_never == ""
     assert replica.leadership.is_leader
     replica.leadership.close()

@@ -43,7 +43,7 @@ class Stuck(io.StringIO):
         self.goes_on = Event()
 
     def write(self, text: str) -> int:
-        self.goes_on.wait(60)
+        self.goes_on.wait(180)
         return super().write(text)
 
 

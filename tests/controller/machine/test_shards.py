@@ -220,7 +220,7 @@ def test_one_that_thaws_does_nothing_more_and_ends(three: list[Replica]) -> None
         begun()
     with pytest.raises(LeadershipLost):
         frozen.shards.check()
-    assert frozen.lost.wait(60)
+    assert frozen.lost.wait(180)
 
 
 def test_one_that_is_cut_off_stops_before_others_begin(three: list[Replica]) -> None:

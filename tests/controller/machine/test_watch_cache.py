@@ -37,7 +37,7 @@ class Seen:
         )
 
     def next(self) -> tuple[str, str | None, str | None]:
-        return self.changes.get(timeout=60)
+        return self.changes.get(timeout=180)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ class _Interrupted:
         return self._watch
 
     def break_off(self) -> None:
-        assert self._watches.wait(60)
+        assert self._watches.wait(180)
         watch, cluster = self._watch, self._cluster
         # Nobody may hear of the deletion: the watch is deaf before it is made.
         watch.offer = lambda _change: None
@@ -139,7 +139,7 @@ class InOrder:
         self.store.tell_by_age(lambda aged: aged.created_at)
 
     def next(self, count: int) -> list[str]:
-        return [self.told.get(timeout=60) for _ in range(count)]
+        return [self.told.get(timeout=180) for _ in range(count)]
 
 
 class Slow:
@@ -159,7 +159,7 @@ class Slow:
     ) -> ObjectList:
         if namespace == self._namespace:
             self.asked.set()
-            assert self.may_answer.wait(60)
+            assert self.may_answer.wait(180)
             if self._is_forbidden:
                 raise Forbidden("configmaps is forbidden")
             return self._cluster.list(resource, namespace=namespace, **options)
@@ -218,8 +218,8 @@ def test_what_several_namespaces_hold_is_told_by_age_over_all_of_them(
     )
     seen = InOrder(slow, "soon", "late")
     seen.store.start()
-    assert slow.asked.wait(60)
-    assert slow.others_answered.wait(60)
+    assert slow.asked.wait(180)
+    assert slow.others_answered.wait(180)
     slow.may_answer.set()
     assert seen.next(len(told)) == told
     assert seen.told.empty()

@@ -102,7 +102,7 @@ class Api:
         yield called
         self._waiting -= 1
         called.cancel()
-        called.thread.join(60)
+        called.thread.join(180)
         assert not called.thread.is_alive(), "the function does not come back"
 
     def add(self, api_version: str, kind: str, name: str, **rest: Any) -> KubeObject:

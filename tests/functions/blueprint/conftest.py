@@ -30,7 +30,7 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Func
 from kanister_py.wiring import object_stores
 
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 180
 
 
 @dataclass

@@ -102,7 +102,7 @@ def hangs_up(handler: Handler) -> None:
 def silent(handler: Handler) -> None:
     """Answer nothing until the test is over."""
     handler.server.arrived.set()
-    handler.server.released.wait(60)
+    handler.server.released.wait(180)
 
 
 def dripping(handler: Handler) -> None:
@@ -349,7 +349,7 @@ def test_a_try_ends_with_its_timeout_however_the_answer_comes(
 def test_a_request_can_be_cancelled(api: Api, server: Server, answer: Answer) -> None:
     server.answers["/slow"] = answer
     called = api.start(HTTPRequest, {"url": server.url("/slow"), "retries": 5})
-    assert server.arrived.wait(60)
+    assert server.arrived.wait(180)
     called.cancel()
     with pytest.raises(RunCancelled):
         called.result()
@@ -474,7 +474,7 @@ def test_a_request_over_tls_can_be_cancelled(
     server.answers["/slow"] = answer
     url = server.url("/slow", "localhost", "https")
     called = api.start(HTTPRequest, {"url": url, "caCertificate": authority})
-    assert server.arrived.wait(60)
+    assert server.arrived.wait(180)
     called.cancel()
     with pytest.raises(RunCancelled):
         called.result()

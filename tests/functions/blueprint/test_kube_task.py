@@ -97,7 +97,7 @@ def test_a_pod_that_an_earlier_process_left_is_followed_to_its_end(world: World)
     assert second.result()["done"] == "yes"
     assert uid not in {each["metadata"]["uid"] for each in world.pods()}
     # Whoever loses its pod to the other one fails, and starts nothing anew.
-    first.thread.join(60)
+    first.thread.join(180)
     assert first.failed or first.ended == [second.result()]
     assert world.pods() == []
 

@@ -55,7 +55,7 @@ def started(
 
 
 def run(*phases: Phase, deferred: Phase | None = None) -> Run:
-    return started(*phases, deferred=deferred).wait(60)
+    return started(*phases, deferred=deferred).wait(180)
 
 
 def phases(done: Run) -> Sequence[Mapping[str, Any]]:
@@ -102,7 +102,7 @@ def test_a_version_that_promises_no_such_thing_leaves_nothing() -> None:
 
 @pytest.mark.parametrize("text", ["true", "exit 1", "echo '###Phase-output###: {'"])
 def test_when_a_run_is_over_no_pod_is_left(world: World, text: str) -> None:
-    done = started(task("only", text), settings=RunSettings(cluster=world.cluster)).wait(60)
+    done = started(task("only", text), settings=RunSettings(cluster=world.cluster)).wait(180)
     assert done.status["state"] in {"complete", "failed"}
     assert world.cluster.list(PODS).items == []
 
@@ -115,7 +115,7 @@ def test_a_cancelled_run_leaves_no_pod_and_runs_its_deferred_phase(world: World)
     )
     world.seen_pod(is_running)
     going.cancel()
-    status = going.wait(60).status
+    status = going.wait(180).status
     assert (status["state"], status["error"]["reason"]) == ("failed", "Cancelled")
     assert status["actions"][0]["deferPhase"]["output"] == {"tidied": "yes"}
     assert world.cluster.list(PODS).items == []
@@ -143,7 +143,7 @@ def test_a_pod_is_there_until_it_is_written_down_how_its_phase_ended(world: Worl
     )
     world.seen_pod(is_running)
     going.cancel()
-    going.wait(60)
+    going.wait(180)
     # Had the process died before that, the next one would have found the pod, and made no other.
     assert eye.seen["PhaseFailed"] == 1
     assert world.cluster.list(PODS).items == []
@@ -157,10 +157,10 @@ def test_a_run_that_is_taken_up_follows_the_pod_it_finds(world: World, tmp_path:
     first = started(task("long", text), settings=settings)
     name = world.seen_pod(is_running)["metadata"]["name"]
     first.abort()
-    first.wait(60)
+    first.wait(180)
     assert first.status["state"] == "running"
     assert exec_in(world.cluster, name, "touch", "/tmp/go")[0] == 0
-    done = resume_run("", settings).wait(60)
+    done = resume_run("", settings).wait(180)
     assert done.status["state"] == "complete"
     assert phases(done)[0]["output"]["done"] == "yes"
     with world.cluster.watch(PODS, resource_version=before, timeout_seconds=0.01) as events:
@@ -177,6 +177,6 @@ def test_a_command_in_a_pod_of_others_is_not_begun_again(world: World, tmp_path:
     while phases(first)[0]["state"] != "running":
         first.wait(0.01)
     first.abort()
-    first.wait(60)
-    done = resume_run("", settings).wait(60)
+    first.wait(180)
+    done = resume_run("", settings).wait(180)
     assert done.status["error"]["reason"] == "Interrupted"
