@@ -385,7 +385,7 @@ class Installed:
 
     def until(self, wanted: Callable[[], Any]) -> Any:
         try:
-            return until(wanted, 60)
+            return until(wanted, 120)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.log}") from None
 
@@ -432,6 +432,7 @@ class Installed:
         for each in self._processes.values():
             each.kill()
             each.wait()
+        self._processes.clear()
 
 
 @pytest.fixture
@@ -615,9 +616,9 @@ def test_the_api_server_takes_all_that_the_chart_makes(installed: Installed) -> 
         assert b"Warning" not in done.stderr, done.stderr.decode()
 
 
-def waits_for_the_gate() -> dict[str, Any]:
+def waits_for_the_gate(name: str = "gate") -> dict[str, Any]:
     """Wait until a ConfigMap says so, which is as long as a test wants."""
-    reference = {"apiVersion": "v1", "resource": "configmaps", "name": "gate", "namespace": SHOP}
+    reference = {"apiVersion": "v1", "resource": "configmaps", "name": name, "namespace": SHOP}
     condition = '{{ if eq "{ $.data.open }" "yes" }}true{{ end }}'
     one = {"condition": condition, "objectReference": reference}
     args = {"timeout": "10m", "conditions": {"anyOf": [one]}}
@@ -638,8 +639,8 @@ READS_THE_GATE: dict[str, Any] = {
 }
 
 
-def open_gate(installed: Installed) -> None:
-    head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate"}}
+def open_gate(installed: Installed, name: str = "gate") -> None:
+    head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
     path = f"/api/v1/namespaces/{SHOP}/configmaps"
     installed.client.post(path, {**head, "data": {"open": "yes"}})
 
@@ -679,12 +680,24 @@ def test_the_last_releases_chart_is_upgraded_and_rolled_back_under_runs(
     installed.client.post(THINGS, thing("third", "a"))
     until_ready(installed, "third")
 
-    installed.install(together)
+    actions = waits_for_the_gate("another")
+    installed.create("blueprints", "waits-on", SHOP, actions=actions)
+    installed.begin("left", "waits-on")
+    installed.until_state("left", "running")
     installed.uninstall()
-    installed.stop()
+    # With its rights gone it can do nothing in good order.
+    installed.close()
     # Nothing that people made goes with the chart.
     assert installed.until_state("before", "complete")
     assert installed.client.get(f"{THINGS}/third")
+    assert installed.until_state("left", "running")
+
+    installed.install(together)
+    installed.start()
+    open_gate(installed, "another")
+    status = installed.until_state("left", "complete", "failed")
+    assert status["state"] == "complete", f"{status}\n{installed.log}"
+    installed.stop()
 
 
 def foreign(name: str) -> dict[str, Any]:
