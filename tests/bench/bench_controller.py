@@ -82,7 +82,7 @@ class Stage:
     def __init__(self, cluster: Cluster, kubeconfig: Path) -> None:
         self.cluster = cluster
         self.kubeconfig = kubeconfig
-        for name in ("actionsets", "blueprints", "profiles"):
+        for name in ("actionsets", "blueprints", "profiles", "schedules"):
             text = files("kanister_py.crds").joinpath(f"{name}.yaml").read_text("utf-8")
             for document in parse_documents(text):
                 cluster.create(document.value)

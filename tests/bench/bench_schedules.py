@@ -1,0 +1,113 @@
+"""What do schedules cost that wait, and how late do they start? On a real API server."""
+
+from __future__ import annotations
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kanister_py.core.actionsets.status import parse_time
+from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.schedules.model import SCHEDULES
+from tests.bench.bench_controller import SPACE, Process, Stage, client_of
+from tests.bench.measure import Row
+from tests.core.schedules.schedules import schedule
+
+TITLE = "Schedules on a real API server, which shares the machine"
+
+MANY = 5_000
+_REST_SECONDS = 60.0
+_STARTS = 8
+_PATIENCE_SECONDS = 600.0
+
+
+def rows() -> list[Row]:
+    from e2e.cluster.programs import BuildFailed, GoMissing, find_programs
+    from e2e.cluster.standing import standing_cluster
+
+    try:
+        programs = find_programs()
+    except (GoMissing, BuildFailed) as error:
+        print(f"NOTHING IS MEASURED ON A REAL API SERVER: {error}", file=sys.stderr)
+        return [Row("skipped", str(error), "the programs of e2e/")]
+    with standing_cluster(programs, has_node=False) as server, client_of(server) as cluster:
+        stage = Stage(cluster, server.kubeconfig)
+        return [*_starts(stage), *_rest(stage)]
+
+
+def _starts(stage: Stage) -> list[Row]:
+    """Watch for ActionSets, and compare when each comes with the time it is made for."""
+    late: list[float] = []
+    version = stage.cluster.list(ACTION_SETS, namespace=SPACE, limit=1).resource_version
+    made = schedule("often", namespace=SPACE, schedule="@every 2s", concurrencyPolicy="Queue")
+    made["spec"]["template"]["spec"]["actions"][0]["blueprint"] = "one"
+    with (
+        stage.controller(),
+        stage.cluster.watch(
+            ACTION_SETS,
+            namespace=SPACE,
+            resource_version=version,
+            timeout_seconds=_PATIENCE_SECONDS,
+        ) as events,
+    ):
+        stage.cluster.create(made)
+        for event in events:
+            notes = event.object["metadata"].get("annotations") or {}
+            time_ = parse_time(notes.get("kanister-py.io/scheduled-at"))
+            if event.type != "ADDED" or time_ is None:
+                continue
+            late.append((_now() - time_).total_seconds())
+            if len(late) > _STARTS:
+                break
+    stage.cluster.delete(SCHEDULES, "often", namespace=SPACE)
+    # The first one waits for the controller to begin.
+    worst = max(late[1:])
+    return [Row("a start is late by, at most", f"{worst * 1000:.0f} ms", "< 1 s", worst < 1.0)]
+
+
+def _rest(stage: Stage) -> list[Row]:
+    with stage.controller() as process:
+        idle, bare = _at_rest(process)
+    far = _now() + timedelta(hours=12)
+    lines = [f"{number % 60} {far.hour} * * *" for number in range(MANY)]
+
+    def create(number: int) -> object:
+        made: Any = schedule(f"nightly-{number}", namespace=SPACE, schedule=lines[number])
+        made["spec"]["timeZone"] = "Europe/Berlin" if number % 2 else "UTC"
+        return stage.cluster.create(made)
+
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(create, range(MANY)))
+    began = time.perf_counter()
+    with stage.controller():
+        while _unseen(stage):
+            assert time.perf_counter() - began < _PATIENCE_SECONDS, "not all were looked at"
+            time.sleep(1)
+    first = time.perf_counter() - began
+    with stage.controller() as process:
+        share, megabytes = _at_rest(process)
+    cost, more = share - idle, megabytes - bare
+    return [
+        Row(f"{MANY:,} that are new: all looked at", f"{first:.0f} s", "for reading"),
+        Row(f"{MANY:,} at rest: of a core, more than none", f"{cost:.2%}", "< 1 %", cost < 0.01),
+        Row(f"{MANY:,} at rest: memory, more than none", f"{more:.0f} MB", "< 60 MB", more < 60),
+    ]
+
+
+def _at_rest(process: Process) -> tuple[float, float]:
+    time.sleep(15)
+    before, began = process.processor_seconds, time.perf_counter()
+    time.sleep(_REST_SECONDS)
+    share = (process.processor_seconds - before) / (time.perf_counter() - began)
+    return share, process.megabytes
+
+
+def _unseen(stage: Stage) -> int:
+    found = stage.cluster.list(SCHEDULES, namespace=SPACE).items
+    return sum(not (each.get("status") or {}).get("nextTimes") for each in found)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)  # noqa: TID251 # it is compared with what the controller's clock said
