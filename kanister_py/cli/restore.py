@@ -78,6 +78,8 @@ def run_on(args: argparse.Namespace, cluster: Cluster) -> int:
     created = made if args.dry_run else cluster.create(made)
     created["metadata"].pop("managedFields", None)
     name = created["metadata"]["name"]
+    if not args.dry_run:
+        _refuse_a_race(cluster, created, chosen)
     line = name if form == "name" else f"actionset {name} created"
     write_data(created, form, lambda: [line])
     if args.wait and not args.dry_run:
@@ -85,6 +87,23 @@ def run_on(args: argparse.Namespace, cluster: Cluster) -> int:
 
         return follow(cluster, args.namespace, name)
     return 0
+
+
+def _refuse_a_race(cluster: Cluster, created: KubeObject, chosen: Run) -> None:
+    """Stop a restore of what somebody began to delete in between.
+
+    A deletion looks for restores after it is made, and a restore for deletions: whichever
+    came first, one of them is seen.
+    """
+    from kanister_py.core.schedules.restores import NoBackup
+    from kanister_py.core.schedules.runs import RETENTION_LABEL, read_run
+
+    found = cluster.list(ACTION_SETS, namespace=chosen.namespace, label_selector=RETENTION_LABEL)
+    if any(read_run(each).parent == chosen.name for each in found):
+        name = created["metadata"]["name"]
+        stop = {"spec": {"cancel": True}}
+        cluster.patch(ACTION_SETS, name, stop, namespace=chosen.namespace)
+        raise NoBackup(f"{chosen.name} is being deleted at this moment; {name} is cancelled")
 
 
 class Found(NamedTuple):

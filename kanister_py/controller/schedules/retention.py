@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
 from kanister_py.controller.machine.events import NORMAL, Subject, Tell
 from kanister_py.core.actionsets.artifacts import ARTIFACTS_ANNOTATION, DELETED
 from kanister_py.core.errors import AlreadyExists, NotFound
+from kanister_py.core.objects.parts import labels_of
 from kanister_py.core.objects.resources import ACTION_SETS
-from kanister_py.core.schedules.deletions import Plan, deletion_of, reads
+from kanister_py.core.schedules.deletions import Deletion, Plan, deletion_of, reads
+from kanister_py.core.schedules.runs import RETENTION_LABEL
 from kanister_py.executor.read_blueprints import read_blueprints
-from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.cluster import Cluster, KubeObject
 
 _READER_PAUSE: Final = timedelta(minutes=1)
 
@@ -26,22 +30,63 @@ def delete_backups(cluster: Cluster, plan: Plan, subject: Subject, tell: Tell) -
         except NotFound:
             continue
         tell(subject, NORMAL, "Deleted", f"Deleted what backup {done.name} had left")
-    if not plan.begin:
+    if not plan.begin and not plan.held:
         return None
-    others = cluster.list(ACTION_SETS, namespace=subject.namespace).items
-    waits = None
-    for deletion in plan.begin:
-        try:
-            backup = cluster.get(ACTION_SETS, deletion.backup.name, namespace=subject.namespace)
-        except NotFound:
-            continue
-        if backup["metadata"]["uid"] != deletion.backup.uid:
-            continue
-        if not deletion.after and any(reads(each, backup) for each in others):
-            waits = _READER_PAUSE
-            continue
-        try:
-            cluster.create(deletion_of(deletion, backup, read_blueprints(cluster, backup)))
-        except AlreadyExists:
-            continue
-    return waits
+    backups = _backups(cluster, plan)
+    made = [
+        *plan.held,
+        *(
+            each
+            for each in _unread(cluster, plan.begin, backups)
+            if _begin(cluster, each, backups[each.backup.name])
+        ),
+    ]
+    free = _unread(cluster, made, backups)
+    for each in made:
+        with suppress(NotFound):
+            if each in free:
+                go = {"spec": {"suspend": False}}
+                cluster.patch(ACTION_SETS, each.name, go, namespace=subject.namespace)
+            else:
+                cluster.delete(ACTION_SETS, each.name, namespace=subject.namespace)
+    wanted = [each for each in (*plan.begin, *plan.held) if each.backup.name in backups]
+    return None if len(free) == len(wanted) else _READER_PAUSE
+
+
+def _backups(cluster: Cluster, plan: Plan) -> dict[str, KubeObject]:
+    found = {}
+    for each in (*plan.begin, *plan.held):
+        with suppress(NotFound):
+            backup = each.backup
+            obj = cluster.get(ACTION_SETS, backup.name, namespace=backup.namespace)
+            if obj["metadata"]["uid"] == backup.uid:
+                found[backup.name] = obj
+    return found
+
+
+def _unread(
+    cluster: Cluster, deletions: Iterable[Deletion], backups: Mapping[str, KubeObject]
+) -> list[Deletion]:
+    """Give the deletions whose backups nobody reads; one that is tried again is half gone."""
+    there = [each for each in deletions if each.backup.name in backups]
+    if not there:
+        return []
+    others = [
+        each
+        for each in cluster.list(ACTION_SETS, namespace=there[0].backup.namespace)
+        if RETENTION_LABEL not in labels_of(each)
+    ]
+    return [
+        each
+        for each in there
+        if each.after or not any(reads(other, backups[each.backup.name]) for other in others)
+    ]
+
+
+def _begin(cluster: Cluster, deletion: Deletion, backup: KubeObject) -> bool:
+    try:
+        cluster.create(deletion_of(deletion, backup, read_blueprints(cluster, backup)))
+    except AlreadyExists:
+        # It is seen before long; whoever made it goes on with it.
+        return False
+    return True

@@ -44,6 +44,8 @@ class Plan(NamedTuple):
 
     verdicts: Sequence[Verdict] = ()
     begin: Sequence[Deletion] = ()
+    held: Sequence[Deletion] = ()
+    """Deletions that are made, and wait until nobody reads their backups."""
     done: Sequence[Run] = ()
     """Backups whose deletion is complete, which is not noted on them yet."""
     failed: Sequence[Run] = ()
@@ -70,8 +72,13 @@ def plan_deletions(
     backups = {each.name: each for each in backups_among(runs)}
     begun = {name: tried for name, tried in tries.items() if name in backups}
     done = [backups[name] for name, tried in begun.items() if tried[-1].is_complete]
+    held = [
+        Deletion(backups[name], tried[-2].uid if tried[1:] else "")
+        for name, tried in begun.items()
+        if tried[-1].is_held
+    ]
     if not keep.says_anything:
-        return Plan(done=done)
+        return Plan(held=held, done=done)
     verdicts = judge_backups(
         (
             Backup(each.name, each.time or each.created, each.group)
@@ -92,6 +99,7 @@ def plan_deletions(
     return Plan(
         verdicts,
         wanted[: max(0, _MOST_AT_ONCE - at_work)],
+        held,
         done,
         [tried[-1] for tried in begun.values() if tried[-1].state == "failed"],
         min((due for due, _ in again if due > now), default=None),
@@ -120,6 +128,9 @@ def deletion_of(
     )
     made = new_actionset(order, backup, lambda letters: letters[0])
     aim(made, blueprints)
+    # It begins once it is sure that nobody reads the backup: a restore that is made after
+    # it sees it, one that was made before is seen.
+    made["spec"]["suspend"] = True
     made["metadata"]["ownerReferences"] = [
         {
             "apiVersion": backup["apiVersion"],

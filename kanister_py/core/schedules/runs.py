@@ -68,6 +68,8 @@ class Run(NamedTuple):
     time: datetime | None = None
     ended: datetime | None = None
     is_cancelled: bool = False
+    is_held: bool = False
+    """Whether it is suspended, and has not begun."""
     is_deleted: bool = False
     holds_artifacts: bool = False
     group: str = ""
@@ -101,6 +103,7 @@ def read_run(actionset: Mapping[str, Any]) -> Run:
         parse_time(annotations_of(actionset).get(TIME_ANNOTATION)),
         _ended_at(status, created) if state in ("complete", "failed") else None,
         spec_of(actionset).get("cancel") is True,
+        spec_of(actionset).get("suspend") is True and state == "pending",
         bool(metadata.get("deletionTimestamp")),
         holds,
         _group_of(actionset) if holds else "",

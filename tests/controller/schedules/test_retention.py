@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 
 from kanister_py.core.actionsets.artifacts import ARTIFACTS_ANNOTATION
 from kanister_py.core.actionsets.creation import PARENT
-from kanister_py.core.errors import LeadershipLost
+from kanister_py.core.errors import AlreadyExists, LeadershipLost
 from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.schedules.runs import RETENTION_LABEL
 from tests.controller.conftest import Mortal, blueprint
 from tests.controller.schedules.test_reconcile import KEY, Place
 from tests.core.schedules.schedules import at
@@ -121,6 +123,44 @@ def test_what_is_being_read_stays_until_that_has_ended(there: Place) -> None:
     assert deletions(there) == ["night-0"]
 
 
+def test_a_restore_that_is_made_at_the_same_moment_is_seen(there: Place) -> None:
+    nights(there, 2)
+    (first, *_others) = there.actionsets()
+    restore = {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "ActionSet",
+        "metadata": {
+            "name": "restore",
+            "namespace": "default",
+            "annotations": {PARENT: first["metadata"]["name"]},
+        },
+        "spec": {"actions": [{"name": "restore", "blueprint": "made-up"}]},
+    }
+
+    class InBetween:
+        """A cluster on which a restore is made right before each deletion."""
+
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(there.cluster, name)
+
+            def create(obj: Any, **options: Any) -> Any:
+                if RETENTION_LABEL in obj["metadata"].get("labels", {}):
+                    with suppress(AlreadyExists):
+                        there.cluster.create(restore)
+                return found(obj, **options)
+
+            return create if name == "create" else found
+
+    cluster: Any = InBetween()
+    there.looker = there.another(cluster)
+    night_of(there, 2)
+    assert deletions(there) == []
+    there.end("restore")
+    there.look()
+    (made,) = there.deletions()
+    assert made["spec"]["suspend"] is False
+
+
 def test_a_deletion_that_fails_is_tried_again_and_said(there: Place) -> None:
     nights(there, 3)
     end_deletions(there, "failed", error={"message": "The store is away"})
@@ -182,9 +222,10 @@ def test_a_record_goes_once_its_artifacts_have_gone(there: Place) -> None:
     assert sorted(backups(there)) == ["11-20", "11-21"]
 
 
-# Deleting a backup is three writes: the status that counts it, the ActionSet, and the note.
+# Deleting a backup is four writes: the status that counts it, the ActionSet, the word that it
+# may begin, and the note.
 @pytest.mark.parametrize("is_lost", [True, False], ids=["write is lost", "write is made"])
-@pytest.mark.parametrize("writes", range(1, 5))
+@pytest.mark.parametrize("writes", range(1, 6))
 def test_wherever_it_dies_each_backup_is_deleted_once(
     there: Place, writes: int, *, is_lost: bool
 ) -> None:
@@ -199,7 +240,7 @@ def test_wherever_it_dies_each_backup_is_deleted_once(
             looker = there.another()
             looker.reconcile(KEY)
         for each in there.deletions():
-            if not each.get("status"):
+            if not each.get("status") and not each["spec"]["suspend"]:
                 there.end(each["metadata"]["name"])
     assert deletions(there) == ["night-0"]
     assert sorted(backups(there).items()) == [("11-19", "Deleted"), ("11-20", "")]
