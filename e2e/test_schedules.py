@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.cluster.client import ApiClient, ApiFailed
+from e2e.cluster.local import LocalCluster
 from e2e.conftest import Kubectl
 from e2e.faults.faults import Hold
 from e2e.faults.proxy import FaultProxy
@@ -146,3 +147,77 @@ def test_each_time_runs_once_wherever_the_controller_is_killed(
     until(lambda: len(times(place)) > seen + 1)
     found = times(place)
     assert len(found) == len(set(found)), place.logs()
+
+
+def kanister(kubeconfig: Path, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "kanister_py", *words, "--kubeconfig", str(kubeconfig)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def blueprint(namespace: str) -> dict[str, Any]:
+    def makes(name: str) -> dict[str, Any]:
+        manifest = f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: '{name}'\n"
+        args = {"operation": "create", "namespace": namespace, "spec": manifest}
+        return {"func": "KubeOps", "funcVersion": "v0.1.0", "name": "make", "args": args}
+
+    left = {"dump": {"keyValue": {"name": "{{ .Options.name }}"}}}
+    read = "{{ .ArtifactsIn.dump.KeyValue.name }}"
+    return {
+        "apiVersion": "cr.kanister.io/v1alpha1",
+        "kind": "Blueprint",
+        "metadata": {"name": "made-up"},
+        "actions": {
+            "act": {"phases": [makes("backup-{{ .Options.name }}")], "outputArtifacts": left},
+            "restore": {"phases": [makes(f"restored-{read}")]},
+            "delete": {"phases": [makes(f"deleted-{read}")]},
+        },
+    }
+
+
+def test_another_cluster_restores_what_a_lost_one_backed_up(
+    place: Place,
+    namespace: str,
+    new_api_server: Callable[..., LocalCluster],
+    kubeconfig: Path,
+    tmp_path: Path,
+) -> None:
+    place.create("blueprints", blueprint(namespace))
+    create(place, schedule(place, keep={"last": 2}))
+    place.start()
+    made = f"/api/v1/namespaces/{namespace}/configmaps/"
+    # Backups go on, and what falls out is deleted by the blueprint.
+    until(lambda: is_there(place.client, f"{made}deleted-x"))
+    until(lambda: (status(place).get("backups") or {}).get("kept") == 2)
+    kanister(kubeconfig, "schedule", "suspend", "often", "-n", namespace)
+    file = tmp_path / "export.json"
+    kanister(kubeconfig, "export", "-n", namespace, "--file", str(file))
+    place.close()
+
+    other = new_api_server()
+    kanister(other.kubeconfig, "crds", "install", "--only", "blueprints")
+    kanister(other.kubeconfig, "import", str(file))
+    there = Place(other.client, other.kubeconfig, namespace, tmp_path)
+    try:
+        there.start()
+        words = ("restore", "often", "-n", namespace, "-o", "name")
+        name = kanister(other.kubeconfig, *words).strip()
+        assert there.until_ended(name)["state"] == "complete", there.logs()
+        assert is_there(other.client, f"{made}restored-x")
+        # Nothing that was taken in ran there.
+        assert not is_there(other.client, f"{made}backup-x")
+    finally:
+        there.close()
+
+
+def is_there(client: ApiClient, path: str) -> bool:
+    try:
+        client.get(path)
+    except ApiFailed:
+        return False
+    return True

@@ -10,7 +10,7 @@ import pytest
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.lint_cluster import report_on
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.lint.findings import Finding
+from kanister_py.core.blueprints.lint.findings import Finding, Severity
 from kanister_py.core.errors import Forbidden
 from kanister_py.core.objects.resources import NAMESPACES, GroupVersionResource
 from kanister_py.embedded.cluster.cluster import MemoryCluster
@@ -19,6 +19,7 @@ from kanister_py.executor.install_definitions import read_definitions
 from kanister_py.functions.builtin import read_signatures
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.wiring import read_functions
+from tests.core.schedules.schedules import schedule
 
 ARGS = argparse.Namespace(ignore=[])
 TASK = {"name": "one", "func": "KubeTask", "args": {"image": "i", "command": ["c"]}}
@@ -124,3 +125,18 @@ def test_an_actionset_that_is_over_is_history(cluster: MemoryCluster) -> None:
     report = report_on(cluster, "", context, ARGS)
     assert (report.blueprints, report.action_sets) == (1, 1)
     assert [each.file for each in report.findings if each.action] == ["ActionSet shop/works"]
+
+
+def test_a_schedule_is_judged_beside_the_blueprint_of_its_namespace(
+    cluster: MemoryCluster,
+) -> None:
+    blueprint(cluster, "shop")
+    action = {"name": "acct", "blueprint": "b"}
+    cluster.create(schedule(namespace="shop", template={"spec": {"actions": [action]}}))
+    context = Context(read_functions().registry, signatures=read_signatures())
+    report = report_on(cluster, "", context, ARGS)
+    found = [each for each in report.findings if each.severity is Severity.ERROR]
+    assert [(each.file, each.rule) for each in found] == [
+        ("Schedule shop/nightly", "action-unknown")
+    ]
+    assert report.schedules == 1

@@ -18,6 +18,18 @@ spec:
   - {{name: go, blueprint: b, preferredVersion: {version}}}
 """
 
+SCHEDULE = """\
+apiVersion: kanister-py.io/v1alpha1
+kind: Schedule
+metadata: {{name: nightly}}
+spec:
+  schedule: "0 2 * * *"
+  template:
+    spec:
+      actions:
+      - {{name: go, blueprint: b, preferredVersion: {version}}}
+"""
+
 
 def upgrade(context: Context, *texts: str) -> list[Upgraded]:
     sources = [Source(f"{number}.yaml", text) for number, text in enumerate(texts)]
@@ -185,6 +197,8 @@ class TestAPreferredVersion:
         before = ACTION_SET.format(version="'v0.2.0'")
         actions, phases = upgrade(context, before, blueprint)
         assert actions.after == ACTION_SET.format(version="'v0.3.0'")
+        made, _ = upgrade(context, SCHEDULE.format(version="v0.2.0"), blueprint)
+        assert made.after == SCHEDULE.format(version="v0.3.0")
         assert phases.after == blueprint
         assert actions.changes[0].function == "Notify, Shout"
         assert actions.left == ()
