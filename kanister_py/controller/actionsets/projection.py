@@ -18,7 +18,8 @@ from kanister_py.core.actionsets.artifacts import holds_artifacts
 from kanister_py.core.actionsets.creation import PARENT, RETRY_OF, SCHEDULE_LABEL
 from kanister_py.core.actionsets.status import CANCELLED, parse_time
 from kanister_py.core.actionsets.stored_status import read_status_data
-from kanister_py.core.objects.parts import labels_of, namespace_of
+from kanister_py.core.objects.parts import annotations_of, labels_of, namespace_of
+from kanister_py.core.schedules.runs import TIME_ANNOTATION
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
 
@@ -26,6 +27,13 @@ CONCURRENCY_KEY: Final = "kanister-py.io/concurrency-key"
 
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ENDS: Final = ("complete", "failed")
+
+
+class ScheduledTime(NamedTuple):
+    """A time of a schedule of the same namespace."""
+
+    schedule: str
+    time: datetime
 
 
 class Ended(NamedTuple):
@@ -41,6 +49,8 @@ class Ended(NamedTuple):
     is_deleted: bool = False
     is_record: bool = False
     """Whether it is the record that leads to what a backup of a schedule has left."""
+    made_for: ScheduledTime | None = None
+    """Of which schedule it is, and the time that it was made for."""
 
 
 class Live(NamedTuple):
@@ -152,7 +162,14 @@ def _ended(obj: KubeObject, is_complete: bool) -> Ended:
         has_finalizer=FINALIZER in (metadata.get("finalizers") or ()),
         is_deleted=bool(metadata.get("deletionTimestamp")),
         is_record=holds and SCHEDULE_LABEL in labels_of(obj),
+        made_for=_made_for(obj),
     )
+
+
+def _made_for(obj: KubeObject) -> ScheduledTime | None:
+    schedule = labels_of(obj).get(SCHEDULE_LABEL)
+    time = parse_time(annotations_of(obj).get(TIME_ANNOTATION)) if schedule else None
+    return None if time is None else ScheduledTime(intern(str(schedule)), time)
 
 
 def _ttl_of(spec: Mapping[str, Any], is_complete: bool) -> int | None:

@@ -12,11 +12,14 @@ from kanister_py.controller.actionsets.status import FINALIZER, StatusForm, Stat
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.shards import Shards
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
+from kanister_py.controller.machine.writing import find
 from kanister_py.core.actionsets.status import Place, Status
 from kanister_py.core.actionsets.stored_status import known_status
 from kanister_py.core.errors import ApiError, Conflict, Forbidden, NotFound
 from kanister_py.core.objects.names import run_key
 from kanister_py.core.objects.resources import ACTION_SETS, PODS
+from kanister_py.core.schedules.model import SCHEDULES
+from kanister_py.core.schedules.status import has_noted
 from kanister_py.executor.phase_context import ATTEMPT_LABEL, RUN_LABEL
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -127,10 +130,20 @@ class Tidying:
         left = (expiry - self._clock.now()).total_seconds()
         if left > 0:
             self._chores.add_later(key, left)
-        elif key in parents_in_need(self._store.items()):
+        elif key in parents_in_need(self._store.items()) or not self._is_noted(key, kept):
             self._chores.add_later(key, 30.0)
         else:
             self.delete(key, kept.uid)
+
+    def _is_noted(self, key: ObjectKey, kept: Ended) -> bool:
+        """Say whether the schedule of an ActionSet knows that it was made.
+
+        Until then it is the lock on its time: without it the time would run once more.
+        """
+        if kept.made_for is None:
+            return True
+        found = find(self._cluster, SCHEDULES, kept.made_for.schedule, key.namespace)
+        return found is None or has_noted(found, kept.made_for.time)
 
     def delete(self, key: ObjectKey, uid: str) -> None:
         """Delete an ActionSet that nobody needs any more."""

@@ -41,6 +41,15 @@ def memory_of(obj: Mapping[str, Any], schedule: Schedule, now: datetime) -> Memo
     return Memory(since, last, recent)
 
 
+def has_noted(obj: Mapping[str, Any], time: datetime) -> bool:
+    """Say whether a schedule will not run at a time again, whatever becomes of its ActionSet."""
+    status = status_of(obj)
+    if text_of_time(time) in (status.get("recentTimes") or ()):
+        return True
+    seen = (parse_time(status.get(key)) for key in ("lastScheduleTime", "countsFrom"))
+    return any(each is not None and time <= each for each in seen)
+
+
 class Told(NamedTuple):
     """What a status says beside the memory."""
 

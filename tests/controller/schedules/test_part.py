@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
 
 from kanister_py.core.objects.resources import ACTION_SETS, CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.schedules.model import SCHEDULES
+from kanister_py.core.schedules.runs import run_of
+from kanister_py.core.schedules.status import has_noted
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.conftest import SetClock, World, actionset, blueprint, definitions, phase
@@ -59,6 +61,32 @@ def test_clocks_that_are_set_forward_make_up_for_one_time(
     found = world.until(has_run, "nightly", resource=SCHEDULES)
     assert found["status"]["lastScheduleTime"] == f"{last:%Y-%m-%dT%H:%M:%SZ}"
     assert len(world.cluster.list(ACTION_SETS).items) == 1
+
+
+def test_the_lock_on_a_time_is_not_collected_before_it_is_noted(world: World) -> None:
+    """A run that has ended, and whose maker died before it noted that it had made it."""
+    made = schedule(schedule="0 2 * * *", suspend=True)
+    world.create(blueprint(phase("Echo")), made)
+    time = datetime(2026, 1, 1, 2, tzinfo=UTC)
+    run = {**run_of(made, "locked", time)}
+    run["spec"] = {**run["spec"], "ttlSecondsAfterFinished": 0}
+    free = {**run, "metadata": {**run["metadata"], "name": "free", "labels": {}}}
+    away = {"status": {"countsFrom": "2025-01-01T00:00:00Z", "timing": "0 2 * * * UTC 0"}}
+    found = world.cluster.get(SCHEDULES, "nightly", namespace="default")
+    noted = {**away["status"], "observedGeneration": found["metadata"]["generation"]}
+    world.cluster.replace_status({**found, "status": {**noted, "conditions": [
+        {"type": "Suspended", "status": "True"}]}})  # fmt: skip
+    world.create(run)
+    world.controller()
+    world.until_state("complete", "locked")
+    # What ends after it is collected after it.
+    world.create(free)
+    world.until_gone("free")
+    assert world.status("locked")["state"] == "complete"
+    found = world.cluster.get(SCHEDULES, "nightly", namespace="default")
+    seen = {**found["status"], "recentTimes": ["2026-01-01T02:00:00Z"]}
+    assert not has_noted(found, time)
+    assert has_noted({**found, "status": seen}, time)
 
 
 def test_each_time_runs_once_across_controllers_that_die(world: World) -> None:
