@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import (
@@ -29,6 +30,8 @@ from tests.controller.conftest import (
 
 KILLS = int(os.environ.get("KANISTER_PY_KILLS") or 40)
 AT_ONCE = 6
+# On a machine that has other things to do, nobody else takes the Lease for being late.
+TERMS = LeaseTerms(600.0, 500.0, 0.5)
 PARTS = ("first", "second", "tidy")
 
 
@@ -72,16 +75,17 @@ class Kills:
     def kill_at(self, writes: int, *, is_lost: bool) -> None:
         """Have a controller act until a write of its own, the last of which may be lost."""
         mortal = Mortal(self.world.cluster, writes, before=is_lost)
-        controller = self.world.controller(mortal, identity="one-pod")
+        controller = self.world.controller(mortal, identity="one-pod", terms=TERMS)
         until = time.monotonic() + PATIENCE_SECONDS
         while not mortal.died.wait(0.002) and self.under_way():
-            assert time.monotonic() < until, self.states()
+            assert time.monotonic() < until, self.under_way()
         controller.kill()
+        self.world.controllers.remove(controller)
         self.kills += mortal.died.is_set()
 
     def settle(self) -> None:
         """Let one live, until it has nothing left to do."""
-        controller = self.world.controller(identity="one-pod")
+        controller = self.world.controller(identity="one-pod", terms=TERMS)
         until = time.monotonic() + PATIENCE_SECONDS
         while self.under_way() and time.monotonic() < until:
             time.sleep(0.01)
