@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import pytest
+from pydantic import Field
 from starlette.applications import Starlette
 
+from kanister_py import Args, Func, OnRestart, Outputs, VersionedFunc
+from kanister_py.http_api.app import build_app
 from kanister_py.http_api.page import own_headers
 from tests.http_api.asking import ask
 from tests.http_api.browser import ENTER, ESCAPE, TAB, Browser, missing_parts, started_browser
+from tests.http_api.conftest import published, registered
 from tests.http_api.serving import served
 
 SHOWN = """
@@ -251,3 +256,62 @@ def test_a_browser_may_run_nothing_but_our_own_script(sample_app: Starlette) -> 
     assert "unsafe" not in policy
     assert "style=" not in found.text
     assert "onclick" not in found.text
+
+
+# What an author may write anywhere: markup, the ends of what it stands in, signs that hide others.
+EVIL = (
+    "<img src=/evil onerror=window.evil=1><script>window.evil=1</script></script></style></title>"
+    "\"'><svg onload=window.evil=1> `javascript:window.evil=1` [x](javascript:window.evil=1) "
+    "${window.evil=1} {{ 7*7 }} <!-- ]]> &lt;b&gt; \u202e\u2066\u200b \x1b[31m \x00 \ufeff"
+)
+
+
+class EvilArgs(Args):
+    text: str = Field(default=EVIL, description=EVIL)
+    number: int = Field(description=EVIL, title=EVIL, examples=[EVIL])
+
+
+class EvilOutputs(Outputs):
+    said: str = Field(description=EVIL)
+
+
+class Evil(Func):
+    name = "Evil"
+    Args = EvilArgs
+    Outputs = EvilOutputs
+    on_restart = OnRestart.REPEAT
+    __doc__ = f"{EVIL}\n\n{EVIL}"
+
+    def exec(self, ctx: Any, params: Any, args: Any) -> dict[str, Any]:
+        return {}
+
+
+class EvilVersions(VersionedFunc):
+    __doc__ = EVIL
+    name = "Evil"
+    stable_version = "v0.1.0"
+    versions: ClassVar = {"v0.0.0": Evil, "v0.1.0": Evil}
+    lifecycle: ClassVar = {
+        "releases": [{"version": f"1.{minor}.0"} for minor in range(4)],
+        "versions": {
+            "v0.0.0": {"since": "1.0.0", "deprecatedIn": "1.1.0", "message": EVIL},
+            "v0.1.0": {"since": "1.1.0", "message": EVIL},
+        },
+    }
+
+
+def test_the_texts_of_a_hostile_plugin_are_only_shown(window: Browser) -> None:
+    registry = registered(EvilVersions, source="evil-plugin", release="1.2.0")
+    with served(build_app(published(registry, left_out=(EVIL,)))) as url:
+        for place in ("/", "/#Evil@v0.0.0", "/?q=window.evil", "/#<img src=x onerror=evil=1>"):
+            window.open(url + place)
+            window.ask("for (const each of document.querySelectorAll('details')) each.open = true")
+            window.press("/", *"onerror=window", ENTER, TAB, ENTER)
+            assert window.ask("return window.evil ?? null") is None
+        text = window.ask("return document.body.textContent")
+        assert "<img src=/evil onerror=window.evil=1>" in text
+        assert window.ask("return document.images.length") == 0
+        links = window.ask("return [...document.links].map((each) => each.protocol)")
+        assert "javascript:" not in links
+        assert window.complaints() == []
+        assert f"{url}/evil" not in window.requested()
