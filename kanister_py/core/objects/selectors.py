@@ -85,27 +85,42 @@ def label_selector_of(selector: Mapping[str, Any] | None) -> LabelSelector:
     """Read a label selector as objects hold it: `matchLabels` and `matchExpressions`."""
     if selector is None:
         return LabelSelector()
+    if not isinstance(selector, Mapping):
+        raise InvalidSelector(str(selector), "it must be a map")
     labels = selector.get("matchLabels") or {}
     expressions = selector.get("matchExpressions") or ()
     if not isinstance(labels, Mapping):
         raise InvalidSelector(str(selector), "matchLabels must be a map")
-    if isinstance(expressions, str | Mapping) or not all(
-        isinstance(each, Mapping) for each in expressions
-    ):
-        raise InvalidSelector(str(selector), "matchExpressions must be a list of maps")
+    if not _is_list(expressions):
+        raise InvalidSelector(str(selector), "matchExpressions must be a list")
     found = [Requirement(key, "in", (value,)) for key, value in sorted(labels.items())]
-    for expression in expressions:
-        name = expression.get("operator")
-        operator = _OPERATORS.get(name)
-        if operator is None:
-            raise InvalidSelector(str(selector), f"{name!r} is not a valid label selector operator")
-        values = tuple(expression.get("values") or ())
-        needs_values = operator in {"in", "notin"}
-        if needs_values != bool(values):
-            need = "must be set" if needs_values else "must not be set"
-            raise InvalidSelector(str(selector), f"values {need} for operator {name}")
-        found.append(Requirement(str(expression.get("key", "")), operator, values))
+    found += [_requirement_of(each, selector) for each in expressions]
     return LabelSelector(tuple(found))
+
+
+def _requirement_of(expression: Any, selector: Mapping[str, Any]) -> Requirement:
+    def refusal(why: str) -> InvalidSelector:
+        return InvalidSelector(str(selector), why)
+
+    if not isinstance(expression, Mapping):
+        raise refusal("matchExpressions must be maps")
+    key, name = expression.get("key"), expression.get("operator")
+    values = expression.get("values") or ()
+    if not isinstance(key, str) or not key:
+        raise refusal("key must be text")
+    operator = _OPERATORS.get(name) if isinstance(name, str) else None
+    if operator is None:
+        raise refusal(f"{name!r} is not a valid label selector operator")
+    if not _is_list(values) or not all(isinstance(each, str) for each in values):
+        raise refusal("values must be a list of text")
+    if (operator in {"in", "notin"}) != bool(values):
+        need = "must not be set" if values else "must be set"
+        raise refusal(f"values {need} for operator {name}")
+    return Requirement(key, operator, tuple(values))
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 _OPERATORS: Final = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!exists"}
