@@ -46,6 +46,8 @@ def pairs() -> Iterator[Any]:
 
 def example_of(argument: Mapping[str, Any]) -> Any:
     kind = str(argument["type"])
+    if argument.get("name") == "timeout":
+        return "10s"
     if kind.startswith("one of "):
         return kind.removeprefix("one of ").split(", ")[0]
     if kind.startswith("list of "):
