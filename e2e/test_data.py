@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import threading
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
-from kanister_py.core.objects.locations import Location, StoreKind
-from kanister_py.core.objects.resources import PODS, SECRETS
+from kanister_py.core.objects.locations import Location
+from kanister_py.core.objects.resources import EVENTS, PODS, SECRETS
 from kanister_py.ports.cluster import Cluster
 from kanister_py.runs import RunSettings, run_actionset
 from kanister_py.wiring import object_stores
-from tests.stores import running_store
+from tests.stores import running_s3
 
 pytestmark = pytest.mark.usefixtures("node")
 
-KEY = "a-key-nobody-sees"
+# Of this process alone: all processes of the machine are looked at.
+KEY, STORE_KEY = f"a-key-nobody-sees-{os.getpid()}", f"a-secret-nobody-sees-{os.getpid()}"
 
 
 @pytest.fixture
 def location(tmp_path: Path) -> Iterator[Location]:
     if shutil.which("restic") is None:
         pytest.skip("restic is not installed: nothing is backed up")
-    with running_store(StoreKind.S3, tmp_path / "s3") as location:
+    with running_s3(tmp_path / "s3", secret=STORE_KEY) as location:
         yield location
 
 
@@ -140,12 +144,66 @@ def run(
         "metadata": {"name": "a", "namespace": namespace},
         "spec": {"actions": [action]},
     }
-    settings = RunSettings(cluster=cluster, namespace=namespace)
-    status = run_actionset(actionset, [blueprint], settings).wait(180).status
+    heard = Heard()
+    settings = RunSettings(cluster=cluster, namespace=namespace, onlooker=heard)
+    with looking(cluster, namespace) as seen:
+        status = run_actionset(actionset, [blueprint], settings).wait(180).status
     assert status["state"] == "complete", status["error"]
-    assert KEY not in json.dumps(status)
+    events = cluster.list(EVENTS, namespace=namespace).items
+    told = json.dumps([status, events, seen.pods]) + "".join(heard.lines)
+    # v0.0.0 backs up in the application's own pod.
+    assert seen.pods or (func, version) == ("BackupData", "v0.0.0")
+    for secret in (KEY, STORE_KEY):
+        assert secret not in told
+        # What v0.0.0 runs has them on its command line, as the original does.
+        assert version == "v0.0.0" or secret.encode() not in b"".join(seen.commands)
     found: Mapping[str, Any] = status["actions"][0]["phases"][0].get("output") or {}
     return found
+
+
+class Heard:
+    """Everything that a run says."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def on_outcome(self, outcome: object, status: object) -> None:
+        self.lines.append(f"{outcome} {status}")
+
+    def on_log(self, action: str, phase: str, line: str) -> None:
+        self.lines.append(f"{action} {phase} {line}")
+
+
+class Seen(NamedTuple):
+    """Every pod as it ever was, and the command lines of the machine."""
+
+    pods: list[Mapping[str, Any]]
+    commands: set[bytes]
+
+
+@contextmanager
+def looking(cluster: Cluster, namespace: str) -> Iterator[Seen]:
+    """Look at pods and processes while something runs."""
+    seen, is_over = Seen([], set()), threading.Event()
+    before = cluster.list(PODS, namespace=namespace).resource_version
+
+    def look() -> None:
+        while not is_over.wait(0.005):
+            for process in Path("/proc").glob("[0-9]*/cmdline"):
+                with suppress(OSError):
+                    seen.commands.add(process.read_bytes())
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    try:
+        yield seen
+    finally:
+        is_over.set()
+        looker.join()
+    with cluster.watch(
+        PODS, namespace=namespace, resource_version=before, timeout_seconds=3
+    ) as watch:
+        seen.pods.extend(event.object for event in watch)
 
 
 @pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
