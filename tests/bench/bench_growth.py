@@ -33,7 +33,7 @@ TITLE = "Growth: what comes of twice the work"
 
 _MOST = 1.1
 _BURSTS = (100, 200, 400, 800, 1600)
-_RESOURCES = (250, 500, 1000, 2000)
+_RESOURCES = (500, 1000, 2000, 5000)
 _REVISIONS = (125, 250, 500, 1000, 2000)
 _GONE = 3600
 _PATIENCE_SECONDS = 600.0
@@ -180,10 +180,11 @@ def _revisions() -> list[tuple[float, float]]:
         world = World(REVISIONS)
         world.start()
         world.define(definition())
+        world.say(composition("red"))
+        _until(lambda: bool(world.cluster.list(COMPOSITION_REVISIONS).items))
+        (first,) = world.cluster.list(COMPOSITION_REVISIONS)
         for number in range(many):
-            world.say(composition("red", number=str(number)))
-            # Each of them becomes a revision of its own.
-            _until(partial(_has_revisions, world, number))
+            world.cluster.create(_old_revision(first, number))
         world.say(bucket("one"))
         world.until(lambda: world.is_ready("one"))
         with _spent() as spent:
@@ -196,8 +197,16 @@ def _revisions() -> list[tuple[float, float]]:
     return [(float(many), measure(many)) for many in _REVISIONS]
 
 
-def _has_revisions(world: Any, number: int) -> bool:
-    return len(world.cluster.list(COMPOSITION_REVISIONS)) > number
+def _old_revision(first: Any, number: int) -> dict[str, Any]:
+    """Make a revision of the same Composition that nothing follows any more."""
+    metadata = first["metadata"]
+    kept = {key: metadata[key] for key in ("labels", "ownerReferences")}
+    labels = {**kept["labels"], "number": str(number)}
+    return {
+        **first,
+        "metadata": {**kept, "labels": labels, "name": f"old-{number}"},
+        "spec": {**first["spec"], "revision": -number - 1},
+    }
 
 
 # On a real API server
