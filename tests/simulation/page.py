@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,7 +11,6 @@ from tests.simulation.night import Night, Share
 _QUOTA_BYTES: Final = 2 * 1024**3
 """What etcd takes unless somebody allows it more."""
 _EVENT_BYTES: Final = 900
-_TIMES: Final = 1000
 
 
 class _Panel(NamedTuple):
@@ -79,7 +76,7 @@ def page_of(nights: Sequence[Night], plot: str) -> str:
     asked = sum(one.requests.values()) / one.completed
     alone = one.completed / one.processor_seconds
     heard = max(share.events_seen for share in most.shares) / most.completed
-    decoded = _decoding_seconds(one.bytes_of_run)
+    hears = _hearing_seconds(one, most)
     events = one.requests.get("create Event", 0) / one.completed
     has_all = all(night.composed == night.plan.composites for night in nights)
     return template.format(
@@ -94,9 +91,9 @@ def page_of(nights: Sequence[Night], plot: str) -> str:
         alone=f"{alone:.0f}",
         own=f"{1000 / alone:.1f}",
         heard=f"{heard:.1f}",
-        decoded=f"{decoded * 1e6:.0f}",
-        fan_out=f"{1 / (heard * decoded):,.0f}",
-        ten=f"{10 * alone * heard:,.0f}",
+        hears=f"{hears * 1e6:.0f}",
+        fan_out=f"{1 / (heard * hears):,.0f}",
+        useful=f"{1 / (heard * hears) / alone:.0f}",
         bytes_of_run=f"{one.bytes_of_run:,}",
         with_events=f"{one.bytes_of_run + events * _EVENT_BYTES:,.0f}",
         most_runs=f"{_QUOTA_BYTES // one.bytes_of_run:,}",
@@ -118,15 +115,10 @@ def _row(night: Night) -> str:
     )
 
 
-def _decoding_seconds(size: int) -> float:
-    """Measure what it takes to read an event of so many bytes."""
-    text = json.dumps(
-        {"type": "MODIFIED", "object": {str(at): "x" * 40 for at in range(size // 50)}}
-    )
-    began = time.process_time()
-    for _ in range(_TIMES):
-        json.loads(text)
-    return (time.process_time() - began) / _TIMES
+def _hearing_seconds(one: Night, most: Night) -> float:
+    """Say what an event costs a replica that has nothing to do with it: what others bring."""
+    events = sum(share.events_seen for share in most.shares) - one.shares[0].events_seen
+    return max(most.processor_seconds - one.processor_seconds, 1e-6) / max(events, 1)
 
 
 def _number(value: float) -> str:
