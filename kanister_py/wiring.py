@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kanister_py.adapters.packages_oci.contents import Project as Project  # noqa: PLC0414 # the command line names it
     from kanister_py.adapters.packages_oci.images import Image as Image  # noqa: PLC0414 # the command line names it
     from kanister_py.adapters.packages_oci.registry import OciPackages
+    from kanister_py.adapters.pages_http import HttpPages
     from kanister_py.controller.compositions.part import Compositions
     from kanister_py.controller.compositions.world import CompositionSettings
     from kanister_py.controller.machine.part import PartMaker, PartTools
@@ -112,6 +113,12 @@ def notice_receivers(origins: Sequence[str]) -> NoticeReceivers:
     from kanister_py.adapters.notices_http import HttpNotices
 
     return HttpNotices(origins)
+
+
+def pages_elsewhere(url: str) -> HttpPages:
+    from kanister_py.adapters.pages_http import HttpPages
+
+    return HttpPages(url)
 
 
 def object_stores(locations: Path | None = None) -> ObjectStores:
@@ -199,9 +206,6 @@ def check_everything(functions: Functions) -> Functions:
     """Load all code that is served: what is wrong with ours stops here, a plugin's is left out."""
     registry, broken = loadable(functions.registry)
     return Functions(registry, (*functions.broken, *broken))
-
-
-# Clusters
 
 
 def open_cluster(
@@ -322,9 +326,6 @@ def package_tools() -> PackageTools:
     from kanister_py.adapters.packages_oci.registry import OciPackages
 
     return PackageTools(contents, images, login_for, OciPackages)
-
-
-# Runs
 
 
 def start_run(header: Header | None, settings: RunSettings, name: str = "") -> Run:

@@ -51,6 +51,7 @@ from kanister_py.cli.controller_compositions import (
     add_composition_arguments,
     composition_parts,
 )
+from kanister_py.cli.controller_page import add_page_arguments, followed, pages_of
 from kanister_py.cli.controller_webhook import add_webhook_arguments, webhook_served
 from kanister_py.cli.listening import is_loopback, listening, served
 from kanister_py.cli.output import say_warning
@@ -253,6 +254,7 @@ def _add_what_it_tells(tells: Any) -> None:
     tells.add_argument(
         "--port", type=port, default=_PORT, help="its port, 0 for any; default: %(default)s"
     )
+    add_page_arguments(tells)
     tells.add_argument(
         "--open-endpoint",
         action="store_true",
@@ -302,7 +304,8 @@ def run(args: argparse.Namespace) -> int:
                 ),
                 asks_for_tokens=not (args.open_endpoint and is_loopback(taken[0])),
                 is_local=is_loopback(taken[0]),
-                overview=_overview(controller, cluster, clock, stack),
+                overview=followed(controller, cluster, clock, stack),
+                elsewhere=args.resources_page,
             )
             for socket_, app in zip(taken, apps, strict=True):
                 stack.enter_context(served(app, socket_))
@@ -472,6 +475,7 @@ def apps_of(
     asks_for_tokens: bool = False,
     is_local: bool = False,
     overview: Overview | None = None,
+    elsewhere: str = "",
 ) -> Apps:
     """Build what is served: functions and runs for whoever may see them, health apart."""
     from importlib.resources import files
@@ -480,9 +484,8 @@ def apps_of(
     from kanister_py.functions.builtin import read_versions_file
     from kanister_py.http_api.app import build_app
     from kanister_py.http_api.discovery import Publication
-    from kanister_py.http_api.live.routes import Pages, live_routes
+    from kanister_py.http_api.live.routes import live_routes
     from kanister_py.http_api.metrics import Metrics
-    from kanister_py.wiring import system_clock
 
     schema = files("kanister_py").joinpath("versions.schema.json").read_text(encoding="utf-8")
     publication = Publication(
@@ -500,7 +503,7 @@ def apps_of(
     def live(metrics: Metrics) -> Sequence[BaseRoute]:
         if overview is None:
             return ()
-        pages = Pages(overview, system_clock().now, review if asks_for_tokens else None)
+        pages = pages_of(overview, review if asks_for_tokens else None, elsewhere)
         return live_routes(pages, overview, metrics)
 
     routes = build_app(
@@ -522,29 +525,6 @@ def apps_of(
 
         app = OwnHosts(app)
     return Apps(app, _health_app(checks, metrics, controller))
-
-
-def _overview(
-    controller: Controller, cluster: Cluster, clock: Clock, stack: ExitStack
-) -> Overview | None:
-    """Follow all runs for the page, whether this replica leads or stands by; None if it runs none.
-
-    Who only composes has no right to see them.
-    """
-    if not controller.settings.runs_actionsets:
-        return None
-    from kanister_py.controller.overview import ClusterOverview
-
-    settings = controller.settings
-    overview = ClusterOverview(
-        *(cluster, clock, controller.lines),
-        home=settings.home,
-        namespaces=settings.namespaces,
-        passes=controller.passes,
-    )
-    stack.callback(overview.close)
-    overview.start()
-    return overview
 
 
 def lines_of(lines: PhaseLines) -> LinesOf:

@@ -25,6 +25,8 @@ _MOST_LINES = 20_000
 class RunPage:
     """Watches a run for whoever shows it here, and for the page."""
 
+    has_runs = True
+
     def __init__(self, view: Onlooker, clock: Clock, namespace: str) -> None:
         self._view = view
         self._clock = clock

@@ -55,7 +55,9 @@ class ClusterOverview:
         home: str,
         namespaces: Sequence[str] = (),
         passes: LastPasses | None = None,
+        has_runs: bool = True,
     ) -> None:
+        self.has_runs = has_runs
         self._cluster = cluster
         self._clock = clock
         self._lines = lines
@@ -74,7 +76,8 @@ class ClusterOverview:
         lines.listen(self._tell)
 
     def start(self) -> None:
-        self._store.start()
+        if self.has_runs:
+            self._store.start()
 
     def close(self) -> None:
         self._store.close()

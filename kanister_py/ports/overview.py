@@ -29,8 +29,26 @@ class Runs(NamedTuple):
     rows: Sequence[RunRow]
 
 
+class OtherPage(NamedTuple):
+    """A page that somebody else has written."""
+
+    status: int
+    body: bytes
+
+
+class OtherPages(Protocol):
+    """Pages of another controller."""
+
+    def get(self, address: str, token: str) -> OtherPage:
+        """Give a page as whoever shows this token may see it."""
+
+
 class Overview(Protocol):
     """What a page shows, and what it may have done."""
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether runs are seen at all."""
 
     def runs(self) -> Runs:
         """Give all runs that are seen."""

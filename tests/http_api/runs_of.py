@@ -43,11 +43,11 @@ class RunsOf(NamedTuple):
     overview: ClusterOverview
     passes: LastPasses
 
-    def app(self, review: Any = None) -> Starlette:
+    def app(self, review: Any = None, others: Any = None) -> Starlette:
         publication = published(registered(source="nobody", release="1.0.0"))
 
         def live(metrics: Metrics) -> Any:
-            pages = Pages(self.overview, lambda: BEGAN + timedelta(minutes=2), review)
+            pages = Pages(self.overview, lambda: BEGAN + timedelta(minutes=2), review, others)
             return live_routes(pages, self.overview, metrics)
 
         return build_app(publication, live=live)

@@ -13,6 +13,7 @@ from urllib.request import urlopen
 import httpx
 import pytest
 
+from kanister_py.adapters.pages_http import HttpPages
 from kanister_py.core.compositions.desired import Composed
 from kanister_py.core.compositions.pipeline import StepOutcome
 from kanister_py.core.compositions.results import Event
@@ -22,8 +23,10 @@ from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.executor.review_access import Access
 from kanister_py.http_api.guard import Guard, OwnHosts
 from kanister_py.http_api.live import session
+from kanister_py.ports.overview import OtherPage
 from tests.http_api.runs_of import DATABASE, HOSTILE, NIGHTLY, RunsOf, runs_of_a_cluster, status_of
 from tests.http_api.serving import served
+from tests.ports import free_port
 
 HTML = {"accept": "text/html"}
 PATIENCE_SECONDS = 180.0
@@ -410,6 +413,40 @@ def test_a_composite_resource_shows_how_its_pipeline_went(runs: RunsOf) -> None:
 )
 def test_a_resource_that_is_not_there_is_said(shown: RunsOf, path: str) -> None:
     assert send(shown.app(), "GET", path).status_code == 404
+
+
+class Elsewhere:
+    """Another controller, which composes."""
+
+    def __init__(self, runs: RunsOf) -> None:
+        self._app = guarded(runs)
+
+    def get(self, address: str, token: str) -> OtherPage:
+        headers = {"authorization": f"Bearer {token}", **HTML}
+        answer = send(self._app, "GET", address, headers=headers)
+        return OtherPage(answer.status_code, answer.content)
+
+
+def test_one_address_shows_the_resources_of_another_controller(runs: RunsOf) -> None:
+    here = Guard(runs.app(review, Elsewhere(runs)), review)
+    path = f"{DATABASES}/orders?namespace=shop"
+    assert "databases-1a2b3c4" in send(here, "GET", path, headers=signed_in("all")).text
+    # Who may not is told so there, by the same token.
+    assert send(here, "GET", "/resources", headers=signed_in("shop")).status_code == 403
+
+
+def test_who_cannot_be_asked_is_said(runs: RunsOf) -> None:
+    app = runs.app(None, HttpPages(f"http://127.0.0.1:{free_port()}"))
+    answer = send(app, "GET", "/resources")
+    assert answer.status_code == 503
+    assert "The controller that composes does not answer" in answer.text
+
+
+def test_pages_of_another_controller_are_fetched_with_the_token_of_who_looks(runs: RunsOf) -> None:
+    with served(guarded(runs)) as url:
+        pages = HttpPages(f"{url}/")
+        assert b"orders" in pages.get(DATABASES, "all").body
+        assert pages.get(DATABASES, "nobody").status == 403
 
 
 # As it comes

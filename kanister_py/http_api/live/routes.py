@@ -8,7 +8,7 @@ from datetime import datetime
 from threading import Lock
 from time import perf_counter
 from typing import Final, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import BaseRoute, Route
@@ -44,7 +44,13 @@ from kanister_py.http_api.live.views import (
     runs_content,
 )
 from kanister_py.http_api.metrics import Metrics
-from kanister_py.ports.overview import ACTION_VERBS, SCHEDULE_VERBS, CompositeKind, Overview
+from kanister_py.ports.overview import (
+    ACTION_VERBS,
+    SCHEDULE_VERBS,
+    CompositeKind,
+    OtherPages,
+    Overview,
+)
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -88,8 +94,13 @@ class Pages:
     """The pages over what is seen of runs. Without `review` nobody has to sign in."""
 
     def __init__(
-        self, overview: Overview, now: Callable[[], datetime], review: Review | None
+        self,
+        overview: Overview,
+        now: Callable[[], datetime],
+        review: Review | None,
+        others: OtherPages | None = None,
     ) -> None:
+        self._others = others
         self._overview = overview
         self._now = now
         self._review = review
@@ -100,6 +111,8 @@ class Pages:
     # The list
 
     def runs(self, ask: Ask) -> Answer:
+        if not self._overview.has_runs:
+            return see(RESOURCES)
         seen = self._overview.runs()
         listed = runs_content(seen, ask.query, self._now())
         choices = choices_of(seen, ask.query.get("namespace", ""))
@@ -179,10 +192,23 @@ class Pages:
 
     # Composite resources
 
+    def _elsewhere(self, ask: Ask) -> Answer | None:
+        """Give the page of the controller that composes, if that is another one."""
+        if self._others is None:
+            return None
+        query = ask.scope.get("query_string", b"").decode("latin-1")
+        address = quote(ask.scope["path"]) + (f"?{query}" if query else "")
+        found = self._others.get(address, session.token_in(ask.scope))
+        return answer_of(found.status, _HTML, found.body, page_headers())
+
     def kinds(self, ask: Ask) -> Answer:
+        if elsewhere := self._elsewhere(ask):
+            return elsewhere
         return html("kinds.html.j2", {"kinds": self._overview.composite_kinds()}, ask.scope)
 
     def resources(self, ask: Ask) -> Answer:
+        if elsewhere := self._elsewhere(ask):
+            return elsewhere
         kind = self._kind(ask)
         if kind is None:
             return told_page(404, "There is no such kind of composite resources", ask.scope)
@@ -190,6 +216,8 @@ class Pages:
         return html("resources.html.j2", resources_content(kind, found), ask.scope)
 
     def resource(self, ask: Ask) -> Answer:
+        if elsewhere := self._elsewhere(ask):
+            return elsewhere
         kind, name = self._kind(ask), ask.parts["name"]
         namespace = ask.query.get("namespace", "")
         found = self._overview.composite(kind, namespace, name) if kind is not None else None
