@@ -25,6 +25,8 @@ LONG_VARIABLE = "KANISTER_PY_E2E_ALL"
 
 # A collector takes long to build, and is there only where somebody says so: see README.md.
 collect_ignore = [] if os.environ.get("KANISTER_PY_OTELCOL") else ["test_tracing.py"]
+if not os.environ.get("KANISTER_PY_RECORDED"):
+    collect_ignore.append("test_published.py")
 
 # The command line as tests know it, and the rule that a skipped gate is not a passed one.
 __all__ = ["kanister", "plugin_folder", "pytest_configure", "pytest_sessionfinish"]

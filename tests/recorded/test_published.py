@@ -39,10 +39,19 @@ def cluster(tmp_path: Path, location: Location) -> Iterator[Cluster]:
     pods = StandingPods(cluster, ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())
     cluster.attach_pods(pods.node)
     pods.start()
+    for each in application(location):
+        cluster.create(each)
+    pods.wait_until_workloads_stand(lambda: True)
+    yield cluster
+    pods.close()
+
+
+def application(location: Location) -> Iterator[dict[str, Any]]:
+    """Give the published application, and its Profile filled in."""
     for document in parse_documents((TIME_LOG / "time-logger-deployment.yaml").read_bytes()):
         made = document.value
         made["metadata"]["namespace"] = "default"
-        cluster.create(made)
+        yield made
     profile = parse_document((TIME_LOG / "s3-profile.yaml").read_bytes(), "profile").value
     profile["location"] |= {
         "bucket": location.bucket,
@@ -50,21 +59,16 @@ def cluster(tmp_path: Path, location: Location) -> Iterator[Cluster]:
         "prefix": "",
         "region": location.region,
     }
-    cluster.create(profile)
-    cluster.create(
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "aws-creds", "namespace": "kanister"},
-            "stringData": {
-                "aws_access_key_id": location.credential.id,
-                "aws_secret_access_key": location.credential.secret,
-            },
-        }
-    )
-    pods.wait_until_workloads_stand(lambda: True)
-    yield cluster
-    pods.close()
+    yield profile
+    yield {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "aws-creds", "namespace": "kanister"},
+        "stringData": {
+            "aws_access_key_id": location.credential.id,
+            "aws_secret_access_key": location.credential.secret,
+        },
+    }
 
 
 def act(cluster: Cluster, action: str, artifacts: Mapping[str, Any] | None = None) -> Any:
