@@ -19,7 +19,14 @@ from kanister_py.controller.machine.work_loop import DONE, FAILED, Look
 from kanister_py.controller.machine.writing import condition, find, write_status
 from kanister_py.controller.schedules.retention import delete_backups
 from kanister_py.core.actionsets.status import text_of_time
-from kanister_py.core.errors import AlreadyExists, ApiError, Conflict, NotFound, TransientError
+from kanister_py.core.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    InvalidDocument,
+    NotFound,
+    TransientError,
+)
 from kanister_py.core.objects.parts import namespace_of, status_of
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.decisions import (
@@ -31,7 +38,7 @@ from kanister_py.core.schedules.decisions import (
     earliest,
 )
 from kanister_py.core.schedules.deletions import Plan, plan_deletions
-from kanister_py.core.schedules.model import SCHEDULES, parse_schedule, why_invalid
+from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
 from kanister_py.core.schedules.runs import Run, name_of_run, run_of, surplus_runs
 from kanister_py.core.schedules.status import Told, created_at, memory_of, status_after
 from kanister_py.ports.clock import Clock
@@ -84,12 +91,12 @@ class ScheduleReconciler:
         obj = find(self._cluster, SCHEDULES, key.name, key.namespace)
         if obj is None or obj["metadata"].get("deletionTimestamp"):
             return DONE
-        why = why_invalid(obj)
-        if why:
-            return self._refuse(obj, why)
+        try:
+            schedule = parse_schedule(obj)
+        except InvalidDocument as error:
+            return self._refuse(obj, error)
         self._metrics.begin_schedule(key.namespace, key.name)
         now = self._clock.now()
-        schedule = parse_schedule(obj)
         runs, unseen = self._runs(key)
         situation = Situation(
             schedule,
@@ -185,7 +192,8 @@ class ScheduleReconciler:
 
     # What is said
 
-    def _refuse(self, obj: KubeObject, why: str) -> Look:
+    def _refuse(self, obj: KubeObject, error: InvalidDocument) -> Look:
+        why = "; ".join(f"{each.path}: {each.message}" for each in error.problems)
         if status_of(obj).get("observedGeneration") != obj["metadata"].get("generation"):
             self._tell(subject_of(obj), WARNING, "Invalid", why)
         status = {

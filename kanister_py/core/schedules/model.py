@@ -28,7 +28,9 @@ from kanister_py.core.schedules.times import (
 SCHEDULES: Final = GroupVersionResource("kanister-py.io", "v1alpha1", "schedules")
 KIND: Final = "Schedule"
 
-_MOST_JITTER_SECONDS: Final = 86_400
+_DAY: Final = 86_400
+_MOST: Final = {"jitter": _DAY, "startingDeadline": 366 * _DAY, "duration": 31 * _DAY}
+"""No more seconds than these: what lasts for ever says nothing, and leaves the calendar."""
 
 
 class ConcurrencyPolicy(StrEnum):
@@ -105,8 +107,6 @@ class _Reader(Reader):
         line = self.wanted(spec, "schedule", path)
         zone_name = self.text(spec, "timeZone", path)
         jitter = self._seconds(spec, "jitter", path) or 0.0
-        if jitter > _MOST_JITTER_SECONDS:
-            self.note((*path, "jitter"), "Must be no more than 24h")
         deadline = self._seconds(spec, "startingDeadline", path)
         windows = self._windows(spec, path, zone_name)
         template = self._template(spec, path)
@@ -154,6 +154,9 @@ class _Reader(Reader):
             seconds = -1.0
         if seconds < 0:
             self.refuse((*path, key), "a duration such as 30s or 1h30m", text)
+            return None
+        if seconds > _MOST[key]:
+            self.note((*path, key), f"Must be no more than {_MOST[key] // 3600}h")
             return None
         return seconds
 
@@ -232,12 +235,3 @@ class _Reader(Reader):
         if not self.items(content, "actions", (*inside, "spec")):
             self.note((*inside, "spec", "actions"), "Must have an action: without one nothing runs")
         return data
-
-
-def why_invalid(obj: Mapping[str, Any]) -> str:
-    """Say in one line what is wrong with a Schedule; empty if nothing is."""
-    try:
-        parse_schedule(obj)
-    except InvalidDocument as error:
-        return "; ".join(f"{each.path}: {each.message}" for each in error.problems)
-    return ""

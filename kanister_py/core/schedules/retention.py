@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple
 
 _WITHIN: Final = re.compile(r"(?:(\d{1,5})w)?(?:(\d{1,6})d)?(?:(\d{1,7})h)?")
 
+_MOST_WITHIN: Final = timedelta(days=36_600)
+
 
 class Keep(NamedTuple):
     """How many backups stay, by what they are the newest of."""
@@ -41,7 +43,8 @@ def parse_within(text: str) -> timedelta | None:
     if found is None or not text:
         return None
     weeks, days, hours = (int(each or 0) for each in found.groups())
-    return timedelta(weeks=weeks, days=days, hours=hours)
+    within = timedelta(weeks=weeks, days=days, hours=hours)
+    return within if within <= _MOST_WITHIN else None
 
 
 class Backup(NamedTuple):

@@ -14,6 +14,7 @@ from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.names import MAX_LABEL, short_hash
 from kanister_py.core.objects.parts import annotations_of, labels_of, metadata_of, spec_of
+from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.schedules.model import HistoryLimits
 
 RETENTION_LABEL: Final = "kanister-py.io/retention-of"
@@ -92,7 +93,7 @@ def read_run(actionset: Mapping[str, Any]) -> Run:
     created = parse_time(metadata.get("creationTimestamp")) or _LONG_AGO
     state = str(status.get("state") or "pending")
     labels, holds = labels_of(actionset), holds_artifacts(actionset)
-    error = status.get("error") or {}
+    error = mapping_of(status.get("error"))
     return Run(
         intern(str(metadata.get("namespace") or "")),
         str(metadata["name"]),
@@ -113,21 +114,23 @@ def read_run(actionset: Mapping[str, Any]) -> Run:
 
 
 def _group_of(actionset: Mapping[str, Any]) -> str:
+    actions = spec_of(actionset).get("actions")
     about = [
         short_hash(
             *(str(each.get("blueprint")), str(each.get("name"))),
-            *(f"{key}={value}" for key, value in sorted((each.get("object") or {}).items())),
+            *(f"{key}={value}" for key, value in sorted(mapping_of(each.get("object")).items())),
         )
-        for each in spec_of(actionset).get("actions") or ()
+        for each in map(mapping_of, actions if isinstance(actions, list) else ())
     ]
     return intern(short_hash(*sorted(about)))
 
 
 def _ended_at(status: Mapping[str, Any], created: datetime) -> datetime:
-    for each in status.get("conditions") or ():
+    conditions = status.get("conditions")
+    for each in map(mapping_of, conditions if isinstance(conditions, list) else ()):
         if each.get("type") in ("Complete", "Failed"):
             return parse_time(each.get("lastTransitionTime")) or created
-    progress = status.get("progress") or {}
+    progress = mapping_of(status.get("progress"))
     return parse_time(progress.get("lastTransitionTime")) or created
 
 

@@ -40,6 +40,7 @@ _FIELDS: Final = 5
 _SOME_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MOST_WINDOWS: Final = 100
 _GROWTH: Final = 8
+_MOST_SECONDS: Final = 366 * 86_400
 
 
 class Cron(NamedTuple):
@@ -130,8 +131,10 @@ def _interval(text: str, words: Sequence[str]) -> Every:
         seconds, rest = divmod(parse_duration("".join(words)), SECOND)
     except InvalidDuration as error:
         raise InvalidTimetable(f"{text!r} is no interval: {error.why}; {_FORMS}") from None
-    if seconds < 1 or rest:
-        raise InvalidTimetable(f"{text!r} is no interval: it must be one of whole seconds")
+    if not 1 <= seconds <= _MOST_SECONDS or rest:
+        raise InvalidTimetable(
+            f"{text!r} is no interval: it must be one of whole seconds, of a year at most"
+        )
     return Every(seconds)
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.schedules.decisions import (
     Act,
     Decision,
@@ -19,6 +20,7 @@ from kanister_py.core.schedules.decisions import (
     next_starts,
 )
 from kanister_py.core.schedules.model import ConcurrencyPolicy, parse_schedule
+from kanister_py.core.schedules.retention import Keep
 from kanister_py.core.schedules.times import jitter_of
 from tests.core.schedules.schedules import CREATED, at, schedule
 
@@ -214,6 +216,50 @@ def _check(now: Situation, found: Decision) -> None:
     if found.act is Act.START:
         assert not now.is_running
         assert not now.schedule.is_suspended
+
+
+WILD = st.one_of(
+    st.sampled_from(["", "0s", "1h", "24h", "744h", "8784h", "2562047h", "-1h", "x", "1e9s"]),
+    st.text(max_size=12),
+    st.none(),
+    st.integers(),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+)
+
+
+@settings(derandomize=True)
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "schedule": WILD
+            | st.sampled_from(["@every 8784h", "@every 2562047h", "* * * * *", "0 0 29 2 *"]),
+            "timeZone": WILD | st.sampled_from(["Pacific/Apia", "localtime", "..", "Europe"]),
+            "jitter": WILD,
+            "startingDeadline": WILD,
+            "windows": WILD
+            | st.lists(
+                st.fixed_dictionaries(
+                    {"schedule": st.sampled_from(["* * * * *", "0 0 * * 1", "x"]), "duration": WILD}
+                ),
+                max_size=3,
+            ),
+            "keep": WILD | st.dictionaries(st.sampled_from(Keep._fields), WILD, max_size=3),
+            "historyLimits": WILD,
+            "template": WILD,
+        },
+    )
+)
+def test_whatever_somebody_writes_is_decided_on_or_refused(spec: dict[str, Any]) -> None:
+    """One that nobody can read must not keep all others from being looked at."""
+    try:
+        read = parse_schedule(schedule(**spec))
+    except InvalidDocument:
+        return
+    rests = Situation(read, "uid", CREATED, Memory(CREATED), False, at("2026-12-01T00:00"))
+    _check(rests, decide(rests))
+    assert all(each >= rests.now for each in next_starts(rests))
 
 
 def test_the_next_times_have_jitter_and_windows_in() -> None:
