@@ -91,7 +91,7 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("colours", ["light", pytest.param("dark", marks=pytest.mark.long)])
 @pytest.mark.parametrize("width", [320, 1280])
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_can_be_used_by_everybody(

@@ -79,6 +79,7 @@ def trusting(world: World, way: Led) -> dict[str, Any]:
     return {"containers": [container], "volumes": [volume]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_volume_comes_back_from_google_and_from_azure(
     world: World, place: tuple[Location, Led], version: str
