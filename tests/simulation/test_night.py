@@ -12,7 +12,7 @@ from tests.simulation.page import write_page
 
 @pytest.fixture(scope="module")
 def nights() -> list[Night]:
-    plan = Plan(1, namespaces=9, hours=0.25, composites=9)
+    plan = Plan(1, namespaces=12, hours=0.25, composites=12)
     return [simulate(plan._replace(replicas=replicas)) for replicas in (1, 3)]
 
 
