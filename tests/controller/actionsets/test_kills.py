@@ -1,6 +1,6 @@
 """A controller that is killed again and again, at any of its writes, while runs are under way.
 
-KANISTER_PY_KILLS says how often; `.ci/run --all` wants a thousand. The counts are printed.
+KANISTER_PY_CONTROLLER_KILLS says how often; `.ci/run --all` wants a thousand. The counts are printed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.controller.conftest import (
     phase,
 )
 
-KILLS = int(os.environ.get("KANISTER_PY_KILLS") or 40)
+KILLS = int(os.environ.get("KANISTER_PY_CONTROLLER_KILLS") or 40)
 AT_ONCE = 6
 # On a machine that has other things to do, nobody else takes the Lease for being late.
 TERMS = LeaseTerms(600.0, 500.0, 0.5)
