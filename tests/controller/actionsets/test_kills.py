@@ -1,6 +1,6 @@
 """A controller that is killed again and again, at any of its writes, while runs are under way.
 
-KANISTER_PY_CONTROLLER_KILLS says how often; `.ci/run --all` wants a thousand. The counts are printed.
+KANISTER_PY_CONTROLLER_KILLS says how often; `.ci/run --all` wants 1,000. The counts are printed.
 """
 
 from __future__ import annotations
