@@ -121,6 +121,41 @@ def running_s3(
 
 
 @contextmanager
+def running_azure_for_tokens(folder: Path, certificate: tuple[Path, Path]) -> Iterator[Location]:
+    """Run a server of Azure's API that takes tokens; it looks at what they say, and no more."""
+    port = free_port()
+    url = f"https://127.0.0.1:{port}/{AZURE_ACCOUNT}"
+    command = [_program(StoreKind.AZURE), "--silent", "--blobPort", str(port), "--oauth", "basic"]
+    command += ["--location", str(folder), "--skipApiVersionCheck"]
+    command += ["--cert", str(certificate[0]), "--key", str(certificate[1])]
+    now = int(SystemClock().now().timestamp())
+    tenant = "ab1f708d-50f6-404c-a006-d71b2ac7a606"
+    claims = {
+        "aud": "https://storage.azure.com",
+        "iss": f"https://sts.windows.net/{tenant}/",
+        "iat": now - 60,
+        "nbf": now - 60,
+        "exp": now + 3600,
+        "tid": tenant,
+        "oid": tenant,
+        "appid": "kanister-py",
+        "ver": "1.0",
+    }
+    parts = ({"alg": "none", "typ": "JWT"}, claims)
+    token = ".".join(
+        base64.urlsafe_b64encode(json.dumps(each).encode()).rstrip(b"=").decode() for each in parts
+    )
+    with _served(command, port, folder):
+        headers = {"authorization": f"Bearer {token}.c2ln", "x-ms-version": "2021-08-06"}
+        headers["x-ms-date"] = SystemClock().now().strftime("%a, %d %b %Y %H:%M:%S GMT")
+        with urllib3.PoolManager(ca_certs=str(certificate[0])) as pool:
+            made = pool.request("PUT", f"{url}/{BUCKET}?restype=container", headers=headers)
+        assert made.status == 201, made.data
+        credential = Credential(AZURE_ACCOUNT, "", federated_token=f"{token}.c2ln")
+        yield Location(StoreKind.AZURE, BUCKET, url, credential=credential, skip_tls_verify=True)
+
+
+@contextmanager
 def _served(
     command: Sequence[object], port: int, folder: Path, env: dict[str, str] | None = None
 ) -> Iterator[None]:

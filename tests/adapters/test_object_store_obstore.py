@@ -17,7 +17,7 @@ from kanister_py.core.objects.locations import Credential, InvalidProfile, Locat
 from kanister_py.ports.object_store import ObjectStore
 from tests.contracts.object_store import ObjectStoreContract
 from tests.ports import free_port
-from tests.stores import BUCKET, running_s3, running_store
+from tests.stores import BUCKET, running_azure_for_tokens, running_s3, running_store
 
 
 def opened(location: Location) -> ObjectStore:
@@ -141,14 +141,35 @@ def test_a_service_account_that_is_none_is_told_before_anything_is_asked(secret:
     assert caught.value.reason == "CredentialRefused"
 
 
-def test_an_untrusted_certificate_is_told_and_can_be_let_pass(tmp_path: Path) -> None:
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """The files of a certificate for loopback, with the authority that nobody knows."""
     certificates = X509Certificates(SystemClock())
     authority = certificates.new_authority("test", timedelta(days=1))
     served = certificates.issue(authority, ["127.0.0.1"], timedelta(days=1))
     files = tmp_path / "tls.crt", tmp_path / "tls.key"
-    files[0].write_text(served.certificate)
+    files[0].write_text(served.certificate + authority.certificate)
     files[1].write_text(served.key)
-    with running_s3(tmp_path, certificate=files) as location:
+    return files
+
+
+@pytest.mark.long
+def test_a_token_of_a_federated_identity_opens_a_container(
+    tmp_path: Path, certificate: tuple[Path, Path]
+) -> None:
+    with running_azure_for_tokens(tmp_path / "azure", certificate) as location:
+        store = opened(location)
+        store.put("a/b", [b"x" * 10])
+        assert b"".join(store.get("a/b")) == b"x" * 10
+        assert store.delete(each.key for each in store.list("a/")) == 1
+        other = replace(location.credential, federated_token="no.token.at-all")
+        assert refusal(replace(location, credential=other)).reason == "CredentialRefused"
+
+
+def test_an_untrusted_certificate_is_told_and_can_be_let_pass(
+    tmp_path: Path, certificate: tuple[Path, Path]
+) -> None:
+    with running_s3(tmp_path, certificate=certificate) as location:
         assert refusal(location).reason == "TlsFailed"
         store = opened(replace(location, skip_tls_verify=True))
         store.put("key", [b"x"])
