@@ -123,13 +123,19 @@ def is_safe(request: ApiRequest) -> bool:
 
 @pytest.mark.usefixtures("node")
 def test_mixed_action_sets_under_faults_all_end_and_nothing_grows(
-    admin: ApiClient, faults: FaultProxy, namespace: str, tmp_path: Path, is_long: bool
+    admin: ApiClient,
+    faults: FaultProxy,
+    namespace: str,
+    tmp_path: Path,
+    is_long: bool,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     install_definitions(admin)
     place = Place(admin, faults.kubeconfig, namespace, tmp_path)
     make_blueprints(place)
     ends, created = Ends(admin, namespace), dict[str, str]()
     numbers, bad_days = itertools.count(), itertools.cycle(FAULTS)
+    injected = itertools.count()
     sizes: list[Size] = []
 
     def create() -> None:
@@ -144,6 +150,7 @@ def test_mixed_action_sets_under_faults_all_end_and_nothing_grows(
     def have_a_bad_day() -> None:
         fault = next(bad_days)
         faults.inject(fault, where=is_safe if fault in DONE else is_hit, times=2)
+        next(injected)
         if len(sizes) % 3 == 0:
             faults.cut(verb="watch")
         if len(sizes) % 7 == 0:
@@ -170,6 +177,12 @@ def test_mixed_action_sets_under_faults_all_end_and_nothing_grows(
         for name, want in created.items()
         if want != "deleted" and ends.states.get(name) != {want}
     }
+    stuck = sum(not ends.states.get(name) for name in wrong)
+    with capsys.disabled():
+        print(
+            f"\n{next(injected)} faults, {len(created)} runs, {len(wrong) - stuck} ended otherwise "
+            f"than they should, {stuck} stuck"
+        )
     assert not wrong, place.logs()
     check_flat(sizes)
 

@@ -51,6 +51,7 @@ class Kills:
         self.world = World(MemoryCluster(clock=clock), clock)
         self.world.create(*definitions(), ADOPTS, COUNTS)
         self.kills = self.made = 0
+        self._open: list[str] = []
 
     def fill_up(self) -> None:
         """Have some runs under way, of both kinds."""
@@ -59,6 +60,7 @@ class Kills:
             kind = "counts" if self.made % 3 == 2 else "adopts"
             action = {"options": {"run": name}}
             self.world.create(actionset(name, blueprint=kind, action=action))
+            self._open.append(name)
             self.made += 1
 
     def states(self) -> dict[str, str]:
@@ -68,9 +70,11 @@ class Kills:
         }
 
     def under_way(self) -> list[str]:
-        return [
-            name for name, state in self.states().items() if state not in ("complete", "failed")
-        ]
+        """Name those that have not ended, of which there are never many."""
+        for name in [*self._open]:
+            if (self.world.get(name).get("status") or {}).get("state") in ("complete", "failed"):
+                self._open.remove(name)
+        return self._open
 
     def kill_at(self, writes: int, *, is_lost: bool) -> None:
         """Have a controller act until a write of its own, the last of which may be lost."""
