@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -53,12 +53,45 @@ class Cron(NamedTuple):
         """Say when it comes next; None if not within fifty years."""
         from cronsim import CronSim  # who has no schedules does not pay for it
 
+        if self.zone is not UTC and self._is_wild:
+            return self._next_on_the_wall(moment)
         for found in CronSim(self.line, moment.astimezone(self.zone)):
             time = found.astimezone(UTC)
             # While an hour is repeated, a time of its first passage may be found: it has been.
             if time > moment:
                 return time
         return None
+
+    @property
+    def _is_wild(self) -> bool:
+        minute, hour, *_days = self.line.split()
+        return minute.startswith("*") or hour.startswith("*")
+
+    def _next_on_the_wall(self, moment: datetime) -> datetime | None:
+        """Follow the clock on the wall, from one of its changes to the next."""
+        from cronsim import CronSim
+
+        offset = _offset_at(moment, self.zone)
+        while True:
+            found = next(CronSim(self.line, moment.astimezone(timezone(offset))), None)
+            if found is None:
+                return None
+            time = found.astimezone(UTC)
+            if _offset_at(time, self.zone) == offset:
+                return time
+            before, change = moment, time
+            while change - before > timedelta(seconds=1):
+                middle = before + (change - before) / 2
+                if _offset_at(middle, self.zone) == offset:
+                    before = middle
+                else:
+                    change = middle
+            change = (before + timedelta(seconds=1)).replace(microsecond=0)
+            moment, offset = change - timedelta(seconds=1), _offset_at(change, self.zone)
+
+
+def _offset_at(moment: datetime, zone: tzinfo) -> timedelta:
+    return moment.astimezone(zone).utcoffset() or timedelta()
 
 
 class Every(NamedTuple):

@@ -179,7 +179,11 @@ CHANGES = st.sampled_from(
         ("Europe/Berlin", "2026-10-25T01:00+00:00"),
         ("America/New_York", "2026-03-08T07:00+00:00"),
         ("America/New_York", "2026-11-01T06:00+00:00"),
-        # Not Lord Howe, whose clocks change by half an hour: cronsim loses times of that night.
+        ("Australia/Lord_Howe", "2026-04-04T15:00+00:00"),
+        ("Australia/Lord_Howe", "2026-10-03T15:30+00:00"),
+        ("Antarctica/Troll", "2026-03-29T01:00+00:00"),
+        ("Antarctica/Troll", "2026-10-25T01:00+00:00"),
+        ("Africa/Casablanca", "2026-02-15T02:00+00:00"),
         ("Africa/Cairo", "2026-04-23T22:00+00:00"),
         ("America/Havana", "2026-03-08T05:00+00:00"),
         ("America/Havana", "2026-11-01T05:00+00:00"),
