@@ -13,13 +13,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS
+from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS, LEASES
 from kanister_py.ports.cluster import Cluster
 from tests.bench.measure import Row
 
@@ -42,7 +42,7 @@ def rows() -> list[Row]:
         print(f"NOTHING IS MEASURED ON A REAL API SERVER: {error}", file=sys.stderr)
         return [Row("skipped", str(error), "the programs of e2e/")]
     found: list[Row] = []
-    for measure in (_rates, _long_ones, _finished_ones):
+    for measure in (_rates, _long_ones, _finished_ones, _two_shards):
         # Each with a cluster that has not grown old over the one before.
         with standing_cluster(programs, has_node=False) as server, client_of(server) as cluster:
             found += measure(Stage(cluster, server.kubeconfig))
@@ -288,6 +288,77 @@ def _finished_ones(stage: Stage) -> list[Row]:
         Row("8,098 finished: the first new one begins", f"{seconds:.1f} s", "< 5 s", seconds < 5),
         Row("8,098 finished: memory", f"{megabytes:.0f} MB", "< 250 MB", megabytes < 250),
     ]
+
+
+def _two_shards(stage: Stage) -> list[Row]:
+    """Measure two replicas with a share each beside one that does everything."""
+    from kanister_py.core.shards import shard_of
+
+    names = (f"team-{number}" for number in range(100))
+    spaces = [next(each for each in names if shard_of(each, 2) == at) for at in (0, 1)]
+    for space in spaces:
+        named = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}
+        stage.cluster.create(named)
+        stage.cluster.create(_placed(_blueprint("one", _kube_ops(0)), space))
+    rates = []
+    for replicas in (1, 2):
+        with ExitStack() as stack:
+            words = [word for space in spaces for word in ("--namespace", space)]
+            for number in range(replicas):
+                own = ("--shards", str(replicas), "--identity", f"{replicas}-{number}")
+                stack.enter_context(stage.controller("--no-http", *words, *own))
+            _until_shared(stage, replicas)
+            _run_over(stage, spaces, f"warm-{replicas}", 20)
+            rates.append(_run_over(stage, spaces, f"many-{replicas}", 400))
+    ratio = rates[1] / rates[0]
+    return [
+        Row(f"two shards on two processes: {rates[1]:.0f} a second, one: {rates[0]:.0f}",
+            f"{ratio:.2f}", ">= 1.0", ratio >= 1.0),
+    ]  # fmt: skip
+
+
+def _until_shared(stage: Stage, replicas: int) -> None:
+    """Wait until each replica holds a shard."""
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < until:
+        held = {
+            str((each.get("spec") or {}).get("holderIdentity"))
+            for each in stage.cluster.list(LEASES, namespace=SPACE)
+            if "-replica-" not in each["metadata"]["name"]
+        }
+        if {f"{replicas}-{number}" for number in range(replicas)} <= held:
+            return
+        time.sleep(0.2)
+    raise AssertionError("not every replica has come to hold a shard")
+
+
+def _run_over(stage: Stage, spaces: Sequence[str], name: str, many: int) -> float:
+    """Create ActionSets in all namespaces at once; say how many come to their ends a second."""
+    made = [_placed(actionset(f"{name}-{at}", "one"), spaces[at % 2]) for at in range(many)]
+    version = stage.cluster.list(ACTION_SETS, limit=1).resource_version
+    began, left = time.perf_counter(), many
+    with stage.cluster.watch(
+        ACTION_SETS, resource_version=version, timeout_seconds=_PATIENCE_SECONDS
+    ) as watch:
+        with ThreadPoolExecutor(_THREADS) as threads:
+            list(threads.map(stage.cluster.create, made))
+        ended: set[str] = set()
+        for event in watch:
+            state = (event.object.get("status") or {}).get("state")
+            assert state != "failed", event.object["status"]
+            if state == "complete":
+                ended.add(event.object["metadata"]["name"])
+            left = many - len(ended)
+            if not left:
+                break
+    assert not left, f"{left} never came to their ends"
+    return many / (time.perf_counter() - began)
+
+
+def _placed(obj: dict[str, Any], space: str) -> dict[str, Any]:
+    """Put an object, and what it acts on, into another namespace."""
+    obj["metadata"]["namespace"] = space
+    return obj
 
 
 # What is in the cluster
