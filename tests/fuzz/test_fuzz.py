@@ -35,7 +35,7 @@ class Target(NamedTuple):
 
     run: Callable[[random.Random], bool]
     cases: int
-    least: float = 0.05
+    least: float = 0.02
 
 
 TARGETS = (
