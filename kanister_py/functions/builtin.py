@@ -165,6 +165,9 @@ BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "DeleteRDSSnapshot": {
         "v0.0.0": "kanister_py.functions.blueprint.delete_rds_snapshot.v0_0_0:DeleteRDSSnapshot",
+        "v0.1.0": (
+            "kanister_py.functions.blueprint.delete_rds_snapshot.v0_1_0:DeleteRDSSnapshotV010"
+        ),
     },
     "HTTPRequest": {
         "v0.1.0": "kanister_py.functions.blueprint.http_request.v0_1_0:HTTPRequest",

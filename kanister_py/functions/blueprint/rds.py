@@ -228,6 +228,14 @@ class Rds:
             )
         return self._wait(lambda: self.find_snapshot(name), "Status", f"snapshot {name}")
 
+    def wait_made(self, name: str) -> None:
+        """Wait while a snapshot is being made; one that is not there is none."""
+        self.ctx.wait(
+            lambda: (self.find_snapshot(name) or {}).get("Status") != "creating",
+            timeout_seconds=_WAIT_SECONDS,
+            what=f"RDS snapshot {name} to be made",
+        )
+
     def delete_snapshot(self, name: str) -> None:
         """Delete a snapshot, and wait until it is gone; one that is gone is no error."""
         try:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 
 import pytest
+import urllib3
 
 from kanister_py.core.objects.locations import Location, StoreKind
 from kanister_py.runs import RunSettings, run_actionset
@@ -17,6 +22,8 @@ from tests.blueprints.servers import PASSWORD, Server
 from tests.stores import running_store
 
 VERSIONS = ["v0.0.0", "v0.1.0"]
+BUSY = b"""<ErrorResponse><Error><Type>Sender</Type><Code>InvalidDBSnapshotState</Code>
+<Message>Cannot delete the snapshot because it is being created</Message></Error></ErrorResponse>"""
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +136,56 @@ def make_instance(rds: Any, name: str = "app", port: int = 5432) -> None:
     )
 
 
+@contextmanager
+def slow_snapshots(monkeypatch: pytest.MonkeyPatch, looks: int) -> Iterator[None]:
+    """Have snapshots be made for so many looks, and refuse to delete them meanwhile."""
+    url, left = os.environ["AWS_ENDPOINT_URL_RDS"], [looks]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = self.rfile.read(int(self.headers["content-length"]))
+            if left[0] and b"DeleteDBSnapshot" in asked:
+                status, said = 400, BUSY
+            else:
+                headers = dict(self.headers.items())
+                found = urllib3.request("POST", url, body=asked, headers=headers)
+                status, said = found.status, found.data
+            if left[0] and b"DescribeDBSnapshots" in asked:
+                left[0] -= 1
+                said = said.replace(b"<Status>available<", b"<Status>creating<")
+            self.send_response(status)
+            self.send_header("content-length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        with monkeypatch.context() as patched:
+            patched.setenv("AWS_ENDPOINT_URL_RDS", f"http://127.0.0.1:{server.server_port}")
+            yield
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("version", "left"),
+    [pytest.param("v0.0.0", 1, id="refused"), pytest.param("v0.1.0", 0, id="waited for")],
+)
+def test_a_snapshot_that_is_still_being_made_is_to_go(
+    rds: Any, location: Location, monkeypatch: pytest.MonkeyPatch, version: str, left: int
+) -> None:
+    make_instance(rds)
+    rds.create_db_snapshot(DBSnapshotIdentifier="begun", DBInstanceIdentifier="app")
+    with slow_snapshots(monkeypatch, 2):
+        status = run(location, "DeleteRDSSnapshot", version, {"snapshotID": "begun"})
+    assert (status["state"] == "failed") == bool(left)
+    assert len(snapshots(rds)) == left
+
+
 def instances(rds: Any) -> list[str]:
     return sorted(
         each["DBInstanceIdentifier"] for each in rds.describe_db_instances()["DBInstances"]
@@ -162,7 +219,7 @@ def test_an_instance_comes_back_from_its_snapshot(
     assert instances(rds) == ["app"]
     delete = {"snapshotID": made["snapshotID"]}
     for _ in range(2):
-        assert output(run(location, "DeleteRDSSnapshot", "v0.0.0", delete)) == {}
+        assert output(run(location, "DeleteRDSSnapshot", version, delete)) == {}
     assert snapshots(rds) == []
 
 

@@ -1,0 +1,29 @@
+"""DeleteRDSSnapshot v0.1.0: a snapshot of RDS is deleted, whatever state it is in."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.delete_rds_snapshot.v0_0_0 import (
+    DeleteRDSSnapshot,
+    DeleteRDSSnapshotArgs,
+)
+from kanister_py.functions.blueprint.rds import rds_of
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
+
+
+class DeleteRDSSnapshotV010(Func, parent=DeleteRDSSnapshot):
+    """Deletes a snapshot, and waits until it is gone. One that is gone already is no error.
+
+    As v0.0.0, but one that is still being made, by a run that was stopped for example, is
+    waited for first: RDS refuses to delete it.
+    """
+
+    version: ClassVar = "v0.1.0"
+    on_restart = OnRestart.REPEAT
+
+    def exec(self, ctx: PhaseContext, params: Params, args: DeleteRDSSnapshotArgs) -> None:
+        rds = rds_of(ctx, params, args)
+        rds.wait_made(args.snapshot_id)
+        rds.delete_snapshot(args.snapshot_id)
