@@ -28,7 +28,7 @@ _ELSEWHERE = re.compile(
     r"^(kubectl|helm|docker|python3 -m venv)\b"
     r"|^kanister-py (controller|actionset|revisions|serve|function (serve|push))\b"
     r"|^kanister-py crds (install|upgrade)"
-    r"|^kanister-py ((restore|export|import)\b|schedule (?!next --cron))"
+    r"|^kanister-py ((restore|export|import|top)\b|schedule (?!next --cron))"
     r"|--(context|kubeconfig|cluster|in-cluster|watch|check|check-access)\b|^\.ci/|^e2e/|^\.venv/"
 )
 
