@@ -187,7 +187,7 @@ class Controller:
         watch = self.metrics.watch
         watch("kanister_py_is_leader", lambda: float(self.is_leader))
         for at in range(self.settings.shards):
-            watch("kanister_py_shard_held", partial(self._holds, at), shard=str(at))
+            watch("kanister_py_shard_held", partial(_is_held, self._shards, at), shard=str(at))
         watch("kanister_py_memory_used_bytes", lambda: float(memory.used_bytes))
         watch("kanister_py_memory_limit_bytes", lambda: float(memory.limit_bytes))
         watch("kanister_py_memory_short", lambda: float(bool(memory.why_refused())))
@@ -231,10 +231,15 @@ class Controller:
 
     def _run(self) -> None:
         settings = self.settings
+
+        def until_nobody_composes(lease: str) -> None:
+            stopped = (self._changed, lambda: self._is_stopping)
+            await_composer(self._outer, self._clock, settings.home, lease, *stopped)
+
         if settings.refuses_neighbours and settings.runs_actionsets:
             self._patiently(self._refuse_neighbours)
         if settings.composes and settings.runs_actionsets:
-            self._await_composer(COMPOSING_LEASE_NAME)
+            until_nobody_composes(COMPOSING_LEASE_NAME)
         shares = settings.shards > 1
         if not self._shards.join(is_patient=settings.stands_by or shares):
             return
@@ -242,7 +247,7 @@ class Controller:
             _LOG.info("Leads as %s", settings.identity)
         self._shards.keep(self._lose)
         if settings.composes and not settings.runs_actionsets:
-            self._await_composer(LEASE_NAME)
+            until_nobody_composes(LEASE_NAME)
             if self._is_stopping:
                 return
         if settings.is_paused:
@@ -259,16 +264,6 @@ class Controller:
                 reconciler = parts.actionsets.reconciler
                 self._drained.carry_out(reconciler, self._changed, self._still_leads)
             parts.events.close(_FLUSH_SECONDS)
-
-    def _await_composer(self, lease: str) -> None:
-        await_composer(
-            self._outer,
-            self._clock,
-            self.settings.home,
-            lease,
-            self._changed,
-            lambda: self._is_stopping,
-        )
 
     def _made_parts(self) -> _Parts:
         settings, clock, metrics = self.settings, self._clock, self.metrics
@@ -418,9 +413,6 @@ class Controller:
         """Whether this process may act, if only on its share."""
         return self._shards.is_leader
 
-    def _holds(self, shard: int) -> float:
-        return float(shard in self._shards.held)
-
     @property
     def shards(self) -> tuple[int, ...]:
         """Say which shards this replica holds; of one, the first."""
@@ -467,6 +459,10 @@ class Controller:
 def _acts_on(settings: ControllerSettings) -> str:
     kinds = (("actionsets", settings.runs_actionsets), ("compositions", settings.composes))
     return ",".join(kind for kind, is_on in kinds if is_on)
+
+
+def _is_held(shards: Shards, shard: int) -> float:
+    return float(shard in shards.held)
 
 
 def _warn_of_missing_namespaces(cluster: Cluster, namespaces: Sequence[str]) -> None:

@@ -117,7 +117,7 @@ class ActionSetReconciler:
         """Hear that an ActionSet is another than before. Decides only who has to look."""
         concurrency = self._equipment.concurrency
         if isinstance(new, Live):
-            lines = self._lines_of(key, new)
+            lines = _lines_of(self._equipment, key, new)
             if lines and not (new.is_pending and new.is_suspended):
                 concurrency.stand(key, lines, new.created_at, is_waiting=new.is_pending)
             self._equipment.queue.add(key)
@@ -245,7 +245,9 @@ class ActionSetReconciler:
         is_too_large = isinstance(error.__cause__, RequestTooLarge)
         reason = "StatusTooLarge" if is_too_large else "StatusRefused"
         bare = refused_status(error.message, reason, self._now())
-        refused = bare._replace(actions=self._interrupted(known, error.message, error).actions)
+        refused = bare._replace(
+            actions=_interrupted(known, error.message, error, self._now()).actions
+        )
         self._equipment.tidying.sweep(key, active.uid, known)
         for status in (refused, bare):
             if self._write_end(key, active.writer, status):
@@ -276,7 +278,7 @@ class ActionSetReconciler:
                 return
             if obj["metadata"]["uid"] != kept.uid or isinstance(keep(obj), Ended):
                 return
-        writer = self._writer(obj)
+        writer = _writer(self._equipment, obj)
         try:
             planned = self._plan(obj, kept.seen_at)
         except TransientError:
@@ -300,44 +302,21 @@ class ActionSetReconciler:
             _LOG.exception("An ActionSet cannot be understood, and we do not say why")
             raise Fault(f"{type(error).__name__}: {error}") from error
 
-    def _writer(self, obj: KubeObject) -> StatusWriter:
-        equipment = self._equipment
-        key = ObjectKey(namespace_of(obj), obj["metadata"]["name"])
-        return StatusWriter(
-            equipment.cluster,
-            equipment.clock,
-            equipment.form,
-            obj,
-            check=equipment.shards.check_of(key.namespace),
-            when_late=lambda seconds: equipment.queue.add_later(key, seconds),
-        )
-
     def _refuse(
         self, key: ObjectKey, obj: KubeObject, writer: StatusWriter, error: KanisterError
     ) -> None:
         message = error.message
         if isinstance(error, InvalidDocument):
             message = "; ".join(str(each) for each in error.problems)
-        refused = refused_status(message, error.reason, self._now(), getattr(error, "action", ""))
+        now = self._now()
+        refused = refused_status(message, error.reason, now, getattr(error, "action", ""))
         known = known_status(obj)
         if known is not None and known.state is State.RUNNING:
-            refused = refused._replace(actions=self._interrupted(known, message, error).actions)
+            refused = refused._replace(actions=_interrupted(known, message, error, now).actions)
             self._equipment.tidying.sweep(key, obj["metadata"]["uid"], known)
         if self._write_end(key, writer, refused):
             writer.remove_finalizer()
             self._equipment.tellers.tell_refused(subject_of(obj), refused, acts_of(obj))
-
-    def _interrupted(self, status: Status, message: str, error: KanisterError) -> Status:
-        """Say how the phases stand of a run that nobody can go on with."""
-        for place in status.totals.running:
-            phase = status.phase_at(place)
-            failed = phase._replace(
-                state=State.FAILED,
-                error=PhaseError(message, error.reason),
-                completion_time=self._now(),
-            )
-            status = record_phase(status, place, failed)
-        return status
 
     def _write_end(self, key: ObjectKey, writer: StatusWriter, status: Status) -> bool:
         try:
@@ -371,7 +350,7 @@ class ActionSetReconciler:
             self._tell_waiting(writer, planned, "MemoryShort", why)
             equipment.queue.add_later(key, LOOK_AGAIN_SECONDS)
             return True
-        lines = self._lines_of(key, kept)
+        lines = _lines_of(self._equipment, key, kept)
         if not lines:
             return False
         if not equipment.store.has_synced:
@@ -392,14 +371,6 @@ class ActionSetReconciler:
             waiting = Condition(WAITING, True, reason, told, self._now())
             others = _without(planned.status, WAITING).conditions
             writer.put(planned.status._replace(conditions=(*others, waiting)))
-
-    def _lines_of(self, key: ObjectKey, kept: Live) -> Lines:
-        return lines_of(
-            key,
-            kept.concurrency_key,
-            self._equipment.limits,
-            actions_of(kept) if self._equipment.limits else (),
-        )
 
     def _set_out(
         self,
@@ -502,6 +473,35 @@ class ActionSetReconciler:
 
     def _now(self) -> datetime:
         return self._equipment.clock.now()
+
+
+def _writer(equipment: Equipment, obj: KubeObject) -> StatusWriter:
+    key = ObjectKey(namespace_of(obj), obj["metadata"]["name"])
+    return StatusWriter(
+        equipment.cluster,
+        equipment.clock,
+        equipment.form,
+        obj,
+        check=equipment.shards.check_of(key.namespace),
+        when_late=lambda seconds: equipment.queue.add_later(key, seconds),
+    )
+
+
+def _lines_of(equipment: Equipment, key: ObjectKey, kept: Live) -> Lines:
+    limits = equipment.limits
+    return lines_of(key, kept.concurrency_key, limits, actions_of(kept) if limits else ())
+
+
+def _interrupted(status: Status, message: str, error: KanisterError, now: datetime) -> Status:
+    """Say how the phases stand of a run that nobody can go on with."""
+    for place in status.totals.running:
+        failed = status.phase_at(place)._replace(
+            state=State.FAILED,
+            error=PhaseError(message, error.reason),
+            completion_time=now,
+        )
+        status = record_phase(status, place, failed)
+    return status
 
 
 def _owner_of(obj: KubeObject) -> dict[str, Any]:

@@ -18,10 +18,11 @@ from datetime import datetime
 from threading import Condition, Thread
 from typing import Final, NamedTuple
 
+from kanister_py.controller.machine.held_shards import HeldShards
 from kanister_py.controller.machine.lease import Division, Leadership, LeaseTerms
 from kanister_py.controller.machine.shard_leases import ShardLeases, View
 from kanister_py.core.errors import KanisterError, LeadershipLost
-from kanister_py.core.shards import shard_of, spread
+from kanister_py.core.shards import spread
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 
@@ -58,8 +59,8 @@ class ShardTerms(NamedTuple):
     patience_seconds: float = 20.0
 
 
-class Shards:
-    """Tries to hold a fair share of all shards, and knows at any moment what that is."""
+class Shards(HeldShards):
+    """Tries to hold a fair share of all shards."""
 
     def __init__(
         self,
@@ -83,15 +84,12 @@ class Shards:
         self._changed = Condition()
         self._leases = ShardLeases(cluster, clock, self._terms, namespace, name)
         is_alone = self.count == 1
-        self._own = self._leadership(
+        own = self._leadership(
             name if is_alone else self._leases.name_of_replica(identity),
             self._is_free if is_alone else lambda: True,
         )
-        """What lets this process act at all: the only Lease, or the one that says it is there."""
-        self._held: dict[int, Leadership] = {}
+        super().__init__(self.count, own)
         self._tried: dict[int, Leadership] = {}
-        self._leaving: dict[int, float] = {}
-        """Shards that are to go to another replica, and until when that is waited for."""
         self._stays: dict[int, float] = {}
         self._on_lost: Callable[[], None] = lambda: None
         self._is_lost = False
@@ -107,71 +105,6 @@ class Shards:
             division=Division(self.count, self._notes, may_begin, self._leases.sighting_of(name)),
             on_time=self._on_time,
         )
-
-    # What is this replica's
-
-    def owns(self, key: str) -> bool:
-        """Say whether what has this key (a namespace, a UID) is this replica's to begin with."""
-        return self.count == 1 or self._owns(shard_of(key, self.count))
-
-    def holds(self, key: str) -> bool:
-        """Say whether what has this key is this replica's, be it that it is about to go."""
-        return self.count == 1 or shard_of(key, self.count) in self._held
-
-    @property
-    def owns_whole(self) -> bool:
-        """Whether what only one replica may look at is this one's: it holds the first shard."""
-        return self.count == 1 or self._owns(0)
-
-    def _owns(self, shard: int) -> bool:
-        return shard in self._held and shard not in self._leaving
-
-    @property
-    def held(self) -> tuple[int, ...]:
-        """The shards that are held, also those that are about to go."""
-        if self.count == 1:
-            return (0,) if self._own.is_leader else ()
-        return tuple(sorted(self._held))
-
-    def check(self) -> None:
-        """Raise unless this process may act: all that it holds must be in force."""
-        self._own.check()
-        for each in tuple(self._held.values()):
-            each.check()
-
-    def check_of(self, key: str) -> Callable[[], None]:
-        """Give what raises once a key is not this replica's any more, from now on for ever.
-
-        One that goes and comes back has another check: what was begun before is not to act.
-        """
-        if self.count == 1:
-            return self._own.check
-        found = self._held.get(shard_of(key, self.count))
-        return found.check if found is not None else _refuse
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this process may act."""
-        return self._own.is_leader and all(each.is_leader for each in tuple(self._held.values()))
-
-    @property
-    def seconds_left(self) -> float:
-        """Say for how long this process may act should it never renew a Lease again."""
-        return min(each.seconds_left for each in (self._own, *tuple(self._held.values())))
-
-    @property
-    def why_lost(self) -> str:
-        lost = (each for each in tuple(self._held.values()) if not each.is_leader)
-        return next(lost, self._own).why_lost
-
-    @property
-    def why_never(self) -> str:
-        return self._own.why_never
-
-    @property
-    def stands_by(self) -> bool:
-        """Whether this process is there to follow another one, or those of another number."""
-        return self._own.stands_by or (self.count > 1 and self._own.is_leader)
 
     # Coming to act
 
@@ -320,10 +253,6 @@ class Shards:
         with self._changed:
             while not self._is_closed and (left := until - self._clock.monotonic()) > 0:
                 self._clock.wait(self._changed, left)
-
-
-def _refuse() -> None:
-    raise LeadershipLost
 
 
 def _listed(shards: tuple[int, ...]) -> str:
