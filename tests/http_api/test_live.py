@@ -204,6 +204,20 @@ def test_a_person_without_a_token_is_led_to_where_one_signs_in_and_back(shown: R
     assert send(app, "GET", "/runs").status_code == 401
 
 
+@pytest.mark.parametrize(
+    "cookies",
+    [
+        pytest.param('other={"a": 1}; {}', id="with quotes"),
+        pytest.param("theme=dark mode; {}", id="with spaces"),
+        pytest.param("flag; {}", id="without a value"),
+        pytest.param("{}; other", id="behind it"),
+    ],
+)
+def test_cookies_of_others_on_the_same_host_are_in_nobodys_way(shown: RunsOf, cookies: str) -> None:
+    headers = {**HTML, "cookie": cookies.replace("{}", f"{session.COOKIE}=all")}
+    assert send(guarded(shown), "GET", "/runs", headers=headers).status_code == 200
+
+
 def test_behind_tls_the_cookie_never_leaves_it(shown: RunsOf) -> None:
     headers = {"x-forwarded-proto": "https"}
     taken = send(guarded(shown), "POST", "/signin", data={"token": "all"}, headers=headers)

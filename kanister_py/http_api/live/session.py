@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from secrets import token_bytes
 from typing import Final
 from urllib.parse import quote, urlsplit
@@ -35,11 +34,12 @@ def token_in(scope: Scope) -> str:
 
 
 def cookie_in(scope: Scope) -> str:
-    try:
-        cookies = SimpleCookie(header_of(scope, b"cookie"))
-    except CookieError:
-        return ""
-    return cookies[COOKIE].value if COOKIE in cookies else ""
+    # Others on the same host set cookies that a stricter reader would give up on.
+    for each in header_of(scope, b"cookie").split(";"):
+        name, _, value = each.strip().partition("=")
+        if name == COOKIE:
+            return value
+    return ""
 
 
 def cookie_of(token: str, scope: Scope) -> str:
