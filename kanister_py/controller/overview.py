@@ -14,7 +14,7 @@ from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.actionsets.overview import RunRow, row_of
 from kanister_py.core.compositions.definitions import is_legacy, target_version
 from kanister_py.core.errors import NotFound, UsageError
-from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.objects.parts import namespace_of, spec_of
 from kanister_py.core.objects.resources import ACTION_SETS, GroupVersionResource
 from kanister_py.core.revisions.kinds import DEFINITIONS
 from kanister_py.core.schedules.model import SCHEDULES
@@ -178,7 +178,8 @@ class ClusterOverview:
         return [kind_of_definition(each) for each in found if target_version(each)]
 
     def composites(self, kind: CompositeKind, namespace: str) -> Sequence[Mapping[str, Any]]:
-        return self._cluster.list(kind.resource, namespace=namespace, limit=_MOST_COMPOSITES).items
+        listed = self._cluster.list(kind.resource, namespace=namespace, limit=_MOST_COMPOSITES)
+        return [each for each in listed.items if not namespace or namespace_of(each) == namespace]
 
     def composite(
         self, kind: CompositeKind, namespace: str, name: str
@@ -186,6 +187,9 @@ class ClusterOverview:
         try:
             found = self._cluster.get(kind.resource, name, namespace=namespace)
         except NotFound:
+            return None
+        if namespace and namespace_of(found) != namespace:
+            # A right in a namespace is none to what is in none, where a cluster passes over it.
             return None
         last = self._passes.get(found) if self._passes is not None else None
         return found, last.as_dict() if last is not None else None

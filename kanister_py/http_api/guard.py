@@ -91,7 +91,7 @@ def asked_of(route: str, parts: Mapping[str, str], path: str, query: bytes = b""
         asked["namespace"] = parts["namespace"]
         if verb != "create":
             asked["name"] = parts["name"]
-    else:
+    elif route != RESOURCES:
         found = dict(parse_qsl(query.decode("latin-1"))).get("namespace", "")
         asked |= {"namespace": found} if found else {}
         asked |= {"name": parts["name"]} if "name" in parts else {}

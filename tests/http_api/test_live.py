@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from kanister_py.adapters.pages_http import HttpPages
+from kanister_py.core.compositions.definitions import crd_of
 from kanister_py.core.compositions.desired import Composed
 from kanister_py.core.compositions.pipeline import StepOutcome
 from kanister_py.core.compositions.results import Event
@@ -24,7 +25,15 @@ from kanister_py.executor.review_access import Access
 from kanister_py.http_api.guard import Guard, OwnHosts
 from kanister_py.http_api.live import session
 from kanister_py.ports.overview import OtherPage
-from tests.http_api.runs_of import DATABASE, HOSTILE, NIGHTLY, RunsOf, runs_of_a_cluster, status_of
+from tests.http_api.runs_of import (
+    DATABASE,
+    DEFINITION,
+    HOSTILE,
+    NIGHTLY,
+    RunsOf,
+    runs_of_a_cluster,
+    status_of,
+)
 from tests.http_api.serving import served
 from tests.ports import free_port
 
@@ -171,6 +180,7 @@ def test_a_run_that_is_not_there_is_said(shown: RunsOf) -> None:
         pytest.param("/runs/other/held/events", "shop", 403, id="its lines"),
         pytest.param("/runs/shop/done", "nobody", 403, id="one, without any right"),
         pytest.param("/resources", "shop", 403, id="all kinds"),
+        pytest.param("/resources?namespace=shop", "shop", 403, id="all kinds, as of a namespace"),
         pytest.param("/resources/example.org/databases", "shop", 403, id="all of a kind"),
         pytest.param(
             "/resources/example.org/databases/orders?namespace=shop", "shop", 200, id="theirs"
@@ -427,6 +437,23 @@ def test_a_composite_resource_shows_how_its_pipeline_went(runs: RunsOf) -> None:
 )
 def test_a_resource_that_is_not_there_is_said(shown: RunsOf, path: str) -> None:
     assert send(shown.app(), "GET", path).status_code == 404
+
+
+def test_what_is_in_no_namespace_is_not_shown_as_if_it_were_in_one(runs: RunsOf) -> None:
+    names = {"kind": "Network", "plural": "networks"}
+    spec = {**DEFINITION["spec"], "scope": "Cluster", "names": names}
+    metadata = {"name": "networks.example.org"}
+    definition = runs.cluster.create({**DEFINITION, "metadata": metadata, "spec": spec})
+    runs.cluster.create(crd_of(definition))
+    runs.cluster.create({**DATABASE, "kind": "Network", "metadata": {"name": "backbone"}})
+    address = "/resources/example.org/networks"
+    for path in (address, f"{address}/backbone"):
+        assert "backbone" in send(guarded(runs), "GET", path, headers=signed_in("all")).text
+        # A right in one namespace, to all that is there, is none to it.
+        asked = f"{path}?namespace=shop"
+        answer = send(guarded(runs), "GET", asked, headers=signed_in("shop"))
+        assert "All Network" not in answer.text
+        assert ">backbone<" not in answer.text
 
 
 class Elsewhere:
