@@ -67,12 +67,16 @@ def row_of(obj: Mapping[str, Any]) -> RunRow:
         str(progress.get("percentCompleted") or ""),
         " ".join(str(_map(data.get("error")).get("message") or "").split())[:_LONGEST_ERROR],
         intern(str(labels_of(obj).get(SCHEDULE_LABEL) or "")),
-        len(data.get("warnings") or ()),
+        len(_list(data.get("warnings"))),
     )
 
 
 def _map(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
 
 
 def _names(names: Iterable[object]) -> tuple[str, ...]:
@@ -82,7 +86,7 @@ def _names(names: Iterable[object]) -> tuple[str, ...]:
 def _ended(data: Mapping[str, Any], state: str) -> datetime | None:
     if state not in ("complete", "failed"):
         return None
-    for each in data.get("conditions") or ():
+    for each in _list(data.get("conditions")):
         if _map(each).get("type") in ("Complete", "Failed"):
             return parse_time(each.get("lastTransitionTime"))
     return parse_time(_map(data.get("progress")).get("lastTransitionTime"))

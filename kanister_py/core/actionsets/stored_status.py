@@ -106,10 +106,11 @@ def read_status_data(obj: Mapping[str, Any]) -> dict[str, Any] | None:
         return dict(data)
     try:
         rest = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return dict(data)
-    joined: dict[str, Any] = _joined(dict(data), rest)
-    return joined
+    joined = _joined(dict(data), rest)
+    # Anybody may write an annotation.
+    return joined if isinstance(joined, dict) else dict(data)
 
 
 def read_status(obj: Mapping[str, Any]) -> Status | None:

@@ -57,6 +57,16 @@ def test_what_others_wrote_into_an_actionset_breaks_no_row(obj: Any) -> None:
     assert row_of(obj).name
 
 
+@pytest.mark.parametrize(
+    "told", ["5", "[]", '"x"', '{"warnings": 3}', '{"conditions": 7}', "[" * 200_000]
+)
+def test_what_others_wrote_into_its_annotation_hides_no_row_either(told: str) -> None:
+    obj = actionset({"state": "failed"})
+    obj["metadata"]["annotations"] = {"kanister-py.io/status": told}
+    assert row_of(obj).state == "failed"
+    assert timeline_of(obj, BEGAN).row.state == "failed"
+
+
 ROWS = [
     RunRow("a", "new", "running", BEGAN, ("backup",), ("pg",), phase="dump"),
     RunRow("a", "old", "complete", BEGAN - timedelta(days=2), ("backup",), ("pg", "x"), BEGAN),
