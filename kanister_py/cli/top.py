@@ -32,7 +32,7 @@ _COLOURS: Final = {
 }  # fmt: skip
 _ACTIVE: Final = ("running", "pending", "suspended")
 _LOOK_SECONDS: Final = 1.0
-_SPARE_LINES: Final = 5
+_SPARE_LINES: Final = 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,22 +96,25 @@ def chosen(overview: ClusterOverview, query: RunQuery, clock: Clock) -> Sequence
     return sorted(found, key=lambda row: row.state not in _ACTIVE)
 
 
-def lines_of(rows: Sequence[RunRow], now: datetime, *, with_namespaces: bool) -> list[Line]:
-    """Set runs in a table under a line that counts them."""
+def lines_of(
+    rows: Sequence[RunRow], now: datetime, *, with_namespaces: bool, trouble: str = ""
+) -> list[Line]:
+    """Set runs in a table under a line that counts them, and what keeps them from being seen."""
+    before: list[Line] = [[Tint(trouble, "red")]] if trouble else []
     counts = Counter(row.state for row in rows)
     head: list[Cell] = []
     for state in STATES:
         if counts[state]:
             head += [Tint(f"{counts[state]} {state}", _COLOURS.get(state, "dim")), "  "]
     if not head:
-        return ["No runs"]
+        return before or ["No runs"]
     names = ["STATE", "RUN", "ACTION", "BLUEPRINT", "NOW", "TOOK", "AGE"]
     cells = [_row(row, now) for row in rows]
     if with_namespaces:
         names.insert(1, "NAMESPACE")
         for line, row in zip(cells, rows, strict=True):
             line.insert(1, row.namespace)
-    return [head, *table(names, [[each or "-" for each in line] for line in cells])]
+    return [*before, head, *table(names, [[each or "-" for each in line] for line in cells])]
 
 
 def _row(row: RunRow, now: datetime) -> list[Cell]:
@@ -141,6 +144,8 @@ def _follow(
     with StopSignals() as signals:
         while not is_over:
             rows = chosen(overview, query, clock)[: max(1, screen.size[1] - _SPARE_LINES)]
-            screen.draw(lines_of(rows, clock.now(), with_namespaces=with_namespaces), ())
+            trouble = overview.runs().trouble
+            lines = lines_of(rows, clock.now(), with_namespaces=with_namespaces, trouble=trouble)
+            screen.draw(lines, ())
             is_over = bool(signals.wait(_LOOK_SECONDS))
     screen.clear(())

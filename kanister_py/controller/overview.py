@@ -92,7 +92,8 @@ class ClusterOverview:
 
     def _on_change(self, key: ObjectKey, old: RunRow | None, new: RunRow | None) -> None:
         if old != new:
-            self._version += 1
+            with self._lock:
+                self._version += 1
             self._tell(key)
 
     def _tell(self, key: ObjectKey) -> None:
@@ -115,7 +116,9 @@ class ClusterOverview:
                 rows = [row for _, row in self._store.items()]
                 rows.sort(key=lambda row: (row.created, row.name), reverse=True)
                 self._sorted = Runs(version, rows)
-            return self._sorted
+            found = self._sorted
+        trouble = "" if self._store.has_synced else "The runs of the cluster are being read"
+        return found._replace(trouble=self._store.trouble or trouble)
 
     def read(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         try:

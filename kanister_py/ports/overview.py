@@ -23,10 +23,14 @@ class CompositeKind(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """All runs, the newest first. `version` grows whenever one of them changes."""
+    """All runs, the newest first. `version` grows whenever one of them changes.
+
+    `trouble` says why they may not be all, or not be so any more.
+    """
 
     version: int
     rows: Sequence[RunRow]
+    trouble: str = ""
 
 
 class OtherPage(NamedTuple):

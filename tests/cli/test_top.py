@@ -70,6 +70,15 @@ def test_what_cannot_be_seen_is_an_error() -> None:
         show(Away(clock=SystemClock()), "-A")
 
 
+def test_what_is_seen_no_more_is_not_shown_as_if_it_were(runs: RunsOf) -> None:
+    now = runs.overview.runs().rows[0].created
+    trouble = "Cannot watch actionsets.cr.kanister.io: nobody answers"
+    for rows in (runs.overview.runs().rows, ()):
+        lines = top.lines_of(rows, now, with_namespaces=True, trouble=trouble)
+        assert trouble in str(lines[0])
+        assert "No runs" not in lines
+
+
 class Impatient(SystemClock):
     """A clock that ends what looks at it as somebody at a keyboard would."""
 

@@ -14,6 +14,9 @@ import httpx
 import pytest
 
 from kanister_py.adapters.pages_http import HttpPages
+from kanister_py.controller.machine.last_passes import LastPasses
+from kanister_py.controller.machine.logs import PhaseLines
+from kanister_py.controller.overview import ClusterOverview
 from kanister_py.core.compositions.definitions import crd_of
 from kanister_py.core.compositions.desired import Composed
 from kanister_py.core.compositions.pipeline import StepOutcome
@@ -21,6 +24,7 @@ from kanister_py.core.compositions.results import Event
 from kanister_py.core.errors import ClusterUnavailable
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.review_access import Access
 from kanister_py.http_api.guard import Guard, OwnHosts
 from kanister_py.http_api.live import session
@@ -31,6 +35,7 @@ from tests.http_api.runs_of import (
     HOSTILE,
     NIGHTLY,
     RunsOf,
+    Standing,
     runs_of_a_cluster,
     status_of,
 )
@@ -126,6 +131,33 @@ def test_the_list_shows_what_is_asked_for(shown: RunsOf, path: str, names: list[
     )
     found = [part.split('"')[0].partition("/")[2] for part in answer.text.split('<a href="/runs/')]
     assert sorted(each for each in found if each) == sorted(names)
+
+
+class Away(MemoryCluster):
+    def list(self, *_args: Any, **_options: Any) -> Any:
+        raise ClusterUnavailable("nobody answers")
+
+
+def test_runs_that_cannot_be_seen_are_not_taken_for_none() -> None:
+    clock = Standing()
+    lines, passes = PhaseLines(clock), LastPasses(clock)
+    overview = ClusterOverview(Away(clock=clock), clock, lines, home="")
+    unseen = RunsOf(MemoryCluster(clock=clock), lines, overview, passes)
+    for path in ("/runs", "/runs-now"):
+        text = send(unseen.app(), "GET", path).text
+        assert "The runs of the cluster are being read" in text
+        assert "Nothing has run yet" not in text
+    app = unseen.app()
+    send(app, "GET", "/runs-now")
+    overview.start()
+    try:
+        until(lambda: "nobody answers" in overview.runs().trouble)
+        for path in ("/runs", "/runs-now"):
+            text = send(app, "GET", path).text
+            assert "Cannot watch actionsets.cr.kanister.io: nobody answers" in text
+            assert "Nothing has run yet" not in text
+    finally:
+        overview.close()
 
 
 def test_what_has_not_changed_is_not_sent_again(runs: RunsOf) -> None:

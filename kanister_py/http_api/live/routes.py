@@ -120,7 +120,7 @@ class Pages:
 
     def runs_now(self, ask: Ask) -> Answer:
         seen = self._overview.runs()
-        asked = tuple(sorted(ask.query.items()))
+        asked = (*sorted(ask.query.items()), ("", seen.trouble))
         with self._lock:
             if self._kept_of != seen.version or len(self._kept) >= _MOST_KEPT:
                 self._kept_of, self._kept = seen.version, {}

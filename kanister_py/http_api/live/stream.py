@@ -66,8 +66,11 @@ class EventStream:
     async def _of_all(self, send: Send) -> None:
         with _Happening(self._overview) as happening:
             while True:
+                trouble = self._overview.runs().trouble
                 await _send(send, "event: change\ndata:\n\n")
                 while not await happening.next(_BEAT_SECONDS):
+                    if self._overview.runs().trouble != trouble:
+                        break
                     await _send(send, ":\n\n")
                 await asyncio.sleep(_ALL_SECONDS)
 

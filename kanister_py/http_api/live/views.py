@@ -94,6 +94,7 @@ def runs_content(runs: Runs, asked: Mapping[str, str], now: datetime) -> dict[st
         "rows": [_row(each, now) for each in chosen.rows],
         "found": chosen.found,
         "all": len(runs.rows),
+        "trouble": runs.trouble,
         "number": number,
         "pages": chosen.pages,
         "before": _address(kept, number - 1) if number > 1 else "",
