@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
@@ -28,8 +29,10 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.review_access import Access
 from kanister_py.http_api.guard import Guard, OwnHosts
 from kanister_py.http_api.live import session
+from kanister_py.http_api.live.routes import Ask, Pages
 from kanister_py.ports.overview import OtherPage
 from tests.http_api.runs_of import (
+    BEGAN,
     DATABASE,
     DEFINITION,
     HOSTILE,
@@ -158,6 +161,23 @@ def test_runs_that_cannot_be_seen_are_not_taken_for_none() -> None:
             assert "Nothing has run yet" not in text
     finally:
         overview.close()
+
+
+def test_what_is_made_while_runs_change_is_not_kept_for_what_they_are_then(runs: RunsOf) -> None:
+    ask = Ask({"headers": []}, {}, {}, {})
+    versions = [runs.overview.runs().version]
+
+    def now() -> datetime:
+        if len(versions) == 1:
+            versions.append(versions[0])
+            runs.add("newest", {})
+            until(lambda: runs.overview.runs().version > versions[0])
+            assert b"newest" in pages.runs_now(ask).body
+        return BEGAN
+
+    pages = Pages(runs.overview, now, None)
+    assert b"newest" not in pages.runs_now(ask).body
+    assert b"newest" in pages.runs_now(Ask({"headers": []}, {}, {}, {})).body
 
 
 def test_what_has_not_changed_is_not_sent_again(runs: RunsOf) -> None:

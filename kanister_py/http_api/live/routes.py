@@ -128,9 +128,10 @@ class Pages:
         if kept is None:
             # The same for all who ask for the same, as long as nothing changes.
             body = page("rows.html.j2", **runs_content(seen, ask.query, self._now()))
-            kept = self._kept[asked] = Representation(
-                _HTML, body, {"cache-control": "private, no-cache"}
-            )
+            kept = Representation(_HTML, body, {"cache-control": "private, no-cache"})
+            with self._lock:
+                if self._kept_of == seen.version:
+                    self._kept[asked] = kept
         return kept.answer(session.header_of(ask.scope, b"if-none-match").encode() or None)
 
     # One run
