@@ -180,6 +180,11 @@ def test_what_is_made_while_runs_change_is_not_kept_for_what_they_are_then(runs:
     assert b"newest" in pages.runs_now(Ask({"headers": []}, {}, {}, {})).body
 
 
+def test_who_sees_one_namespace_is_not_told_how_much_runs_in_others(shown: RunsOf) -> None:
+    text = send(shown.app(), "GET", "/runs?namespace=other").text
+    assert "1 of 1 run<" in text
+
+
 def test_what_has_not_changed_is_not_sent_again(runs: RunsOf) -> None:
     app = runs.app()
     first = send(app, "GET", "/runs-now")

@@ -87,13 +87,15 @@ def query_of(asked: Mapping[str, str]) -> RunQuery:
 def runs_content(runs: Runs, asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
     """Give what the list of runs shows."""
     query = query_of(asked)
-    chosen: RunPage = choose_rows(runs.rows, query, now)
+    # Who may see one namespace is not told how much runs in the others.
+    there = [each for each in runs.rows if query.namespace in ("", each.namespace)]
+    chosen: RunPage = choose_rows(there, query, now)
     kept = {key: each for key, each in asked.items() if each and key != "page"}
     number = min(max(query.page, 1), chosen.pages)
     return {
         "rows": [_row(each, now) for each in chosen.rows],
         "found": chosen.found,
-        "all": len(runs.rows),
+        "all": len(there),
         "trouble": runs.trouble,
         "number": number,
         "pages": chosen.pages,
