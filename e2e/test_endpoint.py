@@ -15,6 +15,7 @@ import urllib3
 from e2e.cluster.client import ApiClient, ApiFailed
 from e2e.test_controller import Place, install_definitions, until
 from tests.conftest import CommandLine
+from tests.http_api.browser import ENTER, Browser, missing_parts, started_browser
 from tests.ports import free_port
 
 HTTP = urllib3.PoolManager(retries=False)
@@ -147,6 +148,64 @@ def test_everybody_sees_what_the_cluster_lets_them_see(
     use = until(counted, 60)
     assert (use["blueprints"], use["actionSets"]) == (1, 0)
     assert use["lastRun"]
+
+
+@pytest.fixture
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    missing = missing_parts()
+    if missing:
+        pytest.skip(f"{missing} is not installed: the page was NOT tried in a browser")
+    # The name of a test would make the paths of its sockets too long.
+    with started_browser(tmp_path_factory.mktemp("browser") / "profile") as found:
+        yield found
+
+
+def sign_in(browser: Browser, token: str) -> None:
+    browser.click("#token")
+    # Typed key by key, a long token takes long.
+    browser.ask("document.getElementById('token').value = arguments[0]", token)
+    browser.press(ENTER)
+
+
+@pytest.mark.usefixtures("node")
+def test_a_run_is_watched_and_cancelled_in_a_browser(place: Served, browser: Browser) -> None:
+    place.blueprint("echoes", echo("hello from a pod; sleep 600"))
+    place.serve()
+    place.actionset("first", "echoes")
+    place.until_running("first")
+    runs = {"apiGroups": ["cr.kanister.io"], "resources": ["actionsets"]}
+    owner = place.somebody("owner", {**runs, "verbs": ["get", "list", "patch"]})
+    reader = place.somebody("reader", {**runs, "verbs": ["get", "list"]})
+    nobody = place.somebody("nobody")
+    url = f"http://127.0.0.1:{place.port}"
+    run = f"{url}/runs/{place.namespace}/first"
+    text = "return document.body ? document.body.innerText : ''"
+
+    browser.open(run)
+    sign_in(browser, nobody)
+    until(lambda: "You may not see" in browser.ask(text))
+
+    browser.click("form[action='/signout'] button")
+    until(lambda: browser.url == f"{url}/signin")
+    sign_in(browser, reader)
+    until(lambda: browser.url == f"{url}/runs")
+    browser.open(f"{url}/runs?namespace={place.namespace}")
+    assert "running" in browser.ask(text)
+    browser.click(f"a[href='/runs/{place.namespace}/first']")
+    until(lambda: "hello from a pod" in browser.ask(text))
+    browser.click("form[action$='/cancel'] button")
+    until(lambda: "You may not do this" in browser.ask(text))
+    assert place.status("first")["state"] == "running"
+
+    browser.click("form[action='/signout'] button")
+    until(lambda: browser.url == f"{url}/signin")
+    browser.open(run)
+    sign_in(browser, owner)
+    until(lambda: browser.url == run)
+    browser.click("form[action$='/cancel'] button")
+    assert place.until_ended("first")["error"]["reason"] == "Cancelled"
+    # What has become of it comes by itself.
+    until(lambda: "Cancelled" in browser.ask(text))
 
 
 def echo(text: str) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class Guard:
         path, query = str(scope["path"]), scope.get("query_string", b"")
         has_page = self._signs_in and wants_page(scope)
         if not token:
-            return see(way_in(path, query)) if has_page else _WHO
+            return see(way_in(scope)) if has_page else _WHO
         if found is None:
             return _NOWHERE
         try:
@@ -143,10 +143,11 @@ class Guard:
             return _BUSY
         if access is Access.UNKNOWN:
             # A token that is known no more is asked for anew.
-            return see(way_in(path, query), token="", scope=scope) if has_page else _STRANGER
+            return see(way_in(scope), token="", scope=scope) if has_page else _STRANGER
         if access is Access.FORBIDDEN:
             if has_page:
-                return told_page(403, f"You may not see {path} with this token", scope)
+                wanted = f"see {path}" if scope["method"] == "GET" else "do this"
+                return told_page(403, f"You may not {wanted} with this token", scope)
             return problem_answer(403, "Forbidden", f"You may not get {path}")
         return None
 

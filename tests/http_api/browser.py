@@ -8,12 +8,15 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+_PATIENCE_SECONDS = 180.0
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 _FLAGS = (
     "--headless",
@@ -85,8 +88,18 @@ class Browser:
         self._do("/actions", actions=[{"type": "key", "id": "keys", "actions": actions}])
 
     def click(self, selector: str) -> None:
-        found = self._do("/element", using="css selector", value=selector)
-        self._do(f"/element/{found[_ELEMENT]}/click")
+        """Click on something, once it is there: a page may be on its way, or change just now."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                found = self._do("/element", using="css selector", value=selector)
+                self._do(f"/element/{found[_ELEMENT]}/click")
+            except HTTPError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
 
     def resize(self, width: int, height: int) -> None:
         self.devtools(

@@ -269,6 +269,8 @@ def test_a_person_without_a_token_is_led_to_where_one_signs_in_and_back(shown: R
         assert part in cookie
     assert "Secure" not in cookie
     assert send(app, "GET", "/runs").status_code == 401
+    asked = send(app, "POST", "/runs/shop/under-way/cancel", headers=HTML)
+    assert (asked.status_code, asked.headers["location"]) == (303, "/signin")
 
 
 @pytest.mark.parametrize(

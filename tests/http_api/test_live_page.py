@@ -18,8 +18,8 @@ from tests.http_api.runs_of import HOSTILE, RunsOf, phase, runs_of_a_cluster, st
 from tests.http_api.serving import served
 
 PATIENCE_SECONDS = 180.0
-LOG = "return document.getElementById('log').innerText"
-NOW = "return document.getElementById('now').innerText"
+LOG = "return document.getElementById('log')?.innerText ?? ''"
+NOW = "return document.getElementById('now')?.innerText ?? ''"
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ def test_the_keyboard_is_enough_to_find_a_run_and_to_cancel_it(
     runs.add("by-keys", status_of("running", phase("dump", "running", 1)), blueprint="keys")
     window.open(f"{url}/runs?blueprint=keys")
     until(window, NOW, lambda text: "by-keys" in text)
-    focused = "return document.activeElement.textContent.trim()"
+    focused = "return document.activeElement?.textContent.trim() ?? ''"
     _tab_to(window, focused, "by-keys")
     window.press(ENTER)
     until(window, "return location.pathname", lambda path: path == "/runs/shop/by-keys")

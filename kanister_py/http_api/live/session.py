@@ -68,11 +68,14 @@ def is_our_form(scope: Scope, form: Mapping[str, str]) -> bool:
 
 def wants_page(scope: Scope) -> bool:
     """Say whether a person asks, to whom an answer for machines would say nothing."""
-    return scope["method"] == "GET" and "text/html" in header_of(scope, b"accept")
+    return scope["method"] in ("GET", "POST") and "text/html" in header_of(scope, b"accept")
 
 
-def way_in(path: str, query: bytes) -> str:
+def way_in(scope: Scope) -> str:
     """Give the address where one signs in and comes back from to where one wanted to go."""
+    if scope["method"] != "GET":
+        return SIGN_IN
+    path, query = str(scope["path"]), scope.get("query_string", b"")
     wanted = path + (f"?{query.decode('latin-1')}" if query else "")
     return SIGN_IN if wanted == HOME else f"{SIGN_IN}?next={quote(wanted, safe='')}"
 
