@@ -30,6 +30,7 @@ from kanister_py.executor.review_access import Access
 from kanister_py.http_api.guard import Guard, OwnHosts
 from kanister_py.http_api.live import session
 from kanister_py.http_api.live.routes import Ask, Pages
+from kanister_py.http_api.live.stream import Happening
 from kanister_py.ports.overview import OtherPage
 from tests.http_api.runs_of import (
     BEGAN,
@@ -491,6 +492,15 @@ def test_a_composite_resource_shows_how_its_pipeline_went(runs: RunsOf) -> None:
         assert told in text
 
 
+def test_a_pipeline_is_told_of_its_own_kind_alone(runs: RunsOf) -> None:
+    other = {**DATABASE, "apiVersion": "elsewhere.org/v1"}
+    runs.passes.note(other, Composed(events=(Event("", "", "of another group"),)))
+    text = send(runs.app(), "GET", f"{DATABASES}/orders?namespace=shop").text
+    assert "of another group" not in text
+    runs.passes.note({**DATABASE, "apiVersion": "example.org/v2"}, Composed())
+    assert runs.passes.get(DATABASE) is not None
+
+
 @pytest.mark.parametrize(
     "path", ["/resources/example.org/nothing", f"{DATABASES}/nothing", f"{DATABASES}/orders"]
 )
@@ -580,6 +590,20 @@ async def _parsed(lines: AsyncIterator[str], wanted: int) -> AsyncIterator[tuple
             kind = "message"
             if not wanted:
                 return
+
+
+def test_runs_go_on_where_a_server_ended_with_somebody_still_watching() -> None:
+    class Listened:
+        def listen(self, call: Any) -> Any:
+            self.call = call
+            return lambda: None
+
+    async def watch(overview: Any) -> None:
+        Happening(overview).__enter__()  # nobody leaves it
+
+    overview = Listened()
+    asyncio.run(watch(overview))
+    overview.call("shop", "under-way")
 
 
 def test_lines_reach_a_browser_from_where_it_was(runs: RunsOf) -> None:

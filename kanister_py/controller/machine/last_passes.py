@@ -36,7 +36,7 @@ class LastPasses:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = Lock()
-        self._kept: OrderedDict[tuple[str, str, str], LastPass] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, str, str], LastPass] = OrderedDict()
 
     def note(self, xr: Mapping[str, Any], composed: Composed) -> None:
         """Keep how a pipeline went, in place of what was kept of it before."""
@@ -55,5 +55,6 @@ class LastPasses:
             return self._kept.get(_key_of(xr))
 
 
-def _key_of(xr: Mapping[str, Any]) -> tuple[str, str, str]:
-    return str(xr.get("kind")), namespace_of(xr), name_of(xr)
+def _key_of(xr: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    group = str(xr.get("apiVersion")).partition("/")[0]
+    return group, str(xr.get("kind")), namespace_of(xr), name_of(xr)

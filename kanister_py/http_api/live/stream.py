@@ -64,7 +64,7 @@ class EventStream:
             await send({"type": "http.response.body", "body": b""})
 
     async def _of_all(self, send: Send) -> None:
-        with _Happening(self._overview) as happening:
+        with Happening(self._overview) as happening:
             while True:
                 trouble = self._overview.runs().trouble
                 await _send(send, "event: change\ndata:\n\n")
@@ -79,7 +79,7 @@ class EventStream:
         after = header_of(scope, b"last-event-id") or scope["query_string"].decode("latin-1")
         is_number = after.isascii() and after.isdigit() and len(after) <= _MOST_DIGITS
         number, has_changed = int(after) if is_number else 0, True
-        with _Happening(self._overview, wanted) as happening:
+        with Happening(self._overview, wanted) as happening:
             while True:
                 lines = await run_in_threadpool(self._lines, *wanted, number)
                 number = int(lines[-1]["number"]) if lines else number
@@ -97,7 +97,7 @@ class EventStream:
             return []
 
 
-class _Happening:
+class Happening:
     """What happens to one run or to any, told by other threads."""
 
     def __init__(self, overview: Overview, wanted: tuple[str, str] | None = None) -> None:
@@ -115,7 +115,9 @@ class _Happening:
 
     def _note(self, namespace: str, name: str) -> None:
         if self._wanted in (None, (namespace, name)) and not self._happened.is_set():
-            self._loop.call_soon_threadsafe(self._happened.set)
+            # Where the server has just ended nobody watches, and whoever tells goes on.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._happened.set)
 
     async def next(self, seconds: float) -> bool:
         """Wait for news for a while; what comes in a burst is one piece of news."""
