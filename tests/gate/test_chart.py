@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from kanister_py.ports.overview import ACTION_VERBS, SCHEDULE_VERBS
 from tests.conftest import REPOSITORY
 
 CHART = REPOSITORY / "deploy/chart"
@@ -46,3 +47,19 @@ def test_every_value_that_can_be_set_is_read_by_a_template_and_no_other_is() -> 
 
 def test_every_value_has_a_default_that_people_see() -> None:
     assert set(set_in(VALUES, NAMES)) == NAMES
+
+
+def test_the_controller_may_do_what_its_pages_offer_and_read_what_they_show() -> None:
+    rendered = (REPOSITORY / "deploy/kustomize/controller.yaml").read_text(encoding="utf-8")
+    allowed = {
+        (resource, verb)
+        for each in yaml.safe_load_all(rendered)
+        for rule in each.get("rules") or ()
+        for resource in rule.get("resources") or ()
+        for verb in rule.get("verbs") or ()
+        if "resourceNames" not in rule
+    }
+    wanted = {("actionsets", verb) for verb in ACTION_VERBS.values()}
+    wanted |= {("schedules", verb) for verb in SCHEDULE_VERBS.values() if verb}
+    # Lines of runs of other replicas are read out of their logs.
+    assert wanted | {("pods", "list"), ("pods/log", "get")} <= allowed

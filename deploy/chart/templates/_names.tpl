@@ -97,7 +97,7 @@ Whatever stops one of them, the other goes on. The first serves the webhook.
   verbs: [get, list, watch]
 - apiGroups: [kanister-py.io]
   resources: [schedules]
-  verbs: [get, list, watch]
+  verbs: [get, list, watch, patch]
 - apiGroups: [kanister-py.io]
   resources: [schedules/status]
   verbs: [get, update, patch]
