@@ -62,6 +62,7 @@ class ClusterOverview:
         self._clock = clock
         self._lines = lines
         self._home = home
+        self._namespaces = tuple(namespaces) or ("",)
         self._passes = passes
         self._lock = Lock()
         self._seen = Condition()
@@ -71,7 +72,7 @@ class ClusterOverview:
         self._from_pods: dict[ObjectKey, tuple[float, Sequence[Mapping[str, Any]]]] = {}
         self._store: Store[RunRow] = Store(
             *(cluster, clock, ACTION_SETS, row_of, self._on_change),
-            namespaces=tuple(namespaces) or ("",),
+            namespaces=self._namespaces,
         )
         lines.listen(self._tell)
 
@@ -161,8 +162,12 @@ class ClusterOverview:
         return found
 
     def schedules(self, namespace: str) -> Sequence[Mapping[str, Any]]:
+        # Who watches some namespaces may see these alone.
+        where = (namespace,) if namespace else self._namespaces
         try:
-            return self._cluster.list(SCHEDULES, namespace=namespace).items
+            return [
+                item for each in where for item in self._cluster.list(SCHEDULES, namespace=each)
+            ]
         except NotFound:
             # Nobody has installed the definition.
             return ()

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import datetime
+from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
@@ -22,7 +23,8 @@ from kanister_py.core.compositions.definitions import crd_of
 from kanister_py.core.compositions.desired import Composed
 from kanister_py.core.compositions.pipeline import StepOutcome
 from kanister_py.core.compositions.results import Event
-from kanister_py.core.errors import ClusterUnavailable
+from kanister_py.core.errors import ClusterUnavailable, Forbidden
+from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
@@ -418,6 +420,29 @@ def test_schedules_are_listed(shown: RunsOf) -> None:
     for told in ('<a href="/schedules/shop/nightly">', "30 3 * * *", "Europe/Berlin"):
         assert told in text
     assert "No Schedules" in send(shown.app(), "GET", "/schedules?namespace=other").text
+
+
+class Narrow(MemoryCluster):
+    """A cluster that shows all namespaces to nobody, as to a controller with Roles in some."""
+
+    def list(self, resource: Any, *, namespace: str = "", **options: Any) -> Any:
+        if not namespace:
+            raise Forbidden("schedules at the cluster scope")
+        return super().list(resource, namespace=namespace, **options)
+
+
+def test_a_controller_of_some_namespaces_lists_the_schedules_of_these() -> None:
+    clock = Standing()
+    cluster = Narrow(clock=clock)
+    text = files("kanister_py.crds").joinpath("schedules.yaml").read_text("utf-8")
+    for each in parse_documents(text):
+        cluster.create(each.value)
+    cluster.create(NIGHTLY)
+    overview = ClusterOverview(
+        cluster, clock, PhaseLines(clock), home="", namespaces=("other", "shop")
+    )
+    app = RunsOf(cluster, PhaseLines(clock), overview, LastPasses(clock)).app()
+    assert '<a href="/schedules/shop/nightly">' in send(app, "GET", "/schedules").text
 
 
 def test_a_schedule_shows_what_ran_and_what_is_to_come(shown: RunsOf) -> None:
