@@ -570,6 +570,12 @@ def test_one_address_shows_the_resources_of_another_controller(runs: RunsOf) -> 
     assert send(here, "GET", "/resources", headers=signed_in("shop")).status_code == 403
 
 
+def test_who_asks_for_a_token_where_there_is_none_is_said(runs: RunsOf) -> None:
+    answer = send(runs.app(None, Elsewhere(runs)), "GET", "/resources")
+    assert answer.status_code == 503
+    assert "asks for a token" in answer.text
+
+
 def test_who_cannot_be_asked_is_said(runs: RunsOf) -> None:
     app = runs.app(None, HttpPages(f"http://127.0.0.1:{free_port()}"))
     answer = send(app, "GET", "/resources")

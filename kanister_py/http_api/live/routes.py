@@ -72,6 +72,7 @@ ASSETS: Final = {"/page.css": "page.css", "/live.css": "live.css", "/live.js": "
 OPEN: Final = (session.SIGN_IN, SIGN_OUT, *ASSETS)
 
 _HTML: Final = "text/html; charset=utf-8"
+_ELSEWHERE: Final = range(300, 400)
 _LAST_LINES: Final = 500
 _MOST_KEPT: Final = 100
 _LONGEST_FORM: Final = 16_384
@@ -200,6 +201,9 @@ class Pages:
         query = ask.scope.get("query_string", b"").decode("latin-1")
         address = quote(ask.scope["path"]) + (f"?{query}" if query else "")
         found = self._others.get(address, session.token_in(ask.scope))
+        if found.status in _ELSEWHERE:
+            told = "The controller that composes asks for a token that it knows; this page has none"
+            return told_page(503, told, ask.scope)
         return answer_of(found.status, _HTML, found.body, page_headers())
 
     def kinds(self, ask: Ask) -> Answer:
