@@ -637,6 +637,22 @@ def test_runs_go_on_where_a_server_ended_with_somebody_still_watching() -> None:
     overview.call("shop", "under-way")
 
 
+def test_who_watches_one_namespace_is_told_when_something_changes_there_alone() -> None:
+    class Told:
+        def listen(self, call: Any) -> Any:
+            self.call = call
+            return lambda: None
+
+    async def go(overview: Any) -> None:
+        with Happening(overview, "shop") as happening:
+            overview.call("other", "held")
+            assert not await happening.next(0.01)
+            overview.call("shop", "done")
+            assert await happening.next(PATIENCE_SECONDS)
+
+    asyncio.run(go(Told()))
+
+
 def test_lines_reach_a_browser_from_where_it_was(runs: RunsOf) -> None:
     with served(runs.app()) as url:
         for number in range(3):

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, Self
+from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
@@ -49,7 +50,7 @@ class EventStream:
         await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
         gone = asyncio.create_task(_until_gone(receive))
         parts: Mapping[str, str] = scope.get("path_params", {})
-        sending = self._of_one(scope, send, parts) if parts else self._of_all(send)
+        sending = self._of_one(scope, send, parts) if parts else self._of_all(scope, send)
         task = asyncio.create_task(sending)
         try:
             await asyncio.wait(
@@ -63,8 +64,9 @@ class EventStream:
         with suppress(OSError):
             await send({"type": "http.response.body", "body": b""})
 
-    async def _of_all(self, send: Send) -> None:
-        with Happening(self._overview) as happening:
+    async def _of_all(self, scope: Scope, send: Send) -> None:
+        namespace = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("namespace", "")
+        with Happening(self._overview, namespace) as happening:
             while True:
                 trouble = self._overview.runs().trouble
                 await _send(send, "event: change\ndata:\n\n")
@@ -79,7 +81,7 @@ class EventStream:
         after = header_of(scope, b"last-event-id") or scope["query_string"].decode("latin-1")
         is_number = after.isascii() and after.isdigit() and len(after) <= _MOST_DIGITS
         number, has_changed = int(after) if is_number else 0, True
-        with Happening(self._overview, wanted) as happening:
+        with Happening(self._overview, *wanted) as happening:
             while True:
                 lines = await run_in_threadpool(self._lines, *wanted, number)
                 number = int(lines[-1]["number"]) if lines else number
@@ -98,11 +100,12 @@ class EventStream:
 
 
 class Happening:
-    """What happens to one run or to any, told by other threads."""
+    """What happens to one run, or to any of a namespace or of all, told by other threads."""
 
-    def __init__(self, overview: Overview, wanted: tuple[str, str] | None = None) -> None:
+    def __init__(self, overview: Overview, namespace: str = "", name: str = "") -> None:
         self._overview = overview
-        self._wanted = wanted
+        self._namespace = namespace
+        self._name = name
         self._loop = asyncio.get_running_loop()
         self._happened = asyncio.Event()
 
@@ -114,7 +117,8 @@ class Happening:
         self._end()
 
     def _note(self, namespace: str, name: str) -> None:
-        if self._wanted in (None, (namespace, name)) and not self._happened.is_set():
+        is_meant = self._namespace in ("", namespace) and self._name in ("", name)
+        if is_meant and not self._happened.is_set():
             # Where the server has just ended nobody watches, and whoever tells goes on.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._happened.set)
