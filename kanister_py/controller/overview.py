@@ -65,6 +65,7 @@ class ClusterOverview:
         self._namespaces = tuple(namespaces) or ("",)
         self._passes = passes
         self._lock = Lock()
+        self._reading = Lock()
         self._seen = Condition()
         self._version = 0
         self._sorted = Runs(-1, ())
@@ -139,27 +140,28 @@ class ClusterOverview:
         return row is not None and row.ended is None and not self._lines.has(key)
 
     def _lines_of_pods(self, namespace: str, name: str) -> Sequence[Mapping[str, Any]]:
-        """Read the logs of all replicas, at most every so often whoever looks."""
-        key, now = ObjectKey(namespace, name), self._clock.monotonic()
-        with self._lock:
+        """Read the logs of all replicas, one at a time and at most every so often."""
+        key = ObjectKey(namespace, name)
+        with self._reading:
+            now = self._clock.monotonic()
             for old in [k for k, each in self._from_pods.items() if each[0] <= now]:
                 del self._from_pods[old]
-            if key in self._from_pods:
-                return self._from_pods[key][1]
+            if key not in self._from_pods:
+                found = self._read_pods(namespace, name)
+                until = self._clock.monotonic() + _LOOK_AT_PODS_SECONDS
+                self._from_pods[key] = (until, found)
+            return self._from_pods[key][1]
+
+    def _read_pods(self, namespace: str, name: str) -> Sequence[Mapping[str, Any]]:
         actionset = self.read(namespace, name)
-        found: list[Mapping[str, Any]] = []
-        if actionset is not None:
-            try:
-                told = LinesOfPods(self._cluster, self._home).new_lines(dict(actionset))
-                found = [
-                    {"number": number, **line.as_dict()} for number, line in enumerate(told, 1)
-                ]
-            except UsageError:
-                # No pods of a controller: what ran elsewhere printed elsewhere.
-                found = []
-        with self._lock:
-            self._from_pods[key] = (now + _LOOK_AT_PODS_SECONDS, found)
-        return found
+        if actionset is None:
+            return ()
+        try:
+            told = LinesOfPods(self._cluster, self._home).new_lines(dict(actionset))
+            return [{"number": number, **line.as_dict()} for number, line in enumerate(told, 1)]
+        except UsageError:
+            # No pods of a controller: what ran elsewhere printed elsewhere.
+            return ()
 
     def schedules(self, namespace: str) -> Sequence[Mapping[str, Any]]:
         # Who watches some namespaces may see these alone.

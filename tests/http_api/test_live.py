@@ -6,8 +6,11 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from importlib.resources import files
+from queue import Empty, SimpleQueue
+from threading import Event as Signal
 from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
@@ -662,6 +665,36 @@ def test_lines_reach_a_browser_from_where_it_was(runs: RunsOf) -> None:
         assert lines == [("1", "line 0"), ("2", "line 1"), ("3", "line 2")]
         found = events_of(f"{url}/runs/shop/under-way/events?0", 1, {"last-event-id": "2"})
         assert [data["line"] for kind, _, data in found if kind == "message"] == ["line 2"]
+
+
+def test_logs_of_pods_are_read_once_for_all_who_look(runs: RunsOf) -> None:
+    begun: SimpleQueue[None] = SimpleQueue()
+    goes_on = Signal()
+
+    class Slow:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(runs.cluster, name)
+
+        def list(self, resource: Any, **options: Any) -> Any:
+            begun.put(None)
+            assert goes_on.wait(PATIENCE_SECONDS)
+            return runs.cluster.list(resource, **options)
+
+    slow: Any = Slow()
+    clock = Standing()
+    clock.monotonic = lambda: 0.0
+    overview = ClusterOverview(slow, clock, PhaseLines(clock), home="default")
+    with ThreadPoolExecutor(2) as threads:
+        looks = [threads.submit(overview.lines, "shop", "done", 0) for _ in range(2)]
+        begun.get(timeout=PATIENCE_SECONDS)
+        try:
+            # The other one has time to do what it must not.
+            with pytest.raises(Empty):
+                begun.get(timeout=0.5)
+        finally:
+            goes_on.set()
+        assert [list(each.result()) for each in looks] == [[], []]
+    assert begun.empty()
 
 
 def test_many_runs_are_shown_page_by_page(runs: RunsOf) -> None:
