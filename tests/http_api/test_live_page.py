@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -196,3 +198,23 @@ def test_signing_in_shows_what_the_token_may_and_leaves_it_to_no_script(
         assert "secret-token" not in window.ask("return document.documentElement.outerHTML")
         window.click("form[action='/signout'] button")
         until(window, "return location.pathname", lambda path: path == "/signin")
+
+
+@pytest.mark.parametrize("path", ["/runs", "/runs/shop/done"])
+def test_a_page_whose_token_is_over_leads_to_where_one_signs_in(
+    window: Browser, runs: RunsOf, path: str
+) -> None:
+    asked = SimpleQueue[str]()
+
+    def review(token: str, _asked: Any) -> Access:
+        # It is good to sign in with, and for the page; then it is over.
+        asked.put(token)
+        return Access.ALLOWED if token == "short" and asked.qsize() <= 2 else Access.UNKNOWN
+
+    with served(Guard(runs.app(review), review)) as url:
+        window.open(f"{url}/signin?{urlencode({'next': path})}")
+        window.click("#token")
+        window.press(*"short", ENTER)
+        # The stream of the page is refused: so the page was there.
+        until(window, "return null", lambda _: asked.qsize() > 2)
+        until(window, "return document.getElementById('token') !== null", bool)

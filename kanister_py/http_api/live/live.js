@@ -2,6 +2,7 @@
 (() => {
   const MOST_LINES = 5000;
   const PAUSE = 500;
+  const PATIENCE = 3000;
 
   const now = document.getElementById("now");
   const log = document.getElementById("log");
@@ -40,8 +41,19 @@
     if (same) same.focus({ preventScroll: true });
   }
 
+  function listen(address) {
+    const source = new EventSource(address);
+    source.addEventListener("change", refresh);
+    // Where nothing more is told, a token may be over: the page says so, or where to sign in.
+    source.addEventListener("error", () => {
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), PATIENCE);
+    });
+    addEventListener("pagehide", () => source.close());
+    return source;
+  }
+
   function follow() {
-    const source = new EventSource(`${log.dataset.events}?${log.dataset.after}`);
+    const source = listen(`${log.dataset.events}?${log.dataset.after}`);
     const state = document.getElementById("log-state");
     source.onmessage = (event) => {
       const { phase, line } = JSON.parse(event.data);
@@ -56,17 +68,13 @@
       if (isAtEnd) log.scrollTop = log.scrollHeight;
       state.textContent = "";
     };
-    source.addEventListener("change", refresh);
-    addEventListener("pagehide", () => source.close());
   }
 
   if (log) {
     log.scrollTop = log.scrollHeight;
     follow();
   } else if (now) {
-    const source = new EventSource("/runs-events" + location.search);
-    source.addEventListener("change", refresh);
-    addEventListener("pagehide", () => source.close());
+    listen("/runs-events" + location.search);
   }
   for (const select of document.querySelectorAll(".choose select")) {
     select.addEventListener("change", () => select.form.submit());
