@@ -66,9 +66,8 @@ _WHO: Final = problem_answer(
 _STRANGER: Final = problem_answer(
     401, "Unauthorized", "The cluster does not know this token", None, _CHALLENGE
 )
-_BUSY: Final = problem_answer(
-    503, "AccessUnknown", "The cluster cannot say who you are at the moment"
-)
+_BUSY_TOLD: Final = "The cluster cannot say who you are at the moment"
+_BUSY: Final = problem_answer(503, "AccessUnknown", _BUSY_TOLD)
 
 _NOWHERE: Final = problem_answer(404, "NotFound", "Nothing is at this address")
 _MISDIRECTED: Final = problem_answer(
@@ -140,7 +139,7 @@ class Guard:
             access = self._review(token, asked_of(*found, path, query))
         except KanisterError as error:
             _LOG.warning("A token cannot be checked: %s", error.message)
-            return _BUSY
+            return told_page(503, _BUSY_TOLD, scope) if has_page else _BUSY
         if access is Access.UNKNOWN:
             # A token that is known no more is asked for anew.
             return see(way_in(scope), token="", scope=scope) if has_page else _STRANGER

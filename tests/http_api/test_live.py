@@ -279,6 +279,12 @@ def test_a_person_without_a_token_is_led_to_where_one_signs_in_and_back(shown: R
     assert (asked.status_code, asked.headers["location"]) == (303, "/signin")
 
 
+def test_a_person_is_told_in_a_page_that_nobody_can_say_who_they_are(shown: RunsOf) -> None:
+    answer = send(guarded(shown), "GET", "/runs", headers=signed_in("away"))
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "cannot say who you are at the moment" in answer.text
+
+
 @pytest.mark.parametrize(
     "cookies",
     [
