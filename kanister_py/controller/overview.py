@@ -13,7 +13,7 @@ from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.actionsets.overview import RunRow, row_of
 from kanister_py.core.compositions.definitions import is_legacy, target_version
-from kanister_py.core.errors import NotFound, UsageError
+from kanister_py.core.errors import Forbidden, NotFound, UsageError
 from kanister_py.core.objects.parts import namespace_of, spec_of
 from kanister_py.core.objects.resources import ACTION_SETS, GroupVersionResource
 from kanister_py.core.revisions.kinds import DEFINITIONS
@@ -159,6 +159,8 @@ class ClusterOverview:
         try:
             told = LinesOfPods(self._cluster, self._home).new_lines(dict(actionset))
             return [{"number": number, **line.as_dict()} for number, line in enumerate(told, 1)]
+        except Forbidden:
+            raise
         except UsageError:
             # No pods of a controller: what ran elsewhere printed elsewhere.
             return ()

@@ -144,10 +144,10 @@ NIGHTLY: dict[str, Any] = {
 
 
 @contextmanager
-def runs_of_a_cluster() -> Iterator[RunsOf]:
+def runs_of_a_cluster(kind: type[MemoryCluster] = MemoryCluster) -> Iterator[RunsOf]:
     """Make a cluster with one run of each state."""
     clock = Standing()
-    cluster = MemoryCluster(clock=clock)
+    cluster = kind(clock=clock)
     for file in ("actionsets", "schedules", "compositeresourcedefinitions"):
         text = files("kanister_py.crds").joinpath(f"{file}.yaml").read_text("utf-8")
         for each in parse_documents(text):

@@ -28,7 +28,7 @@ from kanister_py.core.compositions.pipeline import StepOutcome
 from kanister_py.core.compositions.results import Event
 from kanister_py.core.errors import ClusterUnavailable, Forbidden
 from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.objects.resources import ACTION_SETS, PODS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.review_access import Access
@@ -671,6 +671,21 @@ def test_lines_reach_a_browser_from_where_it_was(runs: RunsOf) -> None:
         assert lines == [("1", "line 0"), ("2", "line 1"), ("3", "line 2")]
         found = events_of(f"{url}/runs/shop/under-way/events?0", 1, {"last-event-id": "2"})
         assert [data["line"] for kind, _, data in found if kind == "message"] == ["line 2"]
+
+
+class NoLogs(MemoryCluster):
+    def list(self, resource: Any, **options: Any) -> Any:
+        if resource == PODS:
+            raise Forbidden("pods is forbidden")
+        return super().list(resource, **options)
+
+
+def test_lines_that_cannot_be_read_are_not_taken_for_none() -> None:
+    with runs_of_a_cluster(NoLogs) as made:
+        answer = send(made.app(), "GET", "/runs/shop/done")
+    assert answer.status_code == 200
+    assert "Its lines cannot be read here: pods is forbidden" in answer.text
+    assert "Nothing has been printed" not in answer.text
 
 
 def test_logs_of_pods_are_read_once_for_all_who_look(runs: RunsOf) -> None:

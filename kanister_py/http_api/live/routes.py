@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from threading import Lock
 from time import perf_counter
@@ -152,7 +152,12 @@ class Pages:
         now = self._now()
         content = run_content(timeline_of(found, now), now, session.form_key(ask.scope))
         if template == "run.html.j2":
-            lines = self._overview.lines(namespace, name, 0)
+            lines: Sequence[Mapping[str, object]] = ()
+            content["trouble"] = ""
+            try:
+                lines = self._overview.lines(namespace, name, 0)
+            except KanisterError as error:
+                content["trouble"] = error.message
             content["lines"] = lines[-_LAST_LINES:]
             content["left_out"] = max(0, len(lines) - _LAST_LINES)
         return html(template, content, ask.scope)
