@@ -329,6 +329,7 @@ def test_signing_in_leads_nowhere_else(shown: RunsOf, wanted: str) -> None:
         pytest.param("", 400, id="empty"),
         pytest.param("a;b=c", 400, id="that would be two cookies"),
         pytest.param("é", 400, id="of other letters"),
+        pytest.param("a\x00b", 400, id="that would break a header"),
         pytest.param("x" * 20_000, 400, id="without an end"),
     ],
 )

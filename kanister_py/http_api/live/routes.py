@@ -251,7 +251,8 @@ class Pages:
         token = "".join(ask.form.get("token", "").split())
         if session.header_of(ask.scope, b"sec-fetch-site") not in ("", "same-origin"):
             return self._way_in(ask, 403, "This form was sent from another page")
-        if not token or not token.isascii() or any(each in token for each in ';,"\\'):
+        is_text = token.isascii() and token.isprintable()
+        if not token or not is_text or any(each in token for each in ';,"\\'):
             return self._way_in(ask, 400, "This is no token")
         # Any right is asked for: the answer says whether the cluster knows the token at all.
         if self._review is not None:
