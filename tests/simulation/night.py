@@ -453,7 +453,9 @@ def _schedule(space: str) -> dict[str, Any]:
 def _kept_by(controller: Controller) -> int:
     """Count the bytes of what a replica keeps of objects, each object once."""
     parts = controller._parts  # what is kept is nobody's but the controller's
-    assert parts is not None
+    if parts is None:
+        # It has not begun.
+        return 0
     seen: set[int] = set()
     total = 0
     for part in parts.all:
