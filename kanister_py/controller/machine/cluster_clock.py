@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
-from threading import Condition
 from typing import Final
 
 from kanister_py.ports.clock import Clock
@@ -26,12 +25,10 @@ class ClusterClock:
         self._ahead = timedelta(0)
         self.monotonic = machine.monotonic
         self.sleep = machine.sleep
+        self.wait = machine.wait
 
     def now(self) -> datetime:
         return self._machine.now() + self._ahead
-
-    def wait(self, condition: Condition, timeout_seconds: float | None = None) -> bool:
-        return self._machine.wait(condition, timeout_seconds)
 
     def note(self, told: datetime) -> None:
         """Hear what time it is at the API server, in whole seconds."""
