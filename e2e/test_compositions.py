@@ -600,6 +600,51 @@ def test_nobody_notices_an_upgrade_a_way_back_a_death_or_a_new_certificate(place
     assert load.asked > 500
 
 
+@needs_addresses
+def test_nobody_notices_a_node_that_vanishes_with_one_of_two_pods_of_a_function(
+    place: Place,
+) -> None:
+    two = runtime_config()
+    two["metadata"]["name"] = "two"
+    two["spec"]["deploymentTemplate"]["spec"]["replicas"] = 2
+    place.say(two)
+    place.push("v5.0.0")
+    with E2ENode(place.cluster, name="doomed", pod_network=pod_network()) as doomed:
+        runtime = {"runtimeConfigRef": {"name": "two"}}
+        place.install("v5.0.0", activeRevisionLimit=1, **runtime)
+        name = until(partial(_serving_of, place, "v5.0.0"), place.describe)
+        until(lambda: _is_on_two_nodes(place, name), place.describe)
+        things = [f"spread-{index}" for index in range(25)]
+        place.say(composition("spread", colour_step()))
+        place.say(*(thing(each, "spread") for each in things))
+        until(lambda: all(place.is_ready(each) for each in things), place.describe)
+        with Load(place, things, 50) as load:
+            time.sleep(3)
+            doomed.vanish()
+            # Until the cluster knows, its address is among those that answer.
+            time.sleep(20)
+        place.say(thing("after", "spread"))
+        until(lambda: place.is_ready("after"), place.describe)
+    assert load.failures == []
+    assert load.asked > 500
+
+
+def _is_on_two_nodes(place: Place, revision: str) -> bool:
+    """Say whether the pods of a revision are apart; one of two that are not begins anew."""
+    path = f"/api/v1/namespaces/{SYSTEM}/pods"
+    found = place.client.get(path, labelSelector=f"pkg.crossplane.io/revision={revision}")["items"]
+    pods = [each for each in found if not each["metadata"].get("deletionTimestamp")]
+    nodes = {each["spec"].get("nodeName") for each in pods}
+    are_ready = all(
+        each["type"] != "Ready" or each["status"] == "True"
+        for pod in pods
+        for each in (pod.get("status") or {}).get("conditions") or [{"type": "Ready", "status": ""}]
+    )
+    if len(pods) == 2 and are_ready and len(nodes) == 1:
+        place.client.delete(f"{path}/{pods[0]['metadata']['name']}")
+    return len(pods) == 2 and are_ready and len(nodes) == 2
+
+
 def _serving_of(place: Place, tag: str) -> str:
     """Name the newest revision if it is of a package that was called so, and serves."""
     revisions = place.revisions()

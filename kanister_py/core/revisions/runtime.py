@@ -209,7 +209,10 @@ def why_not_well(deployment: Mapping[str, Any] | None, ready_addresses: int) -> 
         return "its Deployment has not been looked at yet"
     for each in status.get("conditions") or ():
         if each.get("type") == "Available":
-            if each.get("status") != "True":
+            # Of several pods, those that are left go on: a Deployment that lacks one of two on a
+            # node that vanished is not available, and answers all the same.
+            is_left = ready_addresses and status.get("availableReplicas")
+            if each.get("status") != "True" and not is_left:
                 return f"its Deployment is not available: {each.get('message') or '?'}"
             return "" if ready_addresses else "none of its addresses is ready"
     return "its Deployment is not available yet"

@@ -1,0 +1,35 @@
+"""When a revision that runs as a Deployment can take calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kanister_py.core.revisions.runtime import why_not_well
+
+
+def deployment(available: str, replicas: int = 0, *, observed: int = 1) -> dict[str, Any]:
+    condition = {"type": "Available", "status": available, "message": "too few"}
+    status = {"observedGeneration": observed, "conditions": [condition]}
+    counted = {"availableReplicas": replicas} if replicas else {}
+    return {"metadata": {"generation": 1}, "status": {**status, **counted}}
+
+
+@pytest.mark.parametrize(
+    ("found", "addresses", "why"),
+    [
+        pytest.param(None, 0, "not there yet", id="nothing is made"),
+        pytest.param(deployment("True", 1, observed=0), 1, "looked at", id="of former words"),
+        pytest.param(deployment("False"), 0, "not available: too few", id="nothing runs"),
+        pytest.param(deployment("True", 1), 0, "none of its addresses", id="nobody answers"),
+        pytest.param(deployment("True", 1), 1, "", id="all is well"),
+        pytest.param(deployment("False", 1), 1, "", id="one of two is left"),
+        pytest.param(deployment("False", 1), 0, "too few", id="one is left, and does not answer"),
+    ],
+)
+def test_a_revision_takes_calls_while_any_of_its_pods_answers(
+    found: Any, addresses: int, why: str
+) -> None:
+    told = why_not_well(found, addresses)
+    assert (why in told) if why else told == ""
