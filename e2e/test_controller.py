@@ -348,11 +348,17 @@ class PodsSeen:
                 # A watch that says nothing for long is let go of by the client.
                 with suppress(ApiUnreachable):
                     for event in self._place.client.watch(path, resourceVersion=version):
+                        if event["type"] == "ERROR":
+                            # The history from there on is gone, as after a compaction.
+                            break
                         found = event["object"]["metadata"]
                         self.names[found["uid"]] = found["name"]
                         version = found["resourceVersion"]
                 # It ends with the API server.
-                self._place.client.get(path)
+                listed = self._place.client.get(path)
+                for each in listed["items"]:
+                    self.names[each["metadata"]["uid"]] = each["metadata"]["name"]
+                version = listed["metadata"]["resourceVersion"]
 
 
 @pytest.mark.usefixtures("definitions", "node")
